@@ -1,0 +1,134 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
+// The products of other packages, each named once.
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics")
+let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
+let configuration: Target.Dependency = .product(name: "Configuration", package: "swift-configuration")
+let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
+let locks: Target.Dependency = .product(name: "NIOConcurrencyHelpers", package: "swift-nio")
+let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
+let subprocess: Target.Dependency = .product(name: "Subprocess", package: "swift-subprocess")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+
+/// A library target of ours: the folder, the module and the name are one.
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+/// A process of the fleet: one `Main.swift` that names the parts of its library.
+func process(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .executableTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+/// The tests of a library, or a suite over several.
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+let package = Package(
+    name: "lockstep",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "LockstepClient", targets: ["BusKit", "WireMessages", "PodcastModel"]),
+        .executable(name: "lockstep", targets: ["lockstep"]),
+        .executable(name: "lockstep-bus", targets: ["lockstep-bus"]),
+        .executable(name: "lockstep-persistence", targets: ["lockstep-persistence"]),
+        .executable(name: "lockstep-playback", targets: ["lockstep-playback"]),
+        .executable(name: "lockstep-queue", targets: ["lockstep-queue"]),
+        .executable(name: "lockstep-feeds", targets: ["lockstep-feeds"]),
+        .executable(name: "lockstep-supervisor", targets: ["lockstep-supervisor"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: ["YAML"]),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2", traits: []),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+    ],
+    targets: [
+        // C: module maps and shims.
+        .systemLibrary(name: "CZeroMQ", providers: [.apt(["libzmq3-dev"]), .brew(["zeromq"])]),
+        .systemLibrary(
+            name: "CLibXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"]), .brew(["libxml2"])]),
+        .systemLibrary(name: "CNcurses", providers: [.apt(["libncurses-dev"]), .brew(["ncurses"])]),
+        .target(name: "CMPV"),
+        .target(name: "CProcess"),
+
+        // The domain and the wire.
+        library("PodcastModel"),
+        library("WireMessages", ["PodcastModel", protobuf]),
+        library("ZeroMQ", ["CZeroMQ", locks]),
+        library("BusKit", ["ZeroMQ", "WireMessages", "PodcastModel", "CProcess", protobuf, locks, logging, lifecycle, crypto]),
+        library("FeedParsing", ["PodcastModel", "CLibXML2"]),
+
+        // The services.
+        library("BusBroker", ["BusKit", "ZeroMQ", "WireMessages", "CProcess", locks, logging, lifecycle]),
+        library("PersistenceService", ["BusKit", "WireMessages", "PodcastModel", protobuf, grdb, logging, lifecycle, locks]),
+        library("PlaybackService", ["BusKit", "WireMessages", "PodcastModel", "CMPV", protobuf, logging, lifecycle, locks]),
+        library("QueueService", ["BusKit", "WireMessages", "PodcastModel", protobuf, logging, lifecycle, locks]),
+        library(
+            "FeedsService",
+            ["BusKit", "WireMessages", "PodcastModel", "FeedParsing", protobuf, httpClient, nioCore, nioHTTP1, logging, lifecycle, locks]),
+        library("FleetSupervisor", ["BusKit", "CProcess", subprocess, logging, lifecycle, signals, locks]),
+
+        // The command line.
+        library(
+            "LockstepCommands",
+            ["BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FleetSupervisor", "CNcurses", arguments, configuration, protobuf, logging, locks]),
+
+        // Processes.
+        process("lockstep", ["LockstepCommands"]),
+        process("lockstep-bus", ["BusBroker", "BusKit"]),
+        process("lockstep-persistence", ["PersistenceService", "BusKit"]),
+        process("lockstep-playback", ["PlaybackService", "BusKit"]),
+        process("lockstep-queue", ["QueueService", "BusKit"]),
+        process("lockstep-feeds", ["FeedsService", "BusKit"]),
+        process("lockstep-supervisor", ["FleetSupervisor", "BusKit"]),
+
+        // What the tests share: an HTTP server, child processes, temporary homes, waiting for events.
+        library(
+            "TestSupport",
+            ["BusKit", "BusBroker", "WireMessages", "PodcastModel", "ZeroMQ", "CProcess", protobuf, nioCore, nioPosix, nioHTTP1, locks, logging]),
+        tests("PodcastModelTests", ["PodcastModel"]),
+        tests("WireMessagesTests", ["WireMessages", "PodcastModel", protobuf]),
+        tests("ZeroMQTests", ["ZeroMQ", "TestSupport", locks]),
+        tests("BusKitTests", ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
+        tests("BusBrokerTests", ["BusBroker", "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
+        tests("FeedParsingTests", ["FeedParsing", "PodcastModel", "TestSupport"]),
+        tests("PersistenceServiceTests", ["PersistenceService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", grdb, protobuf, locks, logging]),
+        tests("PlaybackServiceTests", ["PlaybackService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
+        tests("QueueServiceTests", ["QueueService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
+        tests("FeedsServiceTests", ["FeedsService", "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "TestSupport", protobuf, locks, logging]),
+        tests("FleetSupervisorTests", ["FleetSupervisor", "BusKit", "CProcess", "TestSupport", locks, logging]),
+        tests("LockstepCommandsTests", ["LockstepCommands", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, arguments, locks]),
+        tests(
+            "FleetTests",
+            [
+                "BusBroker", "PersistenceService", "PlaybackService", "QueueService", "FeedsService", "BusKit",
+                "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging,
+            ]),
+        tests("ProcessTests", ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", "CProcess", protobuf, locks, logging]),
+    ]
+)

@@ -1,0 +1,1 @@
+int lockstep_mpv_placeholder(void);

@@ -1,0 +1,1 @@
+int lockstep_process_placeholder(void);

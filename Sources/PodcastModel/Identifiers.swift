@@ -1,0 +1,139 @@
+/// An identifier that cannot be passed for one of another kind.
+///
+/// On the wire and on the command line it is its `text`: a letter that names the kind, then lower-case
+/// base 32 or hexadecimal digits, so that it never looks like a number.
+public protocol Identifier: Sendable, Hashable, Comparable, Codable, CustomStringConvertible {
+    /// The letter that every identifier of this kind begins with.
+    static var prefix: Character { get }
+    /// The identifier as users and the wire see it.
+    var text: String { get }
+    /// Nil unless `text` begins with the kind's letter and continues with 1 to 63 ASCII letters and digits.
+    init?(_ text: String)
+}
+
+extension Identifier {
+    /// The identifier as users see it.
+    public var description: String { text }
+
+    /// Orders identifiers by their text.
+    public static func < (left: Self, right: Self) -> Bool { left.text < right.text }
+
+    /// Whether `text` is the shape of an identifier of this kind.
+    static func accepts(_ text: String) -> Bool {
+        let bytes = text.utf8
+        guard let first = text.first, first == prefix, bytes.count >= 2, bytes.count <= 64 else { return false }
+        return bytes.allSatisfy { byte in
+            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+        }
+    }
+
+    /// The identifier that `seed` gives: the same for the same seed, on every machine.
+    ///
+    /// 80 bits of two FNV-1a hashes over different offsets: stable and short, not for security.
+    public static func derived(from seed: String) -> Self {
+        var text = String(prefix)
+        text += hexadecimal(fnv1a(seed.utf8, basis: 0xcbf2_9ce4_8422_2325), digits: 16)
+        text += hexadecimal(fnv1a(seed.utf8.reversed(), basis: 0x8422_2325_cbf2_9ce4), digits: 4)
+        guard let id = Self(text) else { preconditionFailure("a derived identifier has the right shape") }
+        return id
+    }
+
+    /// A new identifier, unlike any other.
+    public static func random() -> Self {
+        var generator = SystemRandomNumberGenerator()
+        return random(using: &generator)
+    }
+
+    /// A new identifier out of `generator`.
+    public static func random(using generator: inout some RandomNumberGenerator) -> Self {
+        let high = UInt64.random(in: .min ... .max, using: &generator)
+        let low = UInt64.random(in: .min ... .max, using: &generator)
+        guard let id = Self(String(prefix) + hexadecimal(high, digits: 16) + hexadecimal(low, digits: 4)) else {
+            preconditionFailure("a random identifier has the right shape")
+        }
+        return id
+    }
+}
+
+/// The last `digits` hexadecimal digits of a number, lower case.
+private func hexadecimal(_ value: UInt64, digits: Int) -> String {
+    let text = String(value, radix: 16)
+    let padded = String(repeating: "0", count: max(0, 16 - text.count)) + text
+    return String(padded.suffix(digits))
+}
+
+/// FNV-1a, 64 bits (the constants are those of its authors, draft-eastlake-fnv).
+private func fnv1a(_ bytes: some Sequence<UInt8>, basis: UInt64) -> UInt64 {
+    var hash = basis
+    for byte in bytes {
+        hash ^= UInt64(byte)
+        hash = hash &* 0x0000_0100_0000_01b3
+    }
+    return hash
+}
+
+/// A podcast that is, or was, subscribed to. Begins with `p`.
+public struct PodcastID: Identifier {
+    /// The letter of this kind.
+    public static let prefix: Character = "p"
+    /// The identifier as users and the wire see it.
+    public let text: String
+    /// Nil unless `text` has this kind's shape.
+    public init?(_ text: String) {
+        guard Self.accepts(text) else { return nil }
+        self.text = text
+    }
+}
+
+/// An episode of a podcast. Begins with `e`; stays the same when the feed moves or changes its GUIDs.
+public struct EpisodeID: Identifier {
+    /// The letter of this kind.
+    public static let prefix: Character = "e"
+    /// The identifier as users and the wire see it.
+    public let text: String
+    /// Nil unless `text` has this kind's shape.
+    public init?(_ text: String) {
+        guard Self.accepts(text) else { return nil }
+        self.text = text
+    }
+}
+
+/// An entry of a queue. Begins with `q`; a new one each time an episode is added.
+public struct QueueEntryID: Identifier {
+    /// The letter of this kind.
+    public static let prefix: Character = "q"
+    /// The identifier as users and the wire see it.
+    public let text: String
+    /// Nil unless `text` has this kind's shape.
+    public init?(_ text: String) {
+        guard Self.accepts(text) else { return nil }
+        self.text = text
+    }
+}
+
+/// One occurrence of an alert. Begins with `a`.
+public struct AlertID: Identifier {
+    /// The letter of this kind.
+    public static let prefix: Character = "a"
+    /// The identifier as users and the wire see it.
+    public let text: String
+    /// Nil unless `text` has this kind's shape.
+    public init?(_ text: String) {
+        guard Self.accepts(text) else { return nil }
+        self.text = text
+    }
+}
+
+/// One loading of an episode into the engine. Begins with `l`; a replay of the same episode is another load.
+public struct LoadID: Identifier {
+    /// The letter of this kind.
+    public static let prefix: Character = "l"
+    /// The identifier as users and the wire see it.
+    public let text: String
+    /// Nil unless `text` has this kind's shape.
+    public init?(_ text: String) {
+        guard Self.accepts(text) else { return nil }
+        self.text = text
+    }
+}
