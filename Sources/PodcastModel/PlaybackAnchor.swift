@@ -1,0 +1,60 @@
+/// Where an episode plays, said once instead of ticked: a position, the moment at which it held, and whether it runs on.
+///
+/// Every observer computes the same position from the same anchor. A new anchor is published at each
+/// discontinuity (play, pause, seek, speed) and when the engine is more than 50 ms off the present one.
+public struct PlaybackAnchor: Sendable, Hashable {
+    /// The position at the moment `at`.
+    public var position: PlaybackPosition
+    /// How many seconds of the episode pass in a second while it runs.
+    public var speed: PlaybackSpeed
+    /// The moment, on CLOCK_MONOTONIC of the boot `bootID`.
+    public var at: MonotonicTime
+    /// The boot that `at` was read in, as in `/proc/sys/kernel/random/boot_id`.
+    public var bootID: String
+    /// Whether the position moves on; while paused, loading or failed it does not.
+    public var running: Bool
+    /// The same moment in UTC, for observers of another boot or machine.
+    public var wall: Timestamp
+
+    /// An anchor at `position`.
+    public init(
+        position: PlaybackPosition,
+        speed: PlaybackSpeed = .normal,
+        at: MonotonicTime,
+        bootID: String,
+        running: Bool,
+        wall: Timestamp
+    ) {
+        self.position = position
+        self.speed = speed
+        self.at = at
+        self.bootID = bootID
+        self.running = running
+        self.wall = wall
+    }
+
+    /// The position at `now` of the same boot, from the start to `duration` where that is known.
+    ///
+    /// A `now` before the anchor gives the anchor's own position: clocks read on two processors may be
+    /// some nanoseconds apart, and a position must not be seen to step back.
+    public func position(at now: MonotonicTime, duration: EpisodeDuration? = nil) -> PlaybackPosition {
+        advanced(by: running ? now.since(at) / .seconds(1) : 0, duration: duration)
+    }
+
+    /// The position at `now` for an observer of the boot `bootID`: another boot or machine than the anchor's
+    /// goes by wall clock, whose steps it cannot see.
+    public func position(at now: Moment, bootID: String, duration: EpisodeDuration? = nil) -> PlaybackPosition {
+        guard bootID != self.bootID else { return position(at: now.monotonic, duration: duration) }
+        return advanced(by: running ? now.wall.seconds - wall.seconds : 0, duration: duration)
+    }
+
+    /// What is left at `now` until `duration`, in seconds of the episode, not of the clock.
+    public func remaining(at now: MonotonicTime, duration: EpisodeDuration) -> Double {
+        max(0, duration.seconds - position(at: now, duration: duration).seconds)
+    }
+
+    private func advanced(by elapsed: Double, duration: EpisodeDuration?) -> PlaybackPosition {
+        let seconds = position.seconds + max(0, elapsed) * speed.factor
+        return PlaybackPosition(clamping: min(seconds, duration?.seconds ?? .greatestFiniteMagnitude))
+    }
+}

@@ -1,0 +1,59 @@
+import PodcastModel
+import Testing
+
+private let second: UInt64 = 1_000_000_000
+
+private func anchor(position: Double, speed: Double = 1, running: Bool = true) throws -> PlaybackAnchor {
+    PlaybackAnchor(
+        position: try #require(PlaybackPosition(seconds: position)),
+        speed: try #require(PlaybackSpeed(factor: speed)),
+        at: MonotonicTime(nanoseconds: 100 * second),
+        bootID: "this",
+        running: running,
+        wall: Timestamp(milliseconds: 1_000_000)
+    )
+}
+
+struct PlaybackAnchorTests {
+    @Test(
+        "A running anchor moves with the clock times the speed",
+        arguments: [(1.0, 10.0), (0.5, 5.0), (3.5, 35.0), (1.25, 12.5)]
+    )
+    func moves(speed: Double, expected: Double) throws {
+        let position = try anchor(position: 20, speed: speed).position(at: MonotonicTime(nanoseconds: 110 * second))
+        #expect(abs(position.seconds - 20 - expected) < 1e-9)
+    }
+
+    @Test("An anchor that does not run stays where it is")
+    func stays() throws {
+        let position = try anchor(position: 20, running: false).position(at: MonotonicTime(nanoseconds: 500 * second))
+        #expect(position.seconds == 20)
+    }
+
+    @Test("A clock that reads less than the anchor's never steps the position back")
+    func neverBack() throws {
+        let position = try anchor(position: 20).position(at: MonotonicTime(nanoseconds: 99 * second))
+        #expect(position.seconds == 20)
+    }
+
+    @Test("The position ends at the duration, and nothing is left there")
+    func clamped() throws {
+        let duration = try #require(EpisodeDuration(seconds: 25))
+        let late = MonotonicTime(nanoseconds: 200 * second)
+        let running = try anchor(position: 20)
+        #expect(running.position(at: late, duration: duration).seconds == 25)
+        #expect(running.remaining(at: late, duration: duration) == 0)
+        #expect(running.remaining(at: MonotonicTime(nanoseconds: 102 * second), duration: duration) == 3)
+    }
+
+    @Test("An observer of another boot goes by wall clock, one of the same boot by the monotonic one")
+    func otherBoot() throws {
+        let running = try anchor(position: 20)
+        let now = Moment(
+            monotonic: MonotonicTime(nanoseconds: 103 * second),
+            wall: Timestamp(milliseconds: 1_007_000)
+        )
+        #expect(running.position(at: now, bootID: "this").seconds == 23)
+        #expect(running.position(at: now, bootID: "other").seconds == 27)
+    }
+}
