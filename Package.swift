@@ -80,7 +80,7 @@ let package = Package(
         library("PodcastModel"),
         library("WireMessages", ["PodcastModel", protobuf]),
         library("ZeroMQ", ["CZeroMQ", locks]),
-        library("BusKit", ["ZeroMQ", "WireMessages", "PodcastModel", "CProcess", protobuf, locks, logging, lifecycle, crypto]),
+        library("BusKit", ["ZeroMQ", "WireMessages", "PodcastModel", "CProcess", protobuf, locks, logging, lifecycle, signals, crypto]),
         library("FeedParsing", ["PodcastModel", "CLibXML2"]),
 
         // The services.

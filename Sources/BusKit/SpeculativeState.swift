@@ -1,0 +1,39 @@
+/// A value that is changed before it is known whether the change can be saved, and that finds back.
+///
+/// Snapshots are cheap: the value's storage is shared until it is written to.
+public struct SpeculativeState<State: Sendable>: Sendable {
+    /// The newest value, with everything that is not yet durable.
+    public private(set) var current: State
+    private var pending: [(id: TransactionID, before: State)] = []
+
+    /// A durable value.
+    public init(_ state: State) {
+        current = state
+    }
+
+    /// Changes the value in the transaction `id`, which is larger than any before.
+    public mutating func apply<Result>(_ id: TransactionID, _ change: (inout State) throws -> Result) rethrows -> Result
+    {
+        var next = current
+        let result = try change(&next)
+        pending.append((id, current))
+        current = next
+        return result
+    }
+
+    /// The transaction is durable.
+    public mutating func committed(_ id: TransactionID) {
+        pending.removeAll { $0.id <= id }
+    }
+
+    /// The transaction will never be: back to the value before it, and so without all that came after it.
+    /// Nothing happens for one that was undone with an earlier one already.
+    public mutating func refused(_ id: TransactionID) {
+        guard let index = pending.firstIndex(where: { $0.id == id }) else { return }
+        current = pending[index].before
+        pending.removeSubrange(index...)
+    }
+
+    /// Whether everything is durable.
+    public var isSettled: Bool { pending.isEmpty }
+}

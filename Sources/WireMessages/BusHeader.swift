@@ -1,0 +1,198 @@
+/// What a message is: the second byte of its header. The numbers are the wire's (see `protocols/bus.md`).
+public enum MessageKind: UInt8, Sendable, CaseIterable {
+    // Of the stream; also of PUBLISH, which has the kind of the event that it asks for.
+    /// Replaces the topic's retained value and what stands behind it.
+    case put = 1
+    /// Changes the topic's value; retained in order behind its put.
+    case delta = 2
+    /// Removes the topic's retained value.
+    case delete = 3
+    /// Happens; not retained.
+    case event = 4
+    /// Unsequenced telemetry on `live/…`.
+    case live = 5
+    /// On `bus/heartbeat`: epoch and head.
+    case heartbeat = 6
+    /// On `sync/<nonce>`: epoch and head, in-band proof that the subscription is in force.
+    case sync = 7
+
+    // Between a service and the bus.
+    /// A service introduces itself.
+    case hello = 16
+    /// The bus accepts it.
+    case welcome = 17
+    /// The bus has given publishes their places.
+    case acknowledge = 18
+    /// The service has put all that it retains.
+    case ready = 19
+    /// The bus refuses a message; the code is its second frame.
+    case reject = 20
+    /// The service leaves.
+    case goodbye = 21
+    /// The service lives.
+    case ping = 22
+    /// So does the bus.
+    case pong = 23
+
+    // Requests.
+    /// A command or query.
+    case request = 32
+    /// Its answer.
+    case reply = 33
+    /// Its refusal; the payload is a `WireFailure`.
+    case failure = 34
+
+    // Joining.
+    /// A client asks for the stream from a place on, or for everything.
+    case fetch = 40
+    /// The events of the ring.
+    case replay = 41
+    /// The retained values.
+    case snapshot = 42
+
+    /// Whether a message of this kind takes a place in the stream.
+    public var isSequenced: Bool {
+        switch self {
+        case .put, .delta, .delete, .event: true
+        default: false
+        }
+    }
+}
+
+/// The header of every message on every socket of the bus: 40 bytes, big-endian, the same layout throughout.
+///
+///     0 version u8 | 1 kind u8 | 2 flags u16 | 4 generation u32 | 8 epoch u64
+///     16 sequence u64 | 24 origin sequence u64 | 32 time u64 (ns)
+///
+/// What a field means depends on the kind (`protocols/bus.md`); a field that a kind does not use is zero.
+public struct BusHeader: Sendable, Hashable {
+    /// The length on the wire, in bytes.
+    public static let length = 40
+    /// The version that this code writes, and the only one that it reads.
+    public static let currentVersion: UInt8 = 1
+
+    /// What kind of message it is.
+    public var kind: MessageKind
+    /// Bits by kind; see `Flags`.
+    public var flags: Flags
+    /// The generation of the service that speaks or is spoken to; of ACKNOWLEDGE: how many are acknowledged.
+    public var generation: UInt32
+    /// The epoch of the bus.
+    public var epoch: UInt64
+    /// A place in the stream.
+    public var sequence: UInt64
+    /// The service's own count of its publishes in this epoch, from 1; of requests: the bus's ticket.
+    public var originSequence: UInt64
+    /// Nanoseconds: of events the wall clock (since 1970, UTC); of requests the deadline on CLOCK_MONOTONIC.
+    public var time: UInt64
+
+    /// The flags that this version knows; unknown bits are carried along.
+    public struct Flags: OptionSet, Sendable, Hashable {
+        /// The bits.
+        public let rawValue: UInt16
+        /// Flags of these bits.
+        public init(rawValue: UInt16) { self.rawValue = rawValue }
+        /// Of REPLAY and SNAPSHOT: another chunk follows.
+        public static let more = Flags(rawValue: 1)
+        /// Of FETCH: a snapshot, even if the ring reaches back.
+        public static let forceSnapshot = Flags(rawValue: 2)
+        /// Of REQUEST: it may have been sent before under the same id.
+        public static let mayBeRepeat = Flags(rawValue: 4)
+    }
+
+    /// A header; what is not named is zero.
+    public init(
+        _ kind: MessageKind, flags: Flags = [], generation: UInt32 = 0, epoch: UInt64 = 0, sequence: UInt64 = 0,
+        originSequence: UInt64 = 0, time: UInt64 = 0
+    ) {
+        self.kind = kind
+        self.flags = flags
+        self.generation = generation
+        self.epoch = epoch
+        self.sequence = sequence
+        self.originSequence = originSequence
+        self.time = time
+    }
+
+    /// Reads a header; bytes behind the first 40 are ignored, so that a later version may append.
+    ///
+    /// - Throws: `FrameError` when it is too short, of another version or of an unknown kind.
+    public init(decoding bytes: UnsafeRawBufferPointer) throws(FrameError) {
+        guard bytes.count >= Self.length else { throw .truncated(expected: Self.length, got: bytes.count) }
+        guard bytes[0] == Self.currentVersion else { throw .unknownVersion(bytes[0]) }
+        guard let kind = MessageKind(rawValue: bytes[1]) else { throw .unknownKind(bytes[1]) }
+        func number<T: FixedWidthInteger>(at offset: Int, as: T.Type) -> T {
+            T(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: T.self))
+        }
+        self.init(
+            kind,
+            flags: Flags(rawValue: number(at: 2, as: UInt16.self)),
+            generation: number(at: 4, as: UInt32.self),
+            epoch: number(at: 8, as: UInt64.self),
+            sequence: number(at: 16, as: UInt64.self),
+            originSequence: number(at: 24, as: UInt64.self),
+            time: number(at: 32, as: UInt64.self))
+    }
+
+    /// Reads a header out of an array; see `init(decoding:)`.
+    public init(decoding bytes: [UInt8]) throws(FrameError) {
+        var failure: FrameError?
+        let header = bytes.withUnsafeBytes { buffer -> BusHeader? in
+            do throws(FrameError) { return try BusHeader(decoding: buffer) } catch {
+                failure = error
+                return nil
+            }
+        }
+        guard let header else { throw failure ?? .truncated(expected: Self.length, got: bytes.count) }
+        self = header
+    }
+
+    /// Writes the 40 bytes into `bytes`, which must have room for them.
+    public func encode(into bytes: UnsafeMutableRawBufferPointer) {
+        precondition(bytes.count >= Self.length, "a header needs 40 bytes")
+        bytes[0] = Self.currentVersion
+        bytes[1] = kind.rawValue
+        bytes.storeBytes(of: flags.rawValue.bigEndian, toByteOffset: 2, as: UInt16.self)
+        bytes.storeBytes(of: generation.bigEndian, toByteOffset: 4, as: UInt32.self)
+        bytes.storeBytes(of: epoch.bigEndian, toByteOffset: 8, as: UInt64.self)
+        bytes.storeBytes(of: sequence.bigEndian, toByteOffset: 16, as: UInt64.self)
+        bytes.storeBytes(of: originSequence.bigEndian, toByteOffset: 24, as: UInt64.self)
+        bytes.storeBytes(of: time.bigEndian, toByteOffset: 32, as: UInt64.self)
+    }
+
+    /// The 40 bytes.
+    public var encoded: [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, count in
+            encode(into: UnsafeMutableRawBufferPointer(buffer))
+            count = Self.length
+        }
+    }
+}
+
+/// Why a frame cannot be read. The message that holds it is dropped and counted; nothing else happens.
+public enum FrameError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// Shorter than its layout.
+    case truncated(expected: Int, got: Int)
+    /// A version that this code does not read.
+    case unknownVersion(UInt8)
+    /// A kind that this code does not know.
+    case unknownKind(UInt8)
+    /// A kind that has no business on this socket.
+    case unexpectedKind(MessageKind)
+    /// Too few or too many frames.
+    case frameCount(expected: Int, got: Int)
+    /// A topic or name that is not UTF-8 or breaks the rules of its form.
+    case badText
+
+    /// What is wrong, for a log.
+    public var description: String {
+        switch self {
+        case .truncated(let expected, let got): "\(got) bytes where \(expected) were expected"
+        case .unknownVersion(let version): "version \(version), this code reads \(BusHeader.currentVersion)"
+        case .unknownKind(let kind): "unknown kind \(kind)"
+        case .unexpectedKind(let kind): "kind \(kind) does not belong on this socket"
+        case .frameCount(let expected, let got): "\(got) frames where \(expected) were expected"
+        case .badText: "a topic or name that is no valid text"
+        }
+    }
+}

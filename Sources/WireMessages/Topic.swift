@@ -1,0 +1,179 @@
+/// The address of an event: `stream/<owner>/…`, `live/<owner>/…`, `bus/heartbeat` or `sync/<nonce>`.
+public struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// The longest that is accepted, in bytes.
+    public static let limit = 255
+    /// The address.
+    public let text: String
+
+    /// Any text; use `isPublishable(by:)` where a peer chose it.
+    public init(_ text: String) {
+        self.text = text
+    }
+
+    /// A topic of the stream: `stream/<owner>/<rest>`.
+    public static func stream(_ owner: ServiceName, _ rest: String) -> Topic { Topic("stream/\(owner.text)/\(rest)") }
+    /// A topic of telemetry: `live/<owner>/<rest>`.
+    public static func live(_ owner: ServiceName, _ rest: String) -> Topic { Topic("live/\(owner.text)/\(rest)") }
+
+    /// The bus's pulse.
+    public static let heartbeat = Topic("bus/heartbeat")
+    /// What every observer subscribes to.
+    public static let streamPrefix = "stream/"
+    /// The state of a service, put by the bus.
+    public static func service(_ name: ServiceName) -> Topic { stream(.bus, "service/\(name.text)") }
+    /// The player's state.
+    public static let playbackState = stream(.playback, "state")
+    /// The sound devices.
+    public static let playbackOutput = stream(.playback, "output")
+    /// An event: an episode's position or played mark changed.
+    public static func episodeState(_ episode: String) -> Topic { stream(.playback, "episode/\(episode)") }
+    /// A queue, by name; the usual one is `main`.
+    public static func queue(_ name: String) -> Topic { stream(.queue, "queue/\(name)") }
+    /// A podcast's metadata and status.
+    public static func podcast(_ id: String) -> Topic { stream(.feeds, "podcast/\(id)") }
+    /// An event: episodes of a podcast came, changed or went.
+    public static func episodes(of podcast: String) -> Topic { stream(.feeds, "episodes/\(podcast)") }
+    /// The database's state.
+    public static let persistenceStatus = stream(.persistence, "status")
+    /// An alert of an owner.
+    public static func alert(_ owner: ServiceName, _ id: String) -> Topic { stream(owner, "alert/\(id)") }
+
+    /// The parts between the slashes.
+    public var parts: [Substring] { text.split(separator: "/", omittingEmptySubsequences: false) }
+
+    /// The owner of a `stream/` or `live/` topic.
+    public var owner: ServiceName? {
+        let parts = self.parts
+        guard parts.count >= 3, parts[0] == "stream" || parts[0] == "live" else { return nil }
+        return ServiceName(String(parts[1]))
+    }
+
+    /// Whether `service` may publish a message of `kind` here: only under its own name, telemetry only on `live/`,
+    /// 255 bytes at most, no empty part, no control character.
+    public func isPublishable(by service: ServiceName, kind: MessageKind) -> Bool {
+        guard text.utf8.count <= Self.limit, owner == service, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }),
+            !parts.contains(where: \.isEmpty)
+        else { return false }
+        return text.hasPrefix("live/") == (kind == .live) && (kind == .live || kind.isSequenced)
+    }
+
+    /// Orders topics by their text.
+    public static func < (left: Topic, right: Topic) -> Bool { left.text < right.text }
+    /// The address.
+    public var description: String { text }
+}
+
+/// The name of a service on the bus: `playback`, `queue` …
+public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// Lower-case ASCII letters, 1 to 32 of them.
+    public let text: String
+
+    /// Nil unless `text` is 1 to 32 lower-case ASCII letters.
+    public init?(_ text: String) {
+        guard (1...32).contains(text.utf8.count),
+            text.utf8.allSatisfy({ (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) })
+        else { return nil }
+        self.text = text
+    }
+
+    private init(known text: String) {
+        self.text = text
+    }
+
+    /// The bus itself.
+    public static let bus = ServiceName(known: "bus")
+    /// The database's service.
+    public static let persistence = ServiceName(known: "persistence")
+    /// The player.
+    public static let playback = ServiceName(known: "playback")
+    /// Up Next.
+    public static let queue = ServiceName(known: "queue")
+    /// Subscriptions.
+    public static let feeds = ServiceName(known: "feeds")
+
+    /// Orders names.
+    public static func < (left: ServiceName, right: ServiceName) -> Bool { left.text < right.text }
+    /// The name.
+    public var description: String { text }
+}
+
+/// A message of the stream, or of telemetry, as it arrived.
+public struct StreamEvent: Sendable, Hashable {
+    /// Its address.
+    public var topic: Topic
+    /// Its place and origin.
+    public var header: BusHeader
+    /// Protobuf, by topic.
+    public var payload: [UInt8]
+
+    /// An event of these parts.
+    public init(topic: Topic, header: BusHeader, payload: [UInt8]) {
+        self.topic = topic
+        self.header = header
+        self.payload = payload
+    }
+
+    /// Its place in the stream.
+    public var position: StreamPosition { StreamPosition(epoch: header.epoch, sequence: header.sequence) }
+}
+
+/// A place in the stream. Places compare by epoch, then by sequence.
+public struct StreamPosition: Sendable, Hashable, Comparable {
+    /// The bus's life.
+    public var epoch: UInt64
+    /// The count of events in it, from 1; 0: before the first.
+    public var sequence: UInt64
+
+    /// A place.
+    public init(epoch: UInt64, sequence: UInt64) {
+        self.epoch = epoch
+        self.sequence = sequence
+    }
+
+    /// Orders places.
+    public static func < (left: StreamPosition, right: StreamPosition) -> Bool {
+        (left.epoch, left.sequence) < (right.epoch, right.sequence)
+    }
+}
+
+/// 128 bits that name a request, however often it is sent.
+public struct RequestID: Sendable, Hashable, CustomStringConvertible {
+    /// The length on the wire, in bytes.
+    public static let length = 16
+    /// The first eight bytes, big-endian.
+    public let high: UInt64
+    /// The last eight.
+    public let low: UInt64
+
+    /// An id of these bits.
+    public init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// A new id, unlike any other.
+    public static func random() -> RequestID {
+        RequestID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
+    }
+
+    /// Nil unless `bytes` are 16.
+    public init?(_ bytes: some Collection<UInt8>) {
+        guard bytes.count == Self.length else { return nil }
+        var high: UInt64 = 0
+        var low: UInt64 = 0
+        for (index, byte) in bytes.enumerated() {
+            if index < 8 { high = high << 8 | UInt64(byte) } else { low = low << 8 | UInt64(byte) }
+        }
+        self.init(high: high, low: low)
+    }
+
+    /// The 16 bytes.
+    public var bytes: [UInt8] {
+        [high, low].flatMap { value in (0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * $0)) } }
+    }
+
+    /// 32 hexadecimal digits.
+    public var description: String {
+        bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+    }
+}
