@@ -10,6 +10,11 @@
 
 /// Up Next: what plays next, and nothing else decides it.
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
 public import SwiftProtobuf
 
 // If the compiler emits an error on this type, it is because this file
@@ -168,15 +173,8 @@ public nonisolated struct WireQueueReply: Sendable {
   /// episodes that were not added again
   public var alreadyThere: [String] = []
 
-  /// of play, next and previous
-  public var state: WirePlaybackState {
-    get {_state ?? WirePlaybackState()}
-    set {_state = newValue}
-  }
-  /// Returns true if `state` has been explicitly set.
-  public var hasState: Bool {self._state != nil}
-  /// Clears the value of `state`. Subsequent reads from it will return its default value.
-  public mutating func clearState() {self._state = nil}
+  /// of play, next and previous: the load that `stream/playback/state` will show
+  public var loadID: String = String()
 
   public var history: [WireHistoryItem] = []
 
@@ -196,7 +194,6 @@ public nonisolated struct WireQueueReply: Sendable {
 
   public init() {}
 
-  fileprivate var _state: WirePlaybackState? = nil
   fileprivate var _alertAnswered: WireAlertAnswered? = nil
 }
 
@@ -450,12 +447,16 @@ public nonisolated struct WireQueueState: Sendable {
   /// an entry's id, or empty
   public var current: String = String()
 
+  /// too long for one message: deltas of the same revision bring the other entries
+  public var more: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
 
-/// stream/queue/queue/<name>: a delta, from revision − 1 to revision. Steps apply in order.
+/// stream/queue/queue/<name>: a delta, which leads to `revision`. Steps apply in order. It carries the same revision as
+/// what is before it where it only continues a long put, or where only an episode's title or position was brought up to date.
 public nonisolated struct WireQueueDelta: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -464,6 +465,9 @@ public nonisolated struct WireQueueDelta: Sendable {
   public var revision: UInt64 = 0
 
   public var steps: [WireQueueStep] = []
+
+  /// the next delta continues this put
+  public var more: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -550,6 +554,116 @@ public nonisolated struct WireQueueStep: Sendable {
   }
 
   public init() {}
+}
+
+/// What the queue service stores. Record `queue`/<name>:
+public nonisolated struct WireQueueHeaderRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var revision: UInt64 = 0
+
+  public var current: String = String()
+
+  /// while no entry is current: the one that is next in its place
+  public var successor: String = String()
+
+  /// the last load whose end was dealt with
+  public var advancedLoad: String = String()
+
+  /// a load that playback has not accepted yet
+  public var pending: WireQueueHeaderRecord.PendingLoad {
+    get {_pending ?? WireQueueHeaderRecord.PendingLoad()}
+    set {_pending = newValue}
+  }
+  /// Returns true if `pending` has been explicitly set.
+  public var hasPending: Bool {self._pending != nil}
+  /// Clears the value of `pending`. Subsequent reads from it will return its default value.
+  public mutating func clearPending() {self._pending = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated struct PendingLoad: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    public var entry: String = String()
+
+    public var loadID: String = String()
+
+    public var requestID: Data = Data()
+
+    public var paused: Bool = false
+
+    /// what was loaded when it was decided; anything else since then makes it void
+    public var replacesLoad: String = String()
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
+  }
+
+  public init() {}
+
+  fileprivate var _pending: WireQueueHeaderRecord.PendingLoad? = nil
+}
+
+/// Record `entry/<queue>`/<entry id>:
+public nonisolated struct WireQueueEntryRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var entry: WireQueueEntry {
+    get {_entry ?? WireQueueEntry()}
+    set {_entry = newValue}
+  }
+  /// Returns true if `entry` has been explicitly set.
+  public var hasEntry: Bool {self._entry != nil}
+  /// Clears the value of `entry`. Subsequent reads from it will return its default value.
+  public mutating func clearEntry() {self._entry = nil}
+
+  /// entries stand in order of it
+  public var rank: Int64 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _entry: WireQueueEntry? = nil
+}
+
+/// Record `history/<queue>`/<revision, 16 hexadecimal digits>:
+public nonisolated struct WireQueueHistoryRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var item: WireHistoryItem {
+    get {_item ?? WireHistoryItem()}
+    set {_item = newValue}
+  }
+  /// Returns true if `item` has been explicitly set.
+  public var hasItem: Bool {self._item != nil}
+  /// Clears the value of `item`. Subsequent reads from it will return its default value.
+  public mutating func clearItem() {self._item = nil}
+
+  /// leads back, applied in order
+  public var undo: [WireQueueStep] = []
+
+  /// leads there again
+  public var redo: [WireQueueStep] = []
+
+  /// who changed it
+  public var origin: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _item: WireHistoryItem? = nil
 }
 
 // MARK: - Code below here is support for the SwiftProtobuf runtime.
@@ -788,7 +902,7 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{1}state\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -800,7 +914,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 2: try { try decoder.decodeSingularBoolField(value: &self.changed) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.entries) }()
       case 4: try { try decoder.decodeRepeatedStringField(value: &self.alreadyThere) }()
-      case 5: try { try decoder.decodeSingularMessageField(value: &self._state) }()
+      case 5: try { try decoder.decodeSingularStringField(value: &self.loadID) }()
       case 6: try { try decoder.decodeRepeatedMessageField(value: &self.history) }()
       case 7: try { try decoder.decodeSingularStringField(value: &self.description_p) }()
       case 8: try { try decoder.decodeSingularMessageField(value: &self._alertAnswered) }()
@@ -826,9 +940,9 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.alreadyThere.isEmpty {
       try visitor.visitRepeatedStringField(value: self.alreadyThere, fieldNumber: 4)
     }
-    try { if let v = self._state {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
-    } }()
+    if !self.loadID.isEmpty {
+      try visitor.visitSingularStringField(value: self.loadID, fieldNumber: 5)
+    }
     if !self.history.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.history, fieldNumber: 6)
     }
@@ -846,7 +960,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.changed != rhs.changed {return false}
     if lhs.entries != rhs.entries {return false}
     if lhs.alreadyThere != rhs.alreadyThere {return false}
-    if lhs._state != rhs._state {return false}
+    if lhs.loadID != rhs.loadID {return false}
     if lhs.history != rhs.history {return false}
     if lhs.description_p != rhs.description_p {return false}
     if lhs._alertAnswered != rhs._alertAnswered {return false}
@@ -1323,7 +1437,7 @@ nonisolated extension WireQueueEntry: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireQueueState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueState"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}revision\0\u{1}entries\0\u{1}current\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}revision\0\u{1}entries\0\u{1}current\0\u{1}more\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1335,6 +1449,7 @@ nonisolated extension WireQueueState: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.revision) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.entries) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.current) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.more) }()
       default: break
       }
     }
@@ -1353,6 +1468,9 @@ nonisolated extension WireQueueState: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.current.isEmpty {
       try visitor.visitSingularStringField(value: self.current, fieldNumber: 4)
     }
+    if self.more != false {
+      try visitor.visitSingularBoolField(value: self.more, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1361,6 +1479,7 @@ nonisolated extension WireQueueState: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.revision != rhs.revision {return false}
     if lhs.entries != rhs.entries {return false}
     if lhs.current != rhs.current {return false}
+    if lhs.more != rhs.more {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1368,7 +1487,7 @@ nonisolated extension WireQueueState: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireQueueDelta: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueDelta"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}steps\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}steps\0\u{1}more\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1378,6 +1497,7 @@ nonisolated extension WireQueueDelta: SwiftProtobuf.Message, SwiftProtobuf._Mess
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.revision) }()
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.steps) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.more) }()
       default: break
       }
     }
@@ -1390,12 +1510,16 @@ nonisolated extension WireQueueDelta: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.steps.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.steps, fieldNumber: 2)
     }
+    if self.more != false {
+      try visitor.visitSingularBoolField(value: self.more, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireQueueDelta, rhs: WireQueueDelta) -> Bool {
     if lhs.revision != rhs.revision {return false}
     if lhs.steps != rhs.steps {return false}
+    if lhs.more != rhs.more {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1526,6 +1650,198 @@ nonisolated extension WireQueueStep.Insert: SwiftProtobuf.Message, SwiftProtobuf
   public static func ==(lhs: WireQueueStep.Insert, rhs: WireQueueStep.Insert) -> Bool {
     if lhs._entry != rhs._entry {return false}
     if lhs.after != rhs.after {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".QueueHeaderRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}current\0\u{1}successor\0\u{3}advanced_load\0\u{1}pending\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.revision) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.current) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.successor) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.advancedLoad) }()
+      case 5: try { try decoder.decodeSingularMessageField(value: &self._pending) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.revision != 0 {
+      try visitor.visitSingularUInt64Field(value: self.revision, fieldNumber: 1)
+    }
+    if !self.current.isEmpty {
+      try visitor.visitSingularStringField(value: self.current, fieldNumber: 2)
+    }
+    if !self.successor.isEmpty {
+      try visitor.visitSingularStringField(value: self.successor, fieldNumber: 3)
+    }
+    if !self.advancedLoad.isEmpty {
+      try visitor.visitSingularStringField(value: self.advancedLoad, fieldNumber: 4)
+    }
+    try { if let v = self._pending {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireQueueHeaderRecord, rhs: WireQueueHeaderRecord) -> Bool {
+    if lhs.revision != rhs.revision {return false}
+    if lhs.current != rhs.current {return false}
+    if lhs.successor != rhs.successor {return false}
+    if lhs.advancedLoad != rhs.advancedLoad {return false}
+    if lhs._pending != rhs._pending {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireQueueHeaderRecord.PendingLoad: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireQueueHeaderRecord.protoMessageName + ".PendingLoad"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entry\0\u{3}load_id\0\u{3}request_id\0\u{1}paused\0\u{3}replaces_load\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.entry) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.loadID) }()
+      case 3: try { try decoder.decodeSingularBytesField(value: &self.requestID) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.paused) }()
+      case 5: try { try decoder.decodeSingularStringField(value: &self.replacesLoad) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.entry.isEmpty {
+      try visitor.visitSingularStringField(value: self.entry, fieldNumber: 1)
+    }
+    if !self.loadID.isEmpty {
+      try visitor.visitSingularStringField(value: self.loadID, fieldNumber: 2)
+    }
+    if !self.requestID.isEmpty {
+      try visitor.visitSingularBytesField(value: self.requestID, fieldNumber: 3)
+    }
+    if self.paused != false {
+      try visitor.visitSingularBoolField(value: self.paused, fieldNumber: 4)
+    }
+    if !self.replacesLoad.isEmpty {
+      try visitor.visitSingularStringField(value: self.replacesLoad, fieldNumber: 5)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireQueueHeaderRecord.PendingLoad, rhs: WireQueueHeaderRecord.PendingLoad) -> Bool {
+    if lhs.entry != rhs.entry {return false}
+    if lhs.loadID != rhs.loadID {return false}
+    if lhs.requestID != rhs.requestID {return false}
+    if lhs.paused != rhs.paused {return false}
+    if lhs.replacesLoad != rhs.replacesLoad {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireQueueEntryRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".QueueEntryRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entry\0\u{1}rank\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._entry) }()
+      case 2: try { try decoder.decodeSingularSInt64Field(value: &self.rank) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._entry {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if self.rank != 0 {
+      try visitor.visitSingularSInt64Field(value: self.rank, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireQueueEntryRecord, rhs: WireQueueEntryRecord) -> Bool {
+    if lhs._entry != rhs._entry {return false}
+    if lhs.rank != rhs.rank {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireQueueHistoryRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".QueueHistoryRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}item\0\u{1}undo\0\u{1}redo\0\u{1}origin\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._item) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.undo) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.redo) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.origin) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._item {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if !self.undo.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.undo, fieldNumber: 2)
+    }
+    if !self.redo.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.redo, fieldNumber: 3)
+    }
+    if !self.origin.isEmpty {
+      try visitor.visitSingularStringField(value: self.origin, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireQueueHistoryRecord, rhs: WireQueueHistoryRecord) -> Bool {
+    if lhs._item != rhs._item {return false}
+    if lhs.undo != rhs.undo {return false}
+    if lhs.redo != rhs.redo {return false}
+    if lhs.origin != rhs.origin {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
