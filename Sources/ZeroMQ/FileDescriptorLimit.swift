@@ -1,0 +1,42 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// How many descriptors this process may hold. Running out of them in an ipc accept aborts libzmq.
+public enum FileDescriptorLimit {
+    #if canImport(Glibc)
+    private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+    private static let resource = RLIMIT_NOFILE
+    #endif
+
+    /// The limit in force.
+    public static func current() throws(ZeroMQError) -> Int {
+        Int(clamping: try read().rlim_cur)
+    }
+
+    /// Raises the limit as far as this user may, and at most to `wanted`. Never lowers it.
+    /// - Returns: the limit in force afterwards.
+    public static func raise(to wanted: Int = 65_536) throws(ZeroMQError) -> Int {
+        var limit = try read()
+        let target = min(rlim_t(clamping: wanted), limit.rlim_max)
+        guard target > limit.rlim_cur else { return Int(clamping: limit.rlim_cur) }
+        limit.rlim_cur = target
+        guard setrlimit(resource, &limit) == 0 else {
+            throw ZeroMQError(call: "setrlimit(RLIMIT_NOFILE)", endpoint: "", number: errno)
+        }
+        return Int(clamping: target)
+    }
+
+    private static func read() throws(ZeroMQError) -> rlimit {
+        var limit = rlimit()
+        guard getrlimit(resource, &limit) == 0 else {
+            throw ZeroMQError(call: "getrlimit(RLIMIT_NOFILE)", endpoint: "", number: errno)
+        }
+        return limit
+    }
+}

@@ -1,0 +1,57 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// A Unix socket's path that is known to fit.
+public struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
+    /// The path of the socket's file.
+    public let path: String
+
+    /// The longest path in bytes that the system's `sun_path` holds with its closing zero.
+    public static let maximumPathLength: Int = {
+        #if os(Linux)
+        107
+        #else
+        103
+        #endif
+    }()
+
+    /// Refuses an empty path, one with a zero byte and one that is longer than `maximumPathLength`.
+    public init(path: String) throws(ZeroMQError) {
+        let length = path.utf8.count
+        guard length <= Self.maximumPathLength else {
+            throw ZeroMQError(
+                call: "ipc endpoint",
+                endpoint: path,
+                errno: ENAMETOOLONG,
+                text: "the path of the socket is \(length) bytes long and the system allows "
+                    + "\(Self.maximumPathLength): choose a folder with a shorter path"
+            )
+        }
+        guard length > 0, !path.utf8.contains(0) else {
+            throw ZeroMQError(
+                call: "ipc endpoint",
+                endpoint: path,
+                errno: EINVAL,
+                text: "the path of the socket is empty or broken"
+            )
+        }
+        self.path = path
+    }
+
+    /// The endpoint as libzmq takes it: `ipc://` and the path.
+    public var text: String { "ipc://" + path }
+
+    /// The endpoint as libzmq takes it.
+    public var description: String { text }
+
+    /// Removes the socket's file, if there is one. Only for the holder of the folder's lock.
+    public func removeStaleFile() throws(ZeroMQError) {
+        if unlink(path) == 0 || errno == ENOENT { return }
+        throw ZeroMQError(call: "unlink", endpoint: path, number: errno)
+    }
+}

@@ -1,0 +1,37 @@
+/// What a poll thread runs: the one owner of what its sockets receive and send.
+///
+/// It is made on the thread, every callback runs on the thread, and nothing else ever touches it, so it
+/// needs no lock and may hold what cannot be copied or sent. A callback that throws ends the thread in an
+/// orderly way, and `PollThread.shutdown()` says why.
+public protocol PollHandler: ~Copyable, SendableMetatype {
+    /// What other threads send to this one.
+    associatedtype Command: Sendable
+
+    /// Called once, first: opens the first sockets. What it throws is thrown by `PollThread.started()`.
+    mutating func start(_ sockets: SocketSet) throws
+
+    /// A command from another thread; commands arrive in the order in which they were accepted.
+    mutating func received(_ command: Command, _ sockets: SocketSet) throws
+
+    /// A message has arrived. Between two ends of a turn each socket is asked for a bounded number of them.
+    mutating func received(_ message: Message, from socket: SocketID, _ sockets: SocketSet) throws
+
+    /// The socket takes messages again. Only after `SocketSet.notifyWritable`.
+    mutating func writable(_ socket: SocketID, _ sockets: SocketSet) throws
+
+    /// All that was waiting, or a bounded part of it, has been handed over, or the deadline has come.
+    /// - Parameter now: CLOCK_MONOTONIC in nanoseconds.
+    /// - Returns: when to be called again at the latest, on the same clock; nil if only for an occasion.
+    mutating func turnEnded(now: UInt64, _ sockets: SocketSet) throws -> UInt64?
+
+    /// Called once, last, also after a callback threw, while the sockets are still open; they are closed right after.
+    mutating func stop(_ sockets: SocketSet)
+}
+
+extension PollHandler where Self: ~Copyable {
+    /// Nothing waits to be sent.
+    public mutating func writable(_ socket: SocketID, _ sockets: SocketSet) throws {}
+
+    /// Nothing to say before the end.
+    public mutating func stop(_ sockets: SocketSet) {}
+}

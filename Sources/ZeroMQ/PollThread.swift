@@ -1,0 +1,198 @@
+import CZeroMQ
+import NIOConcurrencyHelpers
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What became of a command that was handed to a poll thread.
+public enum CommandOutcome: Sendable, Hashable {
+    /// The handler will get it, unless it fails first.
+    case accepted
+    /// Too many are waiting: the thread is stuck or far behind. The command was not taken.
+    case full
+    /// The thread is shutting down or gone. The command was not taken.
+    case closed
+}
+
+/// One thread that owns sockets: it waits for messages, for commands of other threads and for a deadline,
+/// and hands each to its handler.
+public final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
+    private let mailbox: PollMailbox<Handler.Command>
+
+    /// Starts the thread. It runs until `shutdown()`, or until a callback throws.
+    /// - Parameters:
+    ///   - name: what debuggers and `ps -T` show; its first 15 bytes on Linux.
+    ///   - context: the context of the sockets, which its owner terminates after `shutdown()`; nil for one of the
+    ///     thread's own, which it terminates itself.
+    ///   - stackSize: in bytes.
+    ///   - commandLimit: how many commands may wait.
+    ///   - makeHandler: called on the thread.
+    public init(
+        name: String,
+        context: ZeroMQContext? = nil,
+        stackSize: Int = 1 << 20,
+        commandLimit: Int = 65_536,
+        makeHandler: @escaping @Sendable () throws -> Handler
+    ) throws(ZeroMQError) {
+        let mailbox = PollMailbox<Handler.Command>(wakeup: try WakeupDescriptor(), limit: commandLimit)
+        self.mailbox = mailbox
+        do {
+            let thread = try PollThreadStart.launch(name: name, stackSize: stackSize) {
+                let failure = PollLoop<Handler>.run(mailbox: mailbox, context: context, makeHandler: makeHandler)
+                mailbox.finish(failure)
+            }
+            mailbox.attach(thread)
+        } catch {
+            mailbox.finish(error)
+            throw error
+        }
+    }
+
+    deinit {
+        mailbox.abandon()
+    }
+
+    /// Hands a command to the handler. After `shutdown()` was called it is refused.
+    @discardableResult
+    public func send(_ command: Handler.Command) -> CommandOutcome {
+        mailbox.post(command)
+    }
+
+    /// Returns when the handler has opened its sockets; throws what kept it from doing so.
+    public func started() async throws {
+        try await mailbox.started()
+    }
+
+    /// Ends the thread: commands accepted before are still handled, then the handler's `stop` runs and the sockets
+    /// are closed. Returns when the thread is gone; repeating it is harmless.
+    /// - Returns: the error that ended the thread before it was asked to, if one did.
+    @discardableResult
+    public func shutdown() async -> (any Error)? {
+        mailbox.requestStop()
+        return await mailbox.finished()
+    }
+
+    /// Returns when the thread has ended, asked or not, with the error that ended it.
+    public func ended() async -> (any Error)? {
+        await mailbox.finished()
+    }
+}
+
+/// The turns of a poll thread, all on that thread.
+enum PollLoop<Handler: PollHandler & ~Copyable> {
+    /// How many messages of one socket are handed over in one turn, so that no socket starves another.
+    private static var messagesPerTurn: Int { 256 }
+
+    /// Runs the handler until it is to stop or fails; the failure.
+    static func run(
+        mailbox: PollMailbox<Handler.Command>,
+        context: ZeroMQContext?,
+        makeHandler: () throws -> Handler
+    ) -> (any Error)? {
+        do {
+            if let context { return serve(in: context, mailbox, makeHandler) }
+            let own = try ZeroMQContext()
+            let failure = serve(in: own, mailbox, makeHandler)
+            own.terminate()
+            return failure
+        } catch {
+            return error
+        }
+    }
+
+    private static func serve(
+        in context: ZeroMQContext,
+        _ mailbox: PollMailbox<Handler.Command>,
+        _ makeHandler: () throws -> Handler
+    ) -> (any Error)? {
+        let sockets = SocketSet(context: context)
+        defer { sockets.closeAll() }
+        do {
+            var handler = try makeHandler()
+            return serve(&handler, sockets, mailbox)
+        } catch {
+            return error
+        }
+    }
+
+    private static func serve(
+        _ handler: inout Handler,
+        _ sockets: SocketSet,
+        _ mailbox: PollMailbox<Handler.Command>
+    ) -> (any Error)? {
+        var failure: (any Error)?
+        do {
+            try handler.start(sockets)
+            mailbox.didStart()
+            try turns(&handler, sockets, mailbox)
+        } catch {
+            failure = error
+        }
+        handler.stop(sockets)
+        return failure
+    }
+
+    private static func turns(
+        _ handler: inout Handler,
+        _ sockets: SocketSet,
+        _ mailbox: PollMailbox<Handler.Command>
+    ) throws {
+        var items = [
+            zmq_pollitem_t(socket: nil, fd: mailbox.wakeup.readable, events: Int16(ZMQ_POLLIN), revents: 0)
+        ]
+        var names: [SocketID] = []
+        var deadline = try handler.turnEnded(now: MonotonicClock.nanoseconds(), sockets)
+        while true {
+            sockets.fill(&items, after: 1, names: &names)
+            try poll(&items, deadline: deadline)
+            if items[0].revents != 0 {
+                let (commands, stop) = mailbox.take()
+                for command in commands { try handler.received(command, sockets) }
+                if stop { return }
+            }
+            for index in names.indices {
+                let ready = items[index + 1].revents
+                if ready & Int16(ZMQ_POLLIN) != 0 { try drain(names[index], &handler, sockets) }
+                if ready & Int16(ZMQ_POLLOUT) != 0 { try handler.writable(names[index], sockets) }
+            }
+            deadline = try handler.turnEnded(now: MonotonicClock.nanoseconds(), sockets)
+        }
+    }
+
+    private static func drain(_ socket: SocketID, _ handler: inout Handler, _ sockets: SocketSet) throws {
+        for _ in 0..<messagesPerTurn {
+            guard let message = try sockets.receive(from: socket) else { return }
+            try handler.received(message, from: socket, sockets)
+        }
+    }
+
+    /// Waits for an item or the deadline; rounds up to whole milliseconds, which is what zmq_poll counts in.
+    private static func poll(_ items: inout [zmq_pollitem_t], deadline: UInt64?) throws(ZeroMQError) {
+        var timeout = -1
+        if let deadline {
+            let now = MonotonicClock.nanoseconds()
+            let left = deadline > now ? deadline - now : 0
+            timeout = Int(min(left / 1_000_000 + (left % 1_000_000 == 0 ? 0 : 1), 86_400_000))
+        }
+        for index in items.indices { items[index].revents = 0 }
+        if zmq_poll(&items, Int32(items.count), timeout) < 0 {
+            let number = zmq_errno()
+            if number != EINTR { throw ZeroMQError(call: "zmq_poll", endpoint: "", number: number) }
+        }
+    }
+}
+
+/// CLOCK_MONOTONIC, which all deadlines count in.
+public enum MonotonicClock {
+    /// Nanoseconds since an arbitrary start, the same in all processes of one boot.
+    public static func nanoseconds() -> UInt64 {
+        var time = timespec()
+        _ = clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
+    }
+}

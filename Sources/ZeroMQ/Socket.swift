@@ -1,0 +1,151 @@
+import CZeroMQ
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What became of a message that was handed to a socket.
+public enum SendOutcome: Sendable, Hashable {
+    /// libzmq took it. It can still be lost with the connection.
+    case sent
+    /// The peer's buffer is full, or a dealer has no peer: nothing was sent.
+    case wouldBlock
+    /// A ROUTER with `routerMandatory` knows no peer of that name: nothing was sent.
+    case unreachable
+}
+
+/// A socket: opened, used and closed by one thread.
+///
+/// Not copyable, so that there is one who closes it, and not `Sendable`, because libzmq's sockets are not
+/// thread safe. One that goes out of scope is closed as by `close()`.
+public struct Socket: ~Copyable {
+    /// What kind it is.
+    public let kind: SocketKind
+    /// The endpoint that it was bound or connected to last; its kind's name until then. For error messages.
+    public private(set) var endpoint: String
+    var handle: UnsafeMutableRawPointer?
+    /// The message that receives go through, so that none is made for each frame.
+    private let scratch: UnsafeMutablePointer<zmq_msg_t>
+
+    /// More frames than any message of the bus has; what a peer sends beyond them is read and dropped.
+    public static let maximumFrames = 4_096
+
+    /// Opens a socket for the calling thread, with linger 0.
+    public init(_ kind: SocketKind, in context: ZeroMQContext, options: [SocketOption] = []) throws(ZeroMQError) {
+        let handle = try context.makeSocket(kind)
+        for option in [.linger(0)] + options where option.apply(to: handle) != 0 {
+            let error = ZeroMQError.last("zmq_setsockopt(\(option.name))", kind.name)
+            _ = zmq_close(handle)
+            throw error
+        }
+        self.kind = kind
+        self.handle = handle
+        endpoint = kind.name
+        scratch = .allocate(capacity: 1)
+        _ = zmq_msg_init(scratch)
+    }
+
+    deinit {
+        if let handle { _ = zmq_close(handle) }
+        _ = zmq_msg_close(scratch)
+        scratch.deallocate()
+    }
+
+    /// Closes the socket at once, dropping what was not sent. Every later call but this fails with ENOTSOCK.
+    public mutating func close() {
+        guard let open = handle else { return }
+        handle = nil
+        _ = zmq_close(open)
+    }
+
+    /// Changes a setting.
+    public mutating func set(_ option: SocketOption) throws(ZeroMQError) {
+        guard let handle else { throw closed(option.name) }
+        guard option.apply(to: handle) == 0 else { throw .last("zmq_setsockopt(\(option.name))", endpoint) }
+    }
+
+    /// Takes connections at an endpoint. A second bind to an ipc path takes it away from the first, silently:
+    /// hold a lock.
+    public mutating func bind(_ endpoint: String) throws(ZeroMQError) {
+        guard let handle else { throw closed("zmq_bind") }
+        guard zmq_bind(handle, endpoint) == 0 else { throw .last("zmq_bind", endpoint) }
+        self.endpoint = endpoint
+    }
+
+    /// Connects to an endpoint, now and again whenever the connection is lost.
+    public mutating func connect(_ endpoint: String) throws(ZeroMQError) {
+        guard let handle else { throw closed("zmq_connect") }
+        guard zmq_connect(handle, endpoint) == 0 else { throw .last("zmq_connect", endpoint) }
+        self.endpoint = endpoint
+    }
+
+    /// Takes connections at a Unix socket.
+    public mutating func bind(_ endpoint: IPCEndpoint) throws(ZeroMQError) {
+        try bind(endpoint.text)
+    }
+
+    /// Connects to a Unix socket.
+    public mutating func connect(_ endpoint: IPCEndpoint) throws(ZeroMQError) {
+        try connect(endpoint.text)
+    }
+
+    /// Sends one message of one or more frames, whole or not at all. It does not wait unless `wait` is given.
+    public mutating func send(_ message: Message, wait: Bool = false) throws(ZeroMQError) -> SendOutcome {
+        guard let handle else { throw closed("zmq_send") }
+        var outcome = SendOutcome.sent
+        let last = message.count - 1
+        for (index, frame) in message.enumerated() {
+            let flags = (wait ? 0 : ZMQ_DONTWAIT) | (index < last ? ZMQ_SNDMORE : 0)
+            let number = frame.withUnsafeBytes { Self.send($0, handle, flags) }
+            switch number {
+            case 0: continue
+            // Past the first frame libzmq has taken the message back and drops the frames that still follow.
+            case EAGAIN: outcome = .wouldBlock
+            case EHOSTUNREACH: outcome = .unreachable
+            default: throw ZeroMQError(call: "zmq_send", endpoint: endpoint, number: number)
+            }
+            if index == 0 { return outcome }
+        }
+        return outcome
+    }
+
+    /// Sends one frame; 0 or the error number.
+    private static func send(_ bytes: UnsafeRawBufferPointer, _ handle: UnsafeMutableRawPointer, _ flags: Int32)
+        -> Int32
+    {
+        while true {
+            if zmq_send(handle, bytes.baseAddress, bytes.count, flags) >= 0 { return 0 }
+            let number = zmq_errno()
+            if number != EINTR { return number }
+        }
+    }
+
+    /// Takes the next whole message; nil if there is none (with `wait`, none within the receive timeout).
+    public mutating func receive(wait: Bool = false) throws(ZeroMQError) -> Message? {
+        guard let handle else { throw closed("zmq_msg_recv") }
+        var message = Message()
+        var flags = wait ? 0 : ZMQ_DONTWAIT
+        while true {
+            if zmq_msg_recv(scratch, handle, flags) < 0 {
+                let number = zmq_errno()
+                if number == EINTR { continue }
+                if number == EAGAIN { return nil }
+                throw ZeroMQError(call: "zmq_msg_recv", endpoint: endpoint, number: number)
+            }
+            if message.count < Self.maximumFrames {
+                let bytes = UnsafeRawBufferPointer(start: zmq_msg_data(scratch), count: zmq_msg_size(scratch))
+                message.append(Frame(copying: bytes))
+            }
+            guard zmq_msg_more(scratch) != 0 else { return message }
+            flags = 0
+        }
+    }
+
+    private func closed(_ call: String) -> ZeroMQError {
+        ZeroMQError(call: call, endpoint: endpoint, number: ENOTSOCK)
+    }
+}

@@ -1,0 +1,101 @@
+import CZeroMQ
+
+/// The name of a socket within its thread; never used again for another one.
+public struct SocketID: Sendable, Hashable {
+    let number: Int
+}
+
+/// The sockets of one poll thread. Only that thread's handler sees it, and only within a callback.
+public final class SocketSet {
+    private let context: ZeroMQContext
+    private var boxes: [Box] = []
+    private var nextNumber = 0
+
+    /// A place for a value that cannot be copied, which arrays do not hold.
+    private final class Box {
+        let id: SocketID
+        var socket: Socket
+        var wantsWritable = false
+
+        init(id: SocketID, socket: consuming Socket) {
+            self.id = id
+            self.socket = socket
+        }
+    }
+
+    init(context: ZeroMQContext) {
+        self.context = context
+    }
+
+    /// The number of open sockets.
+    public var count: Int { boxes.count }
+
+    /// Opens a socket with linger 0 and these options; bind or connect it with `configure`.
+    public func open(_ kind: SocketKind, options: [SocketOption] = []) throws(ZeroMQError) -> SocketID {
+        let socket = try Socket(kind, in: context, options: options)
+        let id = SocketID(number: nextNumber)
+        nextNumber += 1
+        boxes.append(Box(id: id, socket: socket))
+        return id
+    }
+
+    /// Binds a socket.
+    public func bind(_ id: SocketID, to endpoint: IPCEndpoint) throws(ZeroMQError) {
+        try box(id, "zmq_bind").socket.bind(endpoint)
+    }
+
+    /// Connects a socket.
+    public func connect(_ id: SocketID, to endpoint: IPCEndpoint) throws(ZeroMQError) {
+        try box(id, "zmq_connect").socket.connect(endpoint)
+    }
+
+    /// Changes a setting of a socket.
+    public func set(_ option: SocketOption, on id: SocketID) throws(ZeroMQError) {
+        try box(id, "zmq_setsockopt").socket.set(option)
+    }
+
+    /// Sends a message without waiting.
+    public func send(_ message: Message, on id: SocketID) throws(ZeroMQError) -> SendOutcome {
+        try box(id, "zmq_send").socket.send(message)
+    }
+
+    /// Whether the handler is told, once a turn, that the socket takes messages. Ask only while something waits.
+    public func notifyWritable(_ wanted: Bool, on id: SocketID) throws(ZeroMQError) {
+        try box(id, "zmq_poll").wantsWritable = wanted
+    }
+
+    /// Closes a socket at once; what it had not read or sent is dropped. Closing a closed one does nothing.
+    public func close(_ id: SocketID) {
+        guard let index = boxes.firstIndex(where: { $0.id == id }) else { return }
+        boxes[index].socket.close()
+        boxes.remove(at: index)
+    }
+
+    func closeAll() {
+        for box in boxes { box.socket.close() }
+        boxes.removeAll()
+    }
+
+    func receive(from id: SocketID) throws(ZeroMQError) -> Message? {
+        guard let box = boxes.first(where: { $0.id == id }) else { return nil }
+        return try box.socket.receive()
+    }
+
+    /// Fills `items` with one entry a socket, after `reserved` entries of the caller's, and gives their names.
+    func fill(_ items: inout [zmq_pollitem_t], after reserved: Int, names: inout [SocketID]) {
+        items.removeSubrange(reserved...)
+        names.removeAll(keepingCapacity: true)
+        for box in boxes {
+            let events = Int16(ZMQ_POLLIN) | (box.wantsWritable ? Int16(ZMQ_POLLOUT) : 0)
+            items.append(zmq_pollitem_t(socket: box.socket.handle, fd: 0, events: events, revents: 0))
+            names.append(box.id)
+        }
+    }
+
+    private func box(_ id: SocketID, _ call: String) throws(ZeroMQError) -> Box {
+        guard let box = boxes.first(where: { $0.id == id }) else {
+            throw ZeroMQError(call: call, endpoint: "a closed socket", number: ENOTSOCK)
+        }
+        return box
+    }
+}

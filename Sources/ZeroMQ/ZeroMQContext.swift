@@ -1,0 +1,62 @@
+import CZeroMQ
+import NIOConcurrencyHelpers
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// A libzmq context: its I/O thread and the sockets that were made from it.
+///
+/// It ends by `terminate()` and only by it: termination waits for every socket, which no `deinit` may do.
+/// A context must not be used on both sides of a `fork`.
+public final class ZeroMQContext: Sendable {
+    // A context may be used from any thread (zmq_ctx_new(3)); the box makes the handle's end visible to all.
+    private let handle: NIOLockedValueBox<Handle?>
+
+    private struct Handle: @unchecked Sendable {
+        // Sendable because libzmq's contexts are thread safe; sockets are not, and are made by their thread.
+        let pointer: UnsafeMutableRawPointer
+    }
+
+    /// Starts a context with one I/O thread, which is created with the first socket.
+    public init() throws(ZeroMQError) {
+        guard let pointer = zmq_ctx_new() else { throw ZeroMQError.last("zmq_ctx_new", "") }
+        handle = NIOLockedValueBox(Handle(pointer: pointer))
+    }
+
+    /// A socket of this context, for the calling thread.
+    func makeSocket(_ kind: SocketKind) throws(ZeroMQError) -> UnsafeMutableRawPointer {
+        let outcome: Result<UnsafeMutableRawPointer, ZeroMQError> = handle.withLockedValue { handle in
+            guard let handle else {
+                return .failure(ZeroMQError(call: "zmq_socket", endpoint: kind.name, number: ETERM))
+            }
+            guard let socket = zmq_socket(handle.pointer, kind.number) else {
+                return .failure(ZeroMQError.last("zmq_socket", kind.name))
+            }
+            return .success(socket)
+        }
+        return try outcome.get()
+    }
+
+    /// Makes every blocking call on the context's sockets end with ETERM; they can then only be closed.
+    public func shutdown() {
+        handle.withLockedValue { handle in
+            if let handle { _ = zmq_ctx_shutdown(handle.pointer) }
+        }
+    }
+
+    /// Ends the context and its threads. Blocks until all sockets are closed; repeating it does nothing.
+    public func terminate() {
+        guard
+            let ended = handle.withLockedValue({ handle in
+                defer { handle = nil }
+                return handle
+            })
+        else { return }
+        while zmq_ctx_term(ended.pointer) != 0, zmq_errno() == EINTR {}
+    }
+}

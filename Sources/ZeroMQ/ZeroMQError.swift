@@ -1,0 +1,51 @@
+import CZeroMQ
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// A call into libzmq, or into the system for one of its sockets, that failed.
+public struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The C function that failed, with the option's name where it was given one.
+    public let call: String
+    /// The endpoint or file that it was about; empty if there is none.
+    public let endpoint: String
+    /// The system's or libzmq's error number.
+    public let errno: Int32
+    /// What that number means.
+    public let text: String
+
+    /// An error with a number and a text of the caller's choice.
+    public init(call: String, endpoint: String, errno: Int32, text: String) {
+        self.call = call
+        self.endpoint = endpoint
+        self.errno = errno
+        self.text = text
+    }
+
+    /// The error that libzmq noted last on this thread.
+    static func last(_ call: String, _ endpoint: String) -> ZeroMQError {
+        ZeroMQError(call: call, endpoint: endpoint, number: zmq_errno())
+    }
+
+    init(call: String, endpoint: String, number: Int32) {
+        let text = zmq_strerror(number).map { String(cString: $0) } ?? "error \(number)"
+        self.init(call: call, endpoint: endpoint, errno: number, text: text)
+    }
+
+    /// Whether the context was shut down under the call (ETERM): close the socket and leave.
+    public var isTerminated: Bool { errno == ETERM }
+    /// Whether another process, or a file that is no socket, holds the endpoint.
+    public var isAddressInUse: Bool { errno == EADDRINUSE }
+    /// Whether the handle was no open socket: it was closed before, or never opened.
+    public var isNotASocket: Bool { errno == ENOTSOCK }
+
+    /// The call, the endpoint and the meaning.
+    public var description: String {
+        endpoint.isEmpty ? "\(call): \(text)" : "\(call) on \(endpoint): \(text)"
+    }
+}
