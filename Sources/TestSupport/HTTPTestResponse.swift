@@ -1,0 +1,152 @@
+/// What `HTTPTestServer` answers at a path, well or badly.
+public struct HTTPTestResponse: Sendable {
+    /// The body.
+    public enum Body: Sendable {
+        /// These bytes.
+        case bytes([UInt8])
+        /// `chunk` again and again until `total` bytes have been sent.
+        case repeated([UInt8], total: Int)
+
+        /// The whole length in bytes.
+        public var count: Int {
+            switch self {
+            case .bytes(let bytes): bytes.count
+            case .repeated(_, let total): max(0, total)
+            }
+        }
+
+        /// At most `limit` bytes from `offset` on.
+        func bytes(from offset: Int, limit: Int) -> [UInt8] {
+            let end = min(count, offset + limit)
+            guard offset < end else { return [] }
+            switch self {
+            case .bytes(let bytes): return Array(bytes[offset..<end])
+            case .repeated(let chunk, _):
+                guard !chunk.isEmpty else { return Array(repeating: 0, count: end - offset) }
+                var bytes: [UInt8] = []
+                bytes.reserveCapacity(end - offset)
+                while bytes.count < end - offset {
+                    let start = (offset + bytes.count) % chunk.count
+                    bytes.append(contentsOf: chunk[start..<min(chunk.count, start + end - offset - bytes.count)])
+                }
+                return bytes
+            }
+        }
+    }
+
+    /// What goes wrong with the body.
+    public enum Fault: Sendable, Hashable {
+        /// Nothing.
+        case none
+        /// After so many bytes of the body (−1: before the head) nothing more comes until `HTTPTestServer.release`.
+        case stall(afterBytes: Int)
+        /// After so many bytes of the body (−1: before the head) the connection is closed, whatever was announced.
+        case close(afterBytes: Int)
+    }
+
+    /// The status code.
+    public var status: Int
+    /// Further header fields.
+    public var headers: [(name: String, value: String)]
+    /// The body.
+    public var body: Body
+    /// Sent as `ETag`; a request with the same `If-None-Match` is answered with 304.
+    public var etag: String?
+    /// Sent as `Last-Modified`; a request with the same `If-Modified-Since` and no `If-None-Match` is answered with 304.
+    public var lastModified: String?
+    /// Whether a `Range` of bytes is answered with 206 (416 outside the body); otherwise it is ignored.
+    public var acceptsRanges: Bool
+    /// Whether the length is announced; otherwise the body is chunked.
+    public var announcesLength: Bool
+    /// What goes wrong.
+    public var fault: Fault
+    /// The most bytes that are written at once.
+    public var chunkSize: Int
+    /// Milliseconds between two chunks.
+    public var chunkInterval: Int
+
+    /// A response that goes well unless its properties are set otherwise.
+    public init(
+        status: Int = 200, headers: [(name: String, value: String)] = [], body: Body = .bytes([]), etag: String? = nil,
+        lastModified: String? = nil, acceptsRanges: Bool = false, announcesLength: Bool = true, fault: Fault = .none,
+        chunkSize: Int = 65_536, chunkInterval: Int = 0
+    ) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.etag = etag
+        self.lastModified = lastModified
+        self.acceptsRanges = acceptsRanges
+        self.announcesLength = announcesLength
+        self.fault = fault
+        self.chunkSize = max(1, chunkSize)
+        self.chunkInterval = max(0, chunkInterval)
+    }
+
+    /// A feed.
+    public static func feed(_ text: String, etag: String? = nil, lastModified: String? = nil) -> HTTPTestResponse {
+        HTTPTestResponse(
+            headers: [("Content-Type", "application/rss+xml; charset=utf-8")], body: .bytes(Array(text.utf8)),
+            etag: etag, lastModified: lastModified)
+    }
+
+    /// An audio file that can be sought in.
+    public static func audio(_ bytes: [UInt8], type: String = "audio/mpeg") -> HTTPTestResponse {
+        HTTPTestResponse(headers: [("Content-Type", type)], body: .bytes(bytes), acceptsRanges: true)
+    }
+
+    /// A status without a body.
+    public static func status(_ code: Int, headers: [(name: String, value: String)] = []) -> HTTPTestResponse {
+        HTTPTestResponse(status: code, headers: headers)
+    }
+
+    /// A redirect to `location`: 301 and 308 are for good, 302 and 307 are not.
+    public static func redirect(to location: String, status: Int = 301) -> HTTPTestResponse {
+        HTTPTestResponse(status: status, headers: [("Location", location)])
+    }
+
+    /// Takes the request and never answers, until `HTTPTestServer.release`; then with 200 and `text`.
+    public static func stalled(then text: String = "") -> HTTPTestResponse {
+        HTTPTestResponse(body: .bytes(Array(text.utf8)), fault: .stall(afterBytes: -1))
+    }
+
+    /// The same with another fault.
+    public func with(_ fault: Fault) -> HTTPTestResponse {
+        var copy = self
+        copy.fault = fault
+        return copy
+    }
+}
+
+/// A request as `HTTPTestServer` received it.
+public struct HTTPTestRequest: Sendable {
+    /// `GET`, `HEAD` …
+    public var method: String
+    /// The path without the query.
+    public var path: String
+    /// The query without its question mark; empty: none.
+    public var query: String
+    /// The header fields in order.
+    public var headers: [(name: String, value: String)]
+
+    /// The first header field of that name, in any case.
+    public func header(_ name: String) -> String? {
+        let wanted = name.lowercased()
+        return headers.first { $0.name.lowercased() == wanted }?.value
+    }
+
+    /// The bytes that `Range: bytes=…` asks for of a body of `count` bytes: nil without such a field, empty where it
+    /// cannot be satisfied.
+    func range(of count: Int) -> Range<Int>? {
+        guard let field = header("Range"), field.hasPrefix("bytes="), !field.contains(",") else { return nil }
+        let parts = field.dropFirst(6).split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        guard let first = Int(parts[0]) else {
+            guard parts[0].isEmpty, let suffix = Int(parts[1]) else { return nil }
+            return max(0, count - suffix)..<count
+        }
+        let last = Int(parts[1]) ?? count - 1
+        guard first >= 0, first < count, last >= first else { return 0..<0 }
+        return first..<min(count, last + 1)
+    }
+}

@@ -1,0 +1,200 @@
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+/// A scripted HTTP/1.1 server on 127.0.0.1: each path answers with a list of responses, one a request, the last again
+/// and again. It counts what it was asked.
+public final class HTTPTestServer: Sendable {
+    private let channel: any Channel
+    private let script: ScriptedPaths
+    /// Where it listens.
+    public let port: Int
+
+    private init(channel: any Channel, port: Int, script: ScriptedPaths) {
+        self.channel = channel
+        self.port = port
+        self.script = script
+    }
+
+    /// Listens on a free port.
+    public static func start() async throws -> HTTPTestServer {
+        let script = ScriptedPaths()
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.backlog, value: 256)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { child in
+                child.eventLoop.makeCompletedFuture {
+                    try child.pipeline.syncOperations.configureHTTPServerPipeline()
+                    try child.pipeline.syncOperations.addHandler(ScriptedResponder(script))
+                    script.opened(child)
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        return HTTPTestServer(channel: channel, port: channel.localAddress?.port ?? 0, script: script)
+    }
+
+    /// Runs `body` with a server that is stopped afterwards.
+    public static func with<Result: Sendable>(
+        _ body: @Sendable (HTTPTestServer) async throws -> Result
+    ) async throws -> Result {
+        let server = try await start()
+        do {
+            let result = try await body(server)
+            await server.stop()
+            return result
+        } catch {
+            await server.stop()
+            throw error
+        }
+    }
+
+    /// Stops listening and closes every connection, stalled ones too. Repeating it does nothing.
+    public func stop() async {
+        try? await channel.close().get()
+        for child in script.stopped() {
+            try? await child.close().get()
+        }
+    }
+
+    /// The address of a path that begins with a slash.
+    public func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
+
+    /// Answers requests for `path` with these responses in turn, from now on; the last one repeats. A path that is not
+    /// scripted answers 404.
+    public func route(_ path: String, _ responses: HTTPTestResponse...) {
+        script.set(responses, at: path)
+    }
+
+    /// Lets every response at `path` that stalls, or will stall, go on.
+    public func release(_ path: String) {
+        script.release(path)
+    }
+
+    /// All requests so far, in order of arrival.
+    public var requests: [HTTPTestRequest] { script.requests }
+
+    /// The requests for one path so far.
+    public func requests(for path: String) -> [HTTPTestRequest] { requests.filter { $0.path == path } }
+
+    /// The most requests that were being answered at the same time.
+    public var peakConcurrency: Int { script.peakConcurrency }
+
+    /// Waits until at least `count` requests for `path` have arrived, or the server has stopped.
+    public func received(_ count: Int, at path: String) async {
+        await script.received(count, at: path)
+    }
+}
+
+/// The script, and what has happened.
+final class ScriptedPaths: Sendable {
+    private struct Waiter {
+        var path: String
+        var count: Int
+        var resume: CheckedContinuation<Void, Never>
+    }
+    private struct State {
+        var responses: [String: [HTTPTestResponse]] = [:]
+        var requests: [HTTPTestRequest] = []
+        var released: Set<String> = []
+        var stalled: [(path: String, go: @Sendable () -> Void)] = []
+        var waiters: [Waiter] = []
+        var children: [ObjectIdentifier: any Channel] = [:]
+        var active = 0
+        var peak = 0
+        var isStopped = false
+
+        func count(_ path: String) -> Int { requests.count { $0.path == path } }
+    }
+    private let state = NIOLockedValueBox(State())
+
+    var requests: [HTTPTestRequest] { state.withLockedValue { $0.requests } }
+    var peakConcurrency: Int { state.withLockedValue { $0.peak } }
+
+    func set(_ responses: [HTTPTestResponse], at path: String) {
+        state.withLockedValue { state in
+            state.responses[path] = responses
+            state.released.remove(path)
+        }
+    }
+
+    /// Notes a request and gives its response.
+    func next(_ request: HTTPTestRequest) -> HTTPTestResponse {
+        let (response, ready) = state.withLockedValue { state in
+            state.requests.append(request)
+            state.active += 1
+            state.peak = max(state.peak, state.active)
+            var response = HTTPTestResponse.status(404)
+            if var left = state.responses[request.path], let first = left.first {
+                response = first
+                if left.count > 1 { left.removeFirst() }
+                state.responses[request.path] = left
+            }
+            let count = state.count(request.path)
+            let ready = state.waiters.filter { $0.path == request.path && $0.count <= count }
+            state.waiters.removeAll { $0.path == request.path && $0.count <= count }
+            return (response, ready)
+        }
+        for waiter in ready { waiter.resume.resume() }
+        return response
+    }
+
+    /// A request has been answered, or its connection is gone.
+    func ended() {
+        state.withLockedValue { $0.active -= 1 }
+    }
+
+    /// Calls `go` when the path is released; at once if it is.
+    func stall(at path: String, _ go: @escaping @Sendable () -> Void) {
+        let isReleased = state.withLockedValue { state in
+            guard !state.released.contains(path) else { return true }
+            state.stalled.append((path, go))
+            return false
+        }
+        if isReleased { go() }
+    }
+
+    func release(_ path: String) {
+        let going = state.withLockedValue { state in
+            state.released.insert(path)
+            let going = state.stalled.filter { $0.path == path }
+            state.stalled.removeAll { $0.path == path }
+            return going
+        }
+        for stalled in going { stalled.go() }
+    }
+
+    func received(_ count: Int, at path: String) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLockedValue { state in
+                guard !state.isStopped, state.count(path) < count else { return true }
+                state.waiters.append(Waiter(path: path, count: count, resume: continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
+    func opened(_ child: any Channel) {
+        let id = ObjectIdentifier(child)
+        let isStopped = state.withLockedValue { state in
+            state.children[id] = child
+            return state.isStopped
+        }
+        child.closeFuture.whenComplete { _ in self.state.withLockedValue { _ = $0.children.removeValue(forKey: id) } }
+        if isStopped { child.close(promise: nil) }
+    }
+
+    /// Ends all waiting and gives the connections that are still open.
+    func stopped() -> [any Channel] {
+        let (children, waiters) = state.withLockedValue { state in
+            state.isStopped = true
+            let waiters = state.waiters
+            state.waiters = []
+            state.stalled = []
+            return (Array(state.children.values), waiters)
+        }
+        for waiter in waiters { waiter.resume.resume() }
+        return children
+    }
+}
