@@ -6,12 +6,15 @@ public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
     public var message: String
     /// Whether the same command may succeed later without anything being changed.
     public var retry: Bool
+    /// The code's own message in protobuf, such as the candidates of `ambiguous`; mostly empty.
+    public var detail: [UInt8]
 
     /// A failure with a code of its own.
-    public init(code: String, message: String, retry: Bool = false) {
+    public init(code: String, message: String, retry: Bool = false, detail: [UInt8] = []) {
         self.code = code
         self.message = message
         self.retry = retry
+        self.detail = detail
     }
 
     /// A failure with a known code.
@@ -45,6 +48,8 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case helloRequired
     /// A newer generation of the same service has taken over.
     case fenced
+    /// Something that only another service may write.
+    case notOwner
     /// A message that cannot be decoded.
     case malformed
     /// A command that the service does not know.

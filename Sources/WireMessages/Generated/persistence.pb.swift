@@ -775,6 +775,9 @@ public nonisolated struct WireAliasQuery: Sendable {
   /// empty: all of the podcast's
   public var aliases: [String] = []
 
+  /// the cursor of the last page
+  public var after: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -785,7 +788,11 @@ public nonisolated struct WireAliasMatches: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// in order of the alias
   public var aliases: [WireEpisodeAlias] = []
+
+  /// empty: this was the last page (of 512 KiB)
+  public var next: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2302,7 +2309,7 @@ nonisolated extension WireFindPodcast: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireAliasQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AliasQuery"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{1}aliases\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{1}aliases\0\u{1}after\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2312,6 +2319,7 @@ nonisolated extension WireAliasQuery: SwiftProtobuf.Message, SwiftProtobuf._Mess
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.podcast) }()
       case 2: try { try decoder.decodeRepeatedStringField(value: &self.aliases) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.after) }()
       default: break
       }
     }
@@ -2324,12 +2332,16 @@ nonisolated extension WireAliasQuery: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.aliases.isEmpty {
       try visitor.visitRepeatedStringField(value: self.aliases, fieldNumber: 2)
     }
+    if !self.after.isEmpty {
+      try visitor.visitSingularStringField(value: self.after, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireAliasQuery, rhs: WireAliasQuery) -> Bool {
     if lhs.podcast != rhs.podcast {return false}
     if lhs.aliases != rhs.aliases {return false}
+    if lhs.after != rhs.after {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2337,7 +2349,7 @@ nonisolated extension WireAliasQuery: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireAliasMatches: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AliasMatches"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}aliases\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}aliases\0\u{1}next\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2346,6 +2358,7 @@ nonisolated extension WireAliasMatches: SwiftProtobuf.Message, SwiftProtobuf._Me
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedMessageField(value: &self.aliases) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.next) }()
       default: break
       }
     }
@@ -2355,11 +2368,15 @@ nonisolated extension WireAliasMatches: SwiftProtobuf.Message, SwiftProtobuf._Me
     if !self.aliases.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.aliases, fieldNumber: 1)
     }
+    if !self.next.isEmpty {
+      try visitor.visitSingularStringField(value: self.next, fieldNumber: 2)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireAliasMatches, rhs: WireAliasMatches) -> Bool {
     if lhs.aliases != rhs.aliases {return false}
+    if lhs.next != rhs.next {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
