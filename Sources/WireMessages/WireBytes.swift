@@ -1,0 +1,42 @@
+public import FoundationEssentials
+public import SwiftProtobuf
+
+extension SwiftProtobuf.Message {
+    /// The message as the bus and the database carry it.
+    public var wireBytes: [UInt8] {
+        // A proto3 message without `Any` has nothing that could refuse to be written.
+        (try? serializedBytes()) ?? []
+    }
+
+    /// The message as a `bytes` field of another one carries it.
+    public var wireData: Data {
+        (try? serializedData()) ?? Data()
+    }
+
+    /// Reads a message; unknown fields are kept, as a later version may have written them.
+    public init(wireBytes: [UInt8]) throws {
+        try self.init(serializedBytes: wireBytes)
+    }
+}
+
+extension WireEpisodeSummary {
+    /// What a queue entry and the player carry of an episode.
+    public init(_ episode: WireEpisode) {
+        self.init()
+        id = episode.id
+        title = episode.title
+        podcastID = episode.podcastID
+        podcastTitle = episode.podcastTitle
+        duration = episode.state.duration > 0 ? episode.state.duration : episode.duration
+        position = episode.state.position
+        enclosureURL = episode.enclosureURL
+        enclosureType = episode.enclosureType
+        imageURL = episode.imageURL
+        played = episode.state.played
+    }
+}
+
+extension RequestID {
+    /// The 16 bytes as a `bytes` field carries them.
+    public var data: Data { Data(bytes) }
+}
