@@ -84,7 +84,9 @@ let package = Package(
         library("FeedParsing", ["PodcastModel", "CLibXML2"]),
 
         // The services.
-        library("BusBroker", ["BusKit", "ZeroMQ", "WireMessages", "CProcess", locks, logging, lifecycle]),
+        library(
+            "BusBroker",
+            ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "CProcess", protobuf, locks, logging, lifecycle]),
         library("PersistenceService", ["BusKit", "WireMessages", "PodcastModel", protobuf, grdb, logging, lifecycle, locks]),
         library("PlaybackService", ["BusKit", "WireMessages", "PodcastModel", "CMPV", protobuf, logging, lifecycle, locks]),
         library("QueueService", ["BusKit", "WireMessages", "PodcastModel", protobuf, logging, lifecycle, locks]),

@@ -1,1 +1,166 @@
-// placeholder
+public import Logging
+import NIOConcurrencyHelpers
+public import PodcastModel
+public import ServiceLifecycle
+public import ZeroMQ
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The three sockets of a bus in its run directory.
+public struct BusEndpoints: Sendable, Hashable {
+    /// The stream.
+    public let publishing: IPCEndpoint
+    /// Services.
+    public let services: IPCEndpoint
+    /// Clients.
+    public let clients: IPCEndpoint
+
+    /// The sockets in a directory; throws when its path leaves no room for a socket's name.
+    public init(directory: String) throws(ZeroMQError) {
+        publishing = try IPCEndpoint(path: directory + "/pub.sock")
+        services = try IPCEndpoint(path: directory + "/svc.sock")
+        clients = try IPCEndpoint(path: directory + "/cli.sock")
+    }
+
+    var all: [IPCEndpoint] { [publishing, services, clients] }
+}
+
+/// A running bus: three sockets, a lock and an epoch in a directory.
+///
+/// `start()` returns when it serves; `shutdown()` when its thread, sockets and lock are gone. As a `Service` it runs
+/// until graceful shutdown or until its thread fails.
+public final class BusBroker: Service {
+    private let runDirectory: String
+    private let stateDirectory: String
+    private let limits: BrokerLimits
+    private let logger: Logger
+    private let pulse: @Sendable () -> Void
+    private let wallClock: @Sendable () -> Timestamp
+    private let running = NIOLockedValueBox<Running?>(nil)
+
+    /// A started bus. A class, because the lock cannot be copied.
+    private final class Running: Sendable {
+        let epoch: UInt64
+        let thread: PollThread<BrokerShell>
+        private let lock: BusLock
+
+        init(epoch: UInt64, thread: PollThread<BrokerShell>, lock: consuming BusLock) {
+            self.epoch = epoch
+            self.thread = thread
+            self.lock = lock
+        }
+
+        /// The sockets and their files go while the lock is held.
+        func close() async {
+            await thread.shutdown()
+        }
+    }
+
+    /// A bus that is not started yet.
+    /// - Parameters:
+    ///   - runDirectory: holds the sockets and the lock; made with mode 0700 if it is not there.
+    ///   - stateDirectory: holds the epoch's file; made likewise.
+    ///   - limits: what it holds at most.
+    ///   - logger: for its few lines.
+    ///   - wallClock: what the epoch is read from; nil for the system's clock.
+    ///   - pulse: called on the bus's thread at the end of each turn, at least twice a second.
+    public init(
+        runDirectory: String,
+        stateDirectory: String,
+        limits: BrokerLimits = BrokerLimits(),
+        logger: Logger,
+        wallClock: (@Sendable () -> Timestamp)? = nil,
+        pulse: @escaping @Sendable () -> Void = {}
+    ) {
+        self.runDirectory = runDirectory
+        self.stateDirectory = stateDirectory
+        self.limits = limits
+        self.logger = logger
+        self.wallClock = wallClock ?? { Clocks.now().wall }
+        self.pulse = pulse
+    }
+
+    /// The epoch of this life; nil before `start()` and after `shutdown()`.
+    public var epoch: UInt64? { running.withLockedValue { $0?.epoch } }
+
+    /// Takes the lock, writes the epoch, binds the sockets. Returns when peers are served.
+    /// - Throws: a `Failure`: `alreadyRunning`, `badConfiguration`, `diskFull`.
+    public func start() async throws {
+        let endpoints: BusEndpoints
+        do { endpoints = try BusEndpoints(directory: runDirectory) } catch {
+            throw Failure(.badConfiguration, "The bus cannot use \(runDirectory): \(error).")
+        }
+        try RunFile.makeFolder(runDirectory)
+        try RunFile.makeFolder(stateDirectory)
+        let lock = try BusLock(path: runDirectory + "/bus.lock")
+        let epoch = try EpochFile(path: stateDirectory + "/bus.epoch").next(now: wallClock())
+        if let error = Self.raiseDescriptorLimit() { logger.warning("\(error)") }
+        let thread = try PollThread(name: "lockstep-bus") { [limits, logger, pulse] in
+            BrokerShell(endpoints: endpoints, epoch: epoch, limits: limits, logger: logger, pulse: pulse)
+        }
+        do { try await thread.started() } catch {
+            await thread.shutdown()
+            throw Failure(.badConfiguration, "The bus cannot serve in \(runDirectory): \(error).")
+        }
+        let started = Running(epoch: epoch, thread: thread, lock: lock)
+        running.withLockedValue { $0 = started }
+        logger.info("The bus serves epoch \(epoch) in \(runDirectory).")
+    }
+
+    /// Ends the thread, closes the sockets, gives the lock back. Repeating it does nothing.
+    public func shutdown() async {
+        let ended = running.withLockedValue { running in
+            defer { running = nil }
+            return running
+        }
+        guard let ended else { return }
+        await ended.close()
+    }
+
+    /// Starts, unless started, and serves until graceful shutdown or cancellation.
+    /// - Throws: what `start()` throws, and the error that ended the thread.
+    public func run() async throws {
+        if epoch == nil { try await start() }
+        guard let thread = running.withLockedValue({ $0?.thread }) else { return }
+        let failure = await withGracefulShutdownHandler {
+            await withTaskCancellationHandler {
+                await thread.ended()
+            } onCancel: {
+                thread.requestShutdown()
+            }
+        } onGracefulShutdown: {
+            thread.requestShutdown()
+        }
+        await shutdown()
+        if let failure { throw failure }
+    }
+
+    /// What the bus holds now; nil if it does not run.
+    public func summary() async -> BrokerSummary? {
+        guard let thread = running.withLockedValue({ $0?.thread }) else { return nil }
+        let (stream, continuation) = AsyncStream<BrokerSummary>.makeStream()
+        let outcome = thread.send(
+            .summarize { summary in
+                continuation.yield(summary)
+                continuation.finish()
+            })
+        guard outcome == .accepted else { return nil }
+        for await summary in stream { return summary }
+        return nil
+    }
+
+    private static func raiseDescriptorLimit() -> String? {
+        do throws(ZeroMQError) {
+            _ = try FileDescriptorLimit.raise()
+            return nil
+        } catch {
+            return "cannot raise the limit of open files: \(error)"
+        }
+    }
+}

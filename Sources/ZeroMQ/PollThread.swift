@@ -77,6 +77,11 @@ public final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
         return await mailbox.finished()
     }
 
+    /// Asks for the end without waiting for it; `ended()` or `shutdown()` wait.
+    public func requestShutdown() {
+        mailbox.requestStop()
+    }
+
     /// Returns when the thread has ended, asked or not, with the error that ended it.
     public func ended() async -> (any Error)? {
         await mailbox.finished()

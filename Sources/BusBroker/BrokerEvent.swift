@@ -1,0 +1,38 @@
+import WireMessages
+public import ZeroMQ
+
+/// What happens to the bus. The messages are as the sockets gave them; nothing about them is trusted.
+public enum BrokerEvent: Sendable {
+    /// From `svc.sock`; the first frame is the routing id.
+    case service(Message)
+    /// From `cli.sock`; the first frame is the routing id.
+    case client(Message)
+    /// From `pub.sock`: a subscription, its first byte 1, or the end of one, 0.
+    case subscription(Message)
+    /// A message to a service was not sent.
+    case undelivered(BrokerDelivery, SendOutcome)
+    /// All that was waiting has been handed over, or the deadline has come: acknowledgements and heartbeats go out.
+    case turnEnded
+}
+
+/// What a message to a service is about, to know what its loss means.
+public enum BrokerDelivery: Sendable, Hashable {
+    /// A request; its ticket.
+    case request(UInt64)
+    /// An acknowledgement: without it the service waits for ever, so it must start over.
+    case acknowledgement(Frame)
+    /// A message that the service asks for again by itself.
+    case other
+}
+
+/// What the bus wants done. Effects are performed in order.
+public enum BrokerEffect: Sendable {
+    /// Send on `pub.sock`: topic, header, payload.
+    case publish(Message)
+    /// Send on `svc.sock`; the first frame is the routing id.
+    case toService(Message, BrokerDelivery)
+    /// Send on `cli.sock`; the first frame is the routing id. One that cannot be sent is dropped: the client asks again.
+    case toClient(Message)
+    /// A line for the log.
+    case warn(String)
+}

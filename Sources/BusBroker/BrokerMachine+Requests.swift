@@ -1,0 +1,138 @@
+import PodcastModel
+import WireMessages
+import ZeroMQ
+
+// Requests: from a client to a service and back, never held, never repeated by the bus.
+extension BrokerMachine {
+    mutating func receiveFromClient(_ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]) {
+        guard message.count >= 2, !message[0].isEmpty else {
+            return malformed.add("cli.sock", "a message without a header")
+        }
+        let header: BusHeader
+        do throws(FrameError) { header = try BusHeader(decoding: message[1].bytes) } catch {
+            return malformed.add("cli.sock", error.description)
+        }
+        switch header.kind {
+        case .fetch: fetch(header, message, &effects)
+        case .request: request(header, message, now, &effects)
+        default: malformed.add("cli.sock", FrameError.unexpectedKind(header.kind).description)
+        }
+    }
+
+    // MARK: To the service
+
+    private mutating func request(
+        _ header: BusHeader, _ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]
+    ) {
+        guard message.count == 6, message[2].count == RequestID.length else {
+            return malformed.add("cli.sock", "a request of a wrong form")
+        }
+        let client = message[0]
+        let id = message[2]
+        guard let name = message[3].text.flatMap({ ServiceName($0) }), message[4].text != nil else {
+            malformed.add("cli.sock", FrameError.badText.description)
+            return fail(client, id, Failure(.malformed, "The request does not name its service."), &effects)
+        }
+        guard let place = registry.place(named: name), registry[place].state == .ready else {
+            let starting = registry.place(named: name).map { registry[$0].state == .starting } ?? false
+            let state = starting ? "is starting" : "is not running"
+            return fail(client, id, Failure(.unavailable, "The \(name) service \(state)."), &effects)
+        }
+        let deadline = min(
+            MonotonicTime(nanoseconds: header.time), now.monotonic.advanced(by: limits.longestRequest))
+        guard deadline > now.monotonic else {
+            let failure = Failure(.expired, "The request's time was over before it reached the \(name) service.")
+            return fail(client, id, failure, &effects)
+        }
+        guard let ticket = admit(client, id, place, deadline) else {
+            return fail(client, id, Failure(.busy, "Too many requests are waiting for an answer."), &effects)
+        }
+        let forwarded = BusHeader(
+            .request, flags: header.flags, generation: registry[place].generation, epoch: epoch, sequence: head,
+            originSequence: ticket, time: header.time)
+        effects.append(
+            .toService(
+                [registry[place].routingID, Frame(forwarded.encoded), id, message[4], message[5]], .request(ticket)))
+    }
+
+    /// The ticket under which the request goes to the service; nil if a window is full. A repeat of a request that is
+    /// still with the service keeps its ticket: the service joins it to the first.
+    private mutating func admit(_ client: Frame, _ id: Frame, _ place: Int, _ deadline: MonotonicTime) -> UInt64? {
+        if let ticket = requests.ticket(of: id, client: client, place: place) { return ticket }
+        guard requests.count(of: client) < limits.requestsPerClient,
+            registry[place].requests < limits.requestsPerService
+        else { return nil }
+        registry[place].requests += 1
+        return requests.insert(.init(client: client, id: id, place: place, deadline: deadline))
+    }
+
+    // MARK: Back to the client
+
+    mutating func answer(_ header: BusHeader, _ message: Message, _ place: Int, _ effects: inout [BrokerEffect]) {
+        guard message.count == 4 else {
+            return malformed.add("svc.sock", FrameError.frameCount(expected: 4, got: message.count).description)
+        }
+        // An answer that nobody waits for any more is no error.
+        guard let request = requests[header.originSequence], request.place == place, request.id == message[2] else {
+            return
+        }
+        end(header.originSequence)
+        let answer = BusHeader(
+            header.kind, flags: header.flags, generation: header.generation, epoch: header.epoch,
+            sequence: header.sequence)
+        effects.append(.toClient([request.client, Frame(answer.encoded), request.id, message[3]]))
+    }
+
+    @discardableResult
+    private mutating func end(_ ticket: UInt64) -> RequestTable.Request? {
+        guard let request = requests.remove(ticket) else { return nil }
+        registry[request.place].requests -= 1
+        return request
+    }
+
+    private func fail(_ client: Frame, _ id: Frame, _ failure: Failure, _ effects: inout [BrokerEffect]) {
+        let header = BusHeader(.failure, epoch: epoch, sequence: head)
+        effects.append(.toClient([client, Frame(header.encoded), id, BrokerPayload.failure(failure)]))
+    }
+
+    private mutating func fail(_ ticket: UInt64, _ failure: Failure, _ effects: inout [BrokerEffect]) {
+        guard let request = end(ticket) else { return }
+        fail(request.client, request.id, failure, &effects)
+    }
+
+    /// Ends the requests that are with a service whose connection is gone: their outcome is not known.
+    mutating func loseRequests(at place: Int, _ effects: inout [BrokerEffect]) {
+        for ticket in requests.tickets(at: place) {
+            let name = registry[place].name
+            fail(ticket, Failure(.lostInFlight, "The \(name) service went away while it had the request."), &effects)
+        }
+    }
+
+    mutating func expireRequests(_ now: Moment, _ effects: inout [BrokerEffect]) {
+        for ticket in requests.expired(at: now.monotonic) {
+            guard let place = requests[ticket]?.place else { continue }
+            let name = registry[place].name
+            fail(ticket, Failure(.outcomeUnknown, "The \(name) service has not answered in time."), &effects)
+        }
+    }
+
+    mutating func handleUndelivered(
+        _ delivery: BrokerDelivery, _ outcome: SendOutcome, _ effects: inout [BrokerEffect]
+    ) {
+        switch delivery {
+        case .request(let ticket):
+            guard let place = requests[ticket]?.place else { return }
+            let name = registry[place].name
+            let failure =
+                outcome == .unreachable
+                ? Failure(.unavailable, "The \(name) service is not connected.")
+                : Failure(.busy, "The \(name) service does not take more requests now.")
+            fail(ticket, failure, &effects)
+        case .acknowledgement(let peer):
+            // It would wait for ever: at its next message it is told to start over.
+            if let place = registry.place(of: peer) { registry[place].greeted = false }
+        case .other:
+            break
+        }
+    }
+}

@@ -1,0 +1,221 @@
+import PodcastModel
+import WireMessages
+import ZeroMQ
+
+// What services say: introductions, publishes, readiness, signs of life. Answers to requests are in +Requests.
+extension BrokerMachine {
+    mutating func receiveFromService(_ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]) {
+        guard message.count >= 2, !message[0].isEmpty else {
+            return malformed.add("svc.sock", "a message without a header")
+        }
+        let peer = message[0]
+        let header: BusHeader
+        do throws(FrameError) { header = try BusHeader(decoding: message[1].bytes) } catch {
+            return malformed.add("svc.sock", error.description)
+        }
+        if header.kind == .hello { return hello(peer, header, message, now, &effects) }
+        guard let place = registry.place(of: peer) else {
+            if header.kind == .live { return }
+            return reject(peer, registry.isFenced(peer) ? .fenced : .helloRequired, header.originSequence, &effects)
+        }
+        registry[place].lastHeard = now.monotonic
+        switch header.kind {
+        case .put, .delta, .delete, .event: publish(header, message, place, &effects)
+        case .live: publishLive(header, message, place, &effects)
+        case .ready: ready(header, place, now, &effects)
+        case .ping: ping(header, place, &effects)
+        case .goodbye: goodbye(header, place, now, &effects)
+        case .reply, .failure: answer(header, message, place, &effects)
+        default: malformed.add("svc.sock", FrameError.unexpectedKind(header.kind).description)
+        }
+    }
+
+    // MARK: Introductions
+
+    private mutating func hello(
+        _ peer: Frame, _ header: BusHeader, _ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]
+    ) {
+        guard message.count == 3, let (name, generation) = ServiceRegistry.parts(of: peer), generation > 0,
+            message[2].text == name.text, header.generation == generation, name != .bus
+        else {
+            malformed.add("svc.sock", "a HELLO that does not match its routing id")
+            return reject(peer, .malformed, 0, &effects)
+        }
+        let known = registry.place(named: name)
+        let before = known.map { registry[$0] }
+        switch registry.greet(name, generation: generation, routingID: peer, now: now.monotonic) {
+        case .fenced: reject(peer, .fenced, 0, &effects)
+        case .full: reject(peer, .busy, 0, &effects)
+        case .welcome(let place, let replaced):
+            if let replaced { reject(replaced, .fenced, 0, &effects) }
+            // What was with the old connection may have been lost with it.
+            if known != nil { loseRequests(at: place, &effects) }
+            let welcome = BusHeader(.welcome, generation: generation, epoch: epoch, sequence: head)
+            effects.append(.toService([peer, Frame(welcome.encoded)], .other))
+            if before?.state != .starting || before?.generation != generation {
+                publishStatus(of: place, now, &effects)
+            }
+        }
+    }
+
+    private mutating func goodbye(_ header: BusHeader, _ place: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
+        guard header.generation == registry[place].generation else { return }
+        takeDown(place, now, &effects)
+    }
+
+    /// Says on the stream that a service is down and ends the requests that are with it. It must say HELLO again.
+    private mutating func takeDown(_ place: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
+        registry[place].greeted = false
+        loseRequests(at: place, &effects)
+        guard registry[place].state != .down else { return }
+        registry[place].state = .down
+        publishStatus(of: place, now, &effects)
+    }
+
+    mutating func takeDownSilentServices(_ now: Moment, _ effects: inout [BrokerEffect]) {
+        for place in registry.services.indices where registry[place].state != .down {
+            if now.monotonic.since(registry[place].lastHeard) > limits.serviceSilence { takeDown(place, now, &effects) }
+        }
+    }
+
+    private mutating func ping(_ header: BusHeader, _ place: Int, _ effects: inout [BrokerEffect]) {
+        let service = registry[place]
+        guard service.greeted, header.epoch == epoch, header.generation == service.generation else {
+            return startOver(place, header.originSequence, &effects)
+        }
+        let pong = BusHeader(.pong, generation: service.generation, epoch: epoch, sequence: head)
+        effects.append(.toService([service.routingID, Frame(pong.encoded)], .other))
+    }
+
+    private mutating func ready(_ header: BusHeader, _ place: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
+        let service = registry[place]
+        guard service.greeted, header.epoch == epoch, header.generation == service.generation,
+            header.originSequence == service.origin
+        else { return startOver(place, header.originSequence, &effects) }
+        guard service.state != .ready else { return }
+        for topic in store.leftovers(of: place, before: service.life) {
+            let header = BusHeader(.delete, generation: service.generation, time: Self.wallNanoseconds(now))
+            publish(header, topic: topic, payload: .empty, owner: place, life: service.life, &effects)
+        }
+        registry[place].state = .ready
+        publishStatus(of: place, now, &effects)
+    }
+
+    // MARK: Publishes
+
+    private mutating func publish(
+        _ header: BusHeader, _ message: Message, _ place: Int, _ effects: inout [BrokerEffect]
+    ) {
+        guard registry[place].greeted, header.epoch == epoch, header.generation == registry[place].generation,
+            header.originSequence == registry[place].origin + 1
+        else { return startOver(place, header.originSequence, &effects) }
+        registry[place].origin = header.originSequence
+        registry[place].waiting += 1
+        if let code = refusal(of: header, message, place) {
+            flushAcknowledgement(of: place, &effects)
+            return reject(registry[place].routingID, code, header.originSequence, &effects)
+        }
+        let payload = header.kind == .delete ? Frame.empty : message[3]
+        publish(header, topic: message[2], payload: payload, owner: place, life: registry[place].life, &effects)
+        acknowledge(header.originSequence, at: place, &effects)
+    }
+
+    private mutating func refusal(of header: BusHeader, _ message: Message, _ place: Int) -> RejectCode? {
+        guard message.count == 4 else {
+            malformed.add("svc.sock", FrameError.frameCount(expected: 4, got: message.count).description)
+            return .malformed
+        }
+        guard registry[place].waiting <= limits.publishesPerService else { return .busy }
+        guard message[3].count <= limits.payloadBytes else { return .tooLarge }
+        guard registry[place].rule.allows(message[2], kind: header.kind) else { return .notOwner }
+        let cost = message[2].count + BusHeader.length + message[3].count
+        let life = registry[place].life
+        switch store.refusal(of: header.kind, topic: message[2], cost: cost, owner: place, life: life) {
+        case .noPut: return .noPut
+        case .tooManyDeltas: return .tooManyDeltas
+        case .full: return .tooLarge
+        case nil: return nil
+        }
+    }
+
+    private mutating func publishLive(
+        _ header: BusHeader, _ message: Message, _ place: Int, _ effects: inout [BrokerEffect]
+    ) {
+        guard message.count == 4, message[3].count <= limits.payloadBytes,
+            registry[place].rule.allows(message[2], kind: .live)
+        else { return malformed.add("svc.sock", "telemetry of a wrong form") }
+        guard registry[place].greeted, header.epoch == epoch else { return }
+        var header = header
+        header.sequence = 0
+        header.originSequence = 0
+        send(message[2], header, message[3], &effects)
+    }
+
+    // MARK: Acknowledgements
+
+    /// Notes that the event at the head answers this publish. One message acknowledges a run of neighbours.
+    private mutating func acknowledge(_ origin: UInt64, at place: Int, _ effects: inout [BrokerEffect]) {
+        let sequence = head
+        var count: UInt32 = 1
+        if let run = registry[place].unacknowledged {
+            if run.lastSequence + 1 == sequence {
+                count += run.count
+            } else {
+                sendAcknowledgement(run, at: place, &effects)
+            }
+        } else {
+            unacknowledged.append(place)
+        }
+        registry[place].unacknowledged = .init(count: count, lastOrigin: origin, lastSequence: sequence)
+    }
+
+    mutating func flushAcknowledgements(_ effects: inout [BrokerEffect]) {
+        for place in unacknowledged {
+            flushAcknowledgement(of: place, &effects)
+        }
+        unacknowledged.removeAll(keepingCapacity: true)
+        for place in registry.services.indices { registry[place].waiting = 0 }
+    }
+
+    private mutating func flushAcknowledgement(of place: Int, _ effects: inout [BrokerEffect]) {
+        guard let run = registry[place].unacknowledged else { return }
+        registry[place].unacknowledged = nil
+        sendAcknowledgement(run, at: place, &effects)
+    }
+
+    private func sendAcknowledgement(
+        _ run: ServiceRegistry.Unacknowledged, at place: Int, _ effects: inout [BrokerEffect]
+    ) {
+        let peer = registry.services[place].routingID
+        let header = BusHeader(
+            .acknowledge, generation: run.count, epoch: epoch, sequence: run.lastSequence,
+            originSequence: run.lastOrigin)
+        effects.append(.toService([peer, Frame(header.encoded)], .acknowledgement(peer)))
+    }
+
+    // MARK: Refusals
+
+    /// A message of this service was lost, or it speaks of another bus: nothing counts before its next HELLO.
+    private mutating func startOver(_ place: Int, _ origin: UInt64, _ effects: inout [BrokerEffect]) {
+        registry[place].greeted = false
+        flushAcknowledgement(of: place, &effects)
+        reject(registry[place].routingID, .helloRequired, origin, &effects)
+    }
+
+    func reject(_ peer: Frame, _ code: RejectCode, _ origin: UInt64, _ effects: inout [BrokerEffect]) {
+        let header = BusHeader(.reject, epoch: epoch, originSequence: origin)
+        effects.append(.toService([peer, Frame(header.encoded), Frame(code.rawValue)], .other))
+    }
+}
+
+/// Why the bus refuses a service's message, as it stands on the wire.
+enum RejectCode: String, Sendable {
+    case helloRequired
+    case fenced
+    case notOwner
+    case noPut
+    case tooManyDeltas
+    case busy
+    case tooLarge
+    case malformed
+}

@@ -1,0 +1,151 @@
+public import PodcastModel
+import WireMessages
+import ZeroMQ
+
+/// The bus without its sockets: gives events their places, keeps what is retained, knows the services, routes requests
+/// and answers those who join. Event and time in, effects out.
+public struct BrokerMachine: Sendable {
+    let limits: BrokerLimits
+    /// The name of this life of the bus.
+    public let epoch: UInt64
+    var ring: EventRing
+    var store: RetainedStore
+    var registry: ServiceRegistry
+    var requests = RequestTable()
+    var malformed = MalformedCount()
+    private var nextHeartbeat: MonotonicTime
+    private var heartbeatWanted = false
+    private var lastTurn: MonotonicTime
+    /// Services with acknowledgements to send at the end of the turn.
+    var unacknowledged: [Int] = []
+
+    /// A bus that has published nothing.
+    /// - Parameter epoch: milliseconds, larger than that of any bus before in this directory.
+    public init(epoch: UInt64, limits: BrokerLimits = BrokerLimits(), now: Moment) {
+        self.epoch = epoch
+        self.limits = limits
+        ring = EventRing(eventLimit: limits.ringEvents, byteLimit: limits.ringBytes)
+        store = RetainedStore(limits: limits)
+        registry = ServiceRegistry(limit: limits.services)
+        nextHeartbeat = now.monotonic
+        lastTurn = now.monotonic
+    }
+
+    /// The sequence of the newest event; 0 before the first.
+    public var head: UInt64 { ring.last }
+
+    /// When `turnEnded` is due at the latest.
+    public var nextDeadline: MonotonicTime {
+        min(nextHeartbeat, requests.nextDeadline ?? nextHeartbeat)
+    }
+
+    /// Decides. Effects are added to `effects`, so that one array serves many messages.
+    public mutating func handle(_ event: BrokerEvent, now: Moment, into effects: inout [BrokerEffect]) {
+        switch event {
+        case .service(let message): receiveFromService(message, now, &effects)
+        case .client(let message): receiveFromClient(message, now, &effects)
+        case .subscription(let message): receiveSubscription(message, now, &effects)
+        case .undelivered(let delivery, let outcome): handleUndelivered(delivery, outcome, &effects)
+        case .turnEnded: endTurn(now, &effects)
+        }
+    }
+
+    /// Decides; the effects alone.
+    public mutating func handle(_ event: BrokerEvent, now: Moment) -> [BrokerEffect] {
+        var effects: [BrokerEffect] = []
+        handle(event, now: now, into: &effects)
+        return effects
+    }
+
+    // MARK: The stream
+
+    /// Gives an event its place, keeps it and sends it out.
+    mutating func publish(
+        _ header: BusHeader, topic: Frame, payload: Frame, owner: Int, life: UInt64, _ effects: inout [BrokerEffect]
+    ) {
+        var header = header
+        header.epoch = epoch
+        header.sequence = head + 1
+        let event = StoredEvent(topic: topic, header: header, payload: payload)
+        ring.append(event)
+        store.apply(event, owner: owner, life: life)
+        send(topic, header, payload, &effects)
+    }
+
+    /// Sends on `pub.sock`.
+    func send(_ topic: Frame, _ header: BusHeader, _ payload: Frame, _ effects: inout [BrokerEffect]) {
+        effects.append(.publish([topic, Frame(header.encoded), payload]))
+    }
+
+    /// Puts the state of a service on the stream.
+    mutating func publishStatus(of place: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
+        let service = registry[place]
+        publish(
+            BusHeader(.put, generation: service.generation, time: Self.wallNanoseconds(now)),
+            topic: Frame(Topic.service(service.name).text), payload: BrokerPayload.status(of: service),
+            owner: Self.busItself, life: 0, &effects)
+    }
+
+    /// The owner of the bus's own topics in the store.
+    static let busItself = -1
+
+    static func wallNanoseconds(_ now: Moment) -> UInt64 {
+        UInt64(clamping: now.wall.milliseconds) &* 1_000_000
+    }
+
+    // MARK: The end of a turn
+
+    private mutating func endTurn(_ now: Moment, _ effects: inout [BrokerEffect]) {
+        flushAcknowledgements(&effects)
+        // A bus that was stopped itself has heard nobody: it must not take that for their silence.
+        if now.monotonic.since(lastTurn) > limits.heartbeatInterval * 4 { registry.forgiveSilence(now.monotonic) }
+        lastTurn = now.monotonic
+        expireRequests(now, &effects)
+        if now.monotonic >= nextHeartbeat {
+            takeDownSilentServices(now, &effects)
+            nextHeartbeat = now.monotonic.advanced(by: limits.heartbeatInterval)
+            heartbeatWanted = true
+            if let line = malformed.report(now: now.monotonic) { effects.append(.warn(line)) }
+        }
+        if heartbeatWanted {
+            heartbeatWanted = false
+            let header = BusHeader(.heartbeat, epoch: epoch, sequence: head, time: Self.wallNanoseconds(now))
+            send(Frame(Topic.heartbeat.text), header, .empty, &effects)
+        }
+    }
+
+    // MARK: Joining
+
+    private mutating func receiveSubscription(_ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]) {
+        guard message.count == 1, let first = message[0].bytes.first, first <= 1 else {
+            return malformed.add("pub.sock", "a message that is no subscription")
+        }
+        guard first == 1 else { return }
+        let topic = Frame(copying: message[0].bytes.dropFirst())
+        if topic == Self.heartbeatTopic {
+            heartbeatWanted = true
+        } else if let nonce = Self.nonce(inSync: topic) {
+            guard JoinNonce.isValid(nonce) else { return malformed.add("pub.sock", "a nonce of a wrong form") }
+            let header = BusHeader(.sync, epoch: epoch, sequence: head, time: Self.wallNanoseconds(now))
+            send(topic, header, .empty, &effects)
+        }
+    }
+
+    private static let heartbeatTopic = Frame(Topic.heartbeat.text)
+    private static let syncPrefix = Array("sync/".utf8)
+
+    private static func nonce(inSync topic: Frame) -> ArraySlice<UInt8>? {
+        topic.bytes.starts(with: syncPrefix) ? topic.bytes[syncPrefix.count...] : nil
+    }
+}
+
+/// The form of a nonce: 16 to 64 characters of `0-9a-z`.
+enum JoinNonce {
+    static func isValid(_ bytes: some Collection<UInt8>) -> Bool {
+        (16...64).contains(bytes.count)
+            && bytes.allSatisfy { byte in
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                    || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+            }
+    }
+}

@@ -1,0 +1,184 @@
+import Logging
+import PodcastModel
+import WireMessages
+import ZeroMQ
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What the rest of the process asks the bus's thread.
+enum BrokerCommand: Sendable {
+    /// Hand a summary of what the bus holds to the closure, on the bus's thread.
+    case summarize(@Sendable (BrokerSummary) -> Void)
+}
+
+/// What the bus holds at a moment, for tests and diagnosis.
+public struct BrokerSummary: Sendable, Hashable {
+    /// The sequence of the newest event.
+    public var head: UInt64
+    /// Events in the ring.
+    public var ringEvents: Int
+    /// Bytes in the ring.
+    public var ringBytes: Int
+    /// Retained topics.
+    public var retainedTopics: Int
+    /// Bytes of the retained values.
+    public var retainedBytes: Int
+    /// Services known by name.
+    public var services: Int
+    /// Requests that are with a service.
+    public var requestsInFlight: Int
+    /// Clients with a request in flight.
+    public var clientsWaiting: Int
+    /// Messages dropped because they could not be read.
+    public var malformed: UInt64
+}
+
+extension BrokerMachine {
+    /// What it holds now.
+    public var summary: BrokerSummary {
+        BrokerSummary(
+            head: head, ringEvents: ring.count, ringBytes: ring.bytes, retainedTopics: store.count,
+            retainedBytes: store.bytes, services: registry.services.count, requestsInFlight: requests.count,
+            clientsWaiting: requests.clientCount, malformed: malformed.total)
+    }
+}
+
+/// The bus's thread: reads the three sockets, asks the machine, performs what it says.
+struct BrokerShell: PollHandler {
+    private let endpoints: BusEndpoints
+    private let limits: BrokerLimits
+    private let epoch: UInt64
+    private let logger: Logger
+    private let pulse: @Sendable () -> Void
+    private var machine: BrokerMachine
+    private var effects: [BrokerEffect] = []
+    private var publishing: SocketID?
+    private var services: SocketID?
+    private var clients: SocketID?
+    private var descriptors = DescriptorWatch()
+
+    init(
+        endpoints: BusEndpoints, epoch: UInt64, limits: BrokerLimits, logger: Logger,
+        pulse: @escaping @Sendable () -> Void
+    ) {
+        self.endpoints = endpoints
+        self.limits = limits
+        self.epoch = epoch
+        self.logger = logger
+        self.pulse = pulse
+        machine = BrokerMachine(epoch: epoch, limits: limits, now: Clocks.now())
+    }
+
+    mutating func start(_ sockets: SocketSet) throws {
+        for endpoint in endpoints.all { try endpoint.removeStaleFile() }
+        // High-water marks count messages; an answer to a fetch is a few large ones.
+        let router: [SocketOption] = [.routerMandatory(true), .maximumMessageSize(8 << 20), .backlog(1_024)]
+        let publishing = try sockets.open(
+            .extendedPublish,
+            options: [
+                .xpubVerbose(true), .sendHighWaterMark(1_000), .receiveHighWaterMark(1_000),
+                .maximumMessageSize(1 << 20), .backlog(1_024),
+            ])
+        let services = try sockets.open(
+            .router, options: router + [.sendHighWaterMark(1_000), .receiveHighWaterMark(1_000)])
+        let clients = try sockets.open(
+            .router, options: router + [.sendHighWaterMark(256), .receiveHighWaterMark(256)])
+        // Clients look for svc.sock last: when it is there, the others are too.
+        try sockets.bind(publishing, to: endpoints.publishing)
+        try sockets.bind(clients, to: endpoints.clients)
+        try sockets.bind(services, to: endpoints.services)
+        self.publishing = publishing
+        self.services = services
+        self.clients = clients
+    }
+
+    mutating func received(_ command: BrokerCommand, _ sockets: SocketSet) throws {
+        switch command {
+        case .summarize(let receiver): receiver(machine.summary)
+        }
+    }
+
+    mutating func received(_ message: Message, from socket: SocketID, _ sockets: SocketSet) throws {
+        let event: BrokerEvent =
+            switch socket {
+            case services: .service(message)
+            case clients: .client(message)
+            default: .subscription(message)
+            }
+        machine.handle(event, now: Clocks.now(), into: &effects)
+        try perform(sockets)
+    }
+
+    mutating func turnEnded(now: UInt64, _ sockets: SocketSet) throws -> UInt64? {
+        machine.handle(.turnEnded, now: Clocks.now(), into: &effects)
+        try perform(sockets)
+        if let warning = descriptors.check(now: MonotonicTime(nanoseconds: now)) { logger.warning("\(warning)") }
+        pulse()
+        return machine.nextDeadline.nanoseconds
+    }
+
+    /// Performs the effects in order; what a failed send leads to comes after them.
+    private mutating func perform(_ sockets: SocketSet) throws {
+        guard let publishing, let services, let clients else { return }
+        var next = 0
+        while next < effects.count {
+            let effect = effects[next]
+            next += 1
+            switch effect {
+            case .publish(let message):
+                // Never waits: a subscriber whose buffer is full misses it, and learns so by the sequence.
+                _ = try sockets.send(message, on: publishing)
+            case .toService(let message, let delivery):
+                let outcome = try sockets.send(message, on: services)
+                guard outcome != .sent else { continue }
+                machine.handle(.undelivered(delivery, outcome), now: Clocks.now(), into: &effects)
+            case .toClient(let message):
+                _ = try sockets.send(message, on: clients)
+            case .warn(let line):
+                logger.warning("\(line)")
+            }
+        }
+        effects.removeAll(keepingCapacity: true)
+    }
+}
+
+/// Both clocks of this machine.
+enum Clocks {
+    static func now() -> Moment {
+        var wall = timespec()
+        _ = clock_gettime(CLOCK_REALTIME, &wall)
+        let milliseconds = Int64(wall.tv_sec) &* 1_000 &+ Int64(wall.tv_nsec) / 1_000_000
+        return Moment(
+            monotonic: MonotonicTime(nanoseconds: MonotonicClock.nanoseconds()),
+            wall: Timestamp(milliseconds: milliseconds))
+    }
+}
+
+/// Watches how many descriptors are open: libzmq aborts the process when an accept finds none left.
+struct DescriptorWatch: Sendable {
+    private var next: MonotonicTime?
+
+    /// Counts, every ten seconds; a line for the log when four fifths of the limit are in use.
+    mutating func check(now: MonotonicTime) -> String? {
+        if let next, now < next { return nil }
+        next = now.advanced(by: .seconds(10))
+        guard let limit = try? FileDescriptorLimit.current(), let open = Self.openCount(), open > limit / 5 * 4 else {
+            return nil
+        }
+        return "\(open) of \(limit) file descriptors are open: the bus cannot take many more connections"
+    }
+
+    private static func openCount() -> Int? {
+        guard let folder = opendir("/proc/self/fd") else { return nil }
+        defer { _ = closedir(folder) }
+        var count = 0
+        while readdir(folder) != nil { count += 1 }
+        return count - 3
+    }
+}

@@ -1,0 +1,52 @@
+/// The newest events in order, so that an observer that missed a few need not take everything again.
+///
+/// Bounded by count and by bytes; the sequences in it have no gap.
+struct EventRing: Sendable {
+    private let eventLimit: Int
+    private let byteLimit: Int
+    /// The event of sequence s stands at s modulo `eventLimit`.
+    private var places: [StoredEvent?] = []
+    private(set) var bytes = 0
+    /// The sequence of the oldest event; one more than `last` when there is none.
+    private(set) var first: UInt64 = 1
+    /// The sequence of the newest event; 0 before the first.
+    private(set) var last: UInt64 = 0
+
+    init(eventLimit: Int, byteLimit: Int) {
+        self.eventLimit = max(1, eventLimit)
+        self.byteLimit = byteLimit
+    }
+
+    var count: Int { Int(last + 1 - first) }
+
+    /// Adds the event that follows `last`; the oldest ones leave to make room.
+    mutating func append(_ event: StoredEvent) {
+        while count > 0, count >= eventLimit || bytes + event.cost > byteLimit { removeFirst() }
+        last += 1
+        let place = place(of: last)
+        if place < places.count { places[place] = event } else { places.append(event) }
+        bytes += event.cost
+    }
+
+    /// Whether every event from `sequence` to the newest is here; also when none is wanted.
+    func reaches(back sequence: UInt64) -> Bool {
+        sequence >= first && sequence <= last + 1
+    }
+
+    /// The events from `sequence` on, in order.
+    func events(from sequence: UInt64) -> some Sequence<StoredEvent> {
+        (max(sequence, first)..<max(last + 1, max(sequence, first))).lazy.compactMap { places[place(of: $0)] }
+    }
+
+    private mutating func removeFirst() {
+        let place = place(of: first)
+        bytes -= places[place]?.cost ?? 0
+        places[place] = nil
+        first += 1
+    }
+
+    /// Sequences begin at 1, so that the places fill from 0 on.
+    private func place(of sequence: UInt64) -> Int {
+        Int((sequence - 1) % UInt64(eventLimit))
+    }
+}

@@ -1,0 +1,62 @@
+import PodcastModel
+import ZeroMQ
+
+/// The requests that are with a service, each with the client that waits for it.
+struct RequestTable: Sendable {
+    struct Request: Sendable, Hashable {
+        var client: Frame
+        var id: Frame
+        var place: Int
+        var deadline: MonotonicTime
+    }
+
+    private var requests: [UInt64: Request] = [:]
+    /// The tickets of each client, by request id.
+    private var clients: [Frame: [Frame: UInt64]] = [:]
+    private var lastTicket: UInt64 = 0
+    /// No request ends before this; nil when there is none.
+    private(set) var nextDeadline: MonotonicTime?
+
+    var count: Int { requests.count }
+    var clientCount: Int { clients.count }
+
+    func count(of client: Frame) -> Int { clients[client]?.count ?? 0 }
+
+    subscript(ticket: UInt64) -> Request? { requests[ticket] }
+
+    /// The ticket of a request that the client has sent before and that is still with that service.
+    func ticket(of id: Frame, client: Frame, place: Int) -> UInt64? {
+        guard let ticket = clients[client]?[id], requests[ticket]?.place == place else { return nil }
+        return ticket
+    }
+
+    /// Notes a request; its ticket.
+    mutating func insert(_ request: Request) -> UInt64 {
+        lastTicket += 1
+        requests[lastTicket] = request
+        clients[request.client, default: [:]][request.id] = lastTicket
+        nextDeadline = min(nextDeadline ?? request.deadline, request.deadline)
+        return lastTicket
+    }
+
+    /// Forgets a request.
+    mutating func remove(_ ticket: UInt64) -> Request? {
+        guard let request = requests.removeValue(forKey: ticket) else { return nil }
+        if clients[request.client]?[request.id] == ticket { clients[request.client]?[request.id] = nil }
+        if clients[request.client]?.isEmpty == true { clients[request.client] = nil }
+        if requests.isEmpty { nextDeadline = nil }
+        return request
+    }
+
+    /// The tickets at one service, in the order of their arrival.
+    func tickets(at place: Int) -> [UInt64] {
+        requests.filter { $0.value.place == place }.keys.sorted()
+    }
+
+    /// The tickets whose time is over, in the order of their arrival.
+    mutating func expired(at now: MonotonicTime) -> [UInt64] {
+        guard let next = nextDeadline, next <= now else { return [] }
+        nextDeadline = requests.values.lazy.map(\.deadline).filter { $0 > now }.min()
+        return requests.filter { $0.value.deadline <= now }.keys.sorted()
+    }
+}

@@ -1,0 +1,95 @@
+import WireMessages
+import ZeroMQ
+
+/// The retained values: for each topic its newest put and the deltas behind it.
+struct RetainedStore: Sendable {
+    /// Why a value cannot be kept.
+    enum Refusal: Sendable, Hashable {
+        /// A delta without a put of the same registration before it.
+        case noPut
+        /// Too many deltas behind one put.
+        case tooManyDeltas
+        /// The owner keeps too much.
+        case full
+    }
+
+    private struct Value: Sendable {
+        /// The registration that put it; an older one than the owner's present marks what the sweep removes.
+        var life: UInt64
+        var owner: Int
+        var put: StoredEvent
+        var deltas: [StoredEvent] = []
+        var cost: Int
+    }
+
+    private struct Usage: Sendable {
+        var topics = 0
+        var bytes = 0
+    }
+
+    private let limits: BrokerLimits
+    private var values: [Frame: Value] = [:]
+    private var usage: [Int: Usage] = [:]
+
+    init(limits: BrokerLimits) {
+        self.limits = limits
+    }
+
+    var count: Int { values.count }
+    var bytes: Int { usage.values.reduce(0) { $0 + $1.bytes } }
+
+    /// Whether the event may be applied. `owner` is the index of the service, `life` its present registration.
+    func refusal(of kind: MessageKind, topic: Frame, cost: Int, owner: Int, life: UInt64) -> Refusal? {
+        switch kind {
+        case .put:
+            let used = usage[owner] ?? Usage()
+            guard used.bytes + cost <= limits.bytesPerService else { return .full }
+            return used.topics < limits.topicsPerService || values[topic] != nil ? nil : .full
+        case .delta:
+            guard let value = values[topic], value.life == life else { return .noPut }
+            guard value.deltas.count < limits.deltasPerPut else { return .tooManyDeltas }
+            return (usage[owner]?.bytes ?? 0) + cost <= limits.bytesPerService ? nil : .full
+        default:
+            return nil
+        }
+    }
+
+    /// Keeps, or forgets, what the event says. Only events that `refusal` let through.
+    mutating func apply(_ event: StoredEvent, owner: Int, life: UInt64) {
+        switch event.header.kind {
+        case .put:
+            let cost = event.cost
+            let old = values.updateValue(Value(life: life, owner: owner, put: event, cost: cost), forKey: event.topic)
+            usage[owner, default: Usage()].bytes += cost - (old?.cost ?? 0)
+            if old == nil { usage[owner, default: Usage()].topics += 1 }
+        case .delta:
+            let cost = event.cost
+            values[event.topic]?.deltas.append(event)
+            values[event.topic]?.cost += cost
+            usage[owner, default: Usage()].bytes += cost
+        case .delete:
+            guard let old = values.removeValue(forKey: event.topic) else { return }
+            usage[owner, default: Usage()].bytes -= old.cost
+            usage[owner, default: Usage()].topics -= 1
+        default:
+            break
+        }
+    }
+
+    /// The topics of an owner that were not put in its present registration, in order.
+    func leftovers(of owner: Int, before life: UInt64) -> [Frame] {
+        values.filter { $0.value.owner == owner && $0.value.life != life }.keys
+            .sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+    }
+
+    /// Everything, topic by topic in byte order, each put followed by its deltas.
+    func events() -> [StoredEvent] {
+        var events: [StoredEvent] = []
+        events.reserveCapacity(values.count)
+        for (_, value) in values.sorted(by: { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }) {
+            events.append(value.put)
+            events += value.deltas
+        }
+        return events
+    }
+}

@@ -1,0 +1,98 @@
+import PodcastModel
+import ZeroMQ
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The lock that makes this process the only bus of its directory, held from before the first bind until the end.
+struct BusLock: ~Copyable {
+    private let descriptor: Int32
+
+    /// Takes the lock.
+    /// - Throws: `Failure` `alreadyRunning` if another process holds it, `badConfiguration` if it cannot be made.
+    init(path: String) throws(Failure) {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw RunFile.failure("open", path) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let number = errno
+            _ = close(descriptor)
+            guard number == EWOULDBLOCK else { throw RunFile.failure("lock", path, number) }
+            throw Failure(.alreadyRunning, "Another bus already serves this directory: it holds the lock \(path).")
+        }
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        _ = close(descriptor)
+    }
+}
+
+/// The file that remembers the newest epoch, so that epochs ascend even when the clock steps back.
+struct EpochFile: Sendable {
+    let path: String
+
+    /// The epoch after the last: `now` in milliseconds, or one more than the last if the clock is behind it. It is on
+    /// disk when this returns. A file that cannot be read counts as none: then the clock alone decides.
+    func next(now: Timestamp) throws(Failure) -> UInt64 {
+        let clock = UInt64(clamping: now.milliseconds)
+        let epoch = max(clock, (last() ?? 0).addingReportingOverflow(1).partialValue, 1)
+        try RunFile.replace(path, with: "\(epoch)\n")
+        return epoch
+    }
+
+    private func last() -> UInt64? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { _ = close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 32)
+        let count = read(descriptor, &bytes, bytes.count)
+        guard count > 0 else { return nil }
+        return UInt64(String(decoding: bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+    }
+}
+
+/// Files and folders of the bus.
+enum RunFile {
+    /// Makes a folder, and those above it, that only this user may enter. One that is there is left as it is.
+    static func makeFolder(_ path: String) throws(Failure) {
+        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+        guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+            throw failure("make the folder", path)
+        }
+        try makeFolder(String(path[..<slash]))
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw failure("make the folder", path) }
+    }
+
+    /// Writes a small file anew: whole and on disk, or not at all.
+    static func replace(_ path: String, with text: String) throws(Failure) {
+        let temporary = path + ".new"
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failure("write", temporary) }
+        let bytes = Array(text.utf8)
+        let written = write(descriptor, bytes, bytes.count) == bytes.count && fsync(descriptor) == 0
+        let number = errno
+        _ = close(descriptor)
+        guard written else { throw failure("write", temporary, number) }
+        guard rename(temporary, path) == 0 else { throw failure("rename", path) }
+        try synchronizeFolder(of: path)
+    }
+
+    private static func synchronizeFolder(of path: String) throws(Failure) {
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        let descriptor = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("open", folder) }
+        defer { _ = close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw failure("synchronize", folder) }
+    }
+
+    static func failure(_ action: String, _ path: String, _ number: Int32 = errno) -> Failure {
+        let meaning = strerror(number).map { String(cString: $0) } ?? "error \(number)"
+        return Failure(
+            number == ENOSPC ? .diskFull : .badConfiguration, "Cannot \(action) \(path): \(meaning).")
+    }
+}

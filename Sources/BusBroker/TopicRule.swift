@@ -1,0 +1,31 @@
+import WireMessages
+import ZeroMQ
+
+/// What a service may publish to, decided on the bytes: the same answer as `Topic.isPublishable`, without making text.
+struct TopicRule: Sendable {
+    private let streamPrefix: [UInt8]
+    private let livePrefix: [UInt8]
+
+    init(owner: ServiceName) {
+        streamPrefix = Array("stream/\(owner.text)/".utf8)
+        livePrefix = Array("live/\(owner.text)/".utf8)
+    }
+
+    /// Whether the owner may publish a message of this kind here.
+    func allows(_ topic: Frame, kind: MessageKind) -> Bool {
+        let prefix = kind == .live ? livePrefix : streamPrefix
+        guard topic.count > prefix.count, topic.count <= Topic.limit else { return false }
+        return topic.withUnsafeBytes { bytes in
+            for index in prefix.indices where bytes[index] != prefix[index] { return false }
+            var previous = UInt8(ascii: "/")
+            var ascii = true
+            for byte in bytes[prefix.count...] {
+                if byte <= 0x20 || byte == 0x7f { return false }
+                if byte == UInt8(ascii: "/"), previous == byte { return false }
+                if byte >= 0x80 { ascii = false }
+                previous = byte
+            }
+            return previous != UInt8(ascii: "/") && (ascii || topic.text != nil)
+        }
+    }
+}
