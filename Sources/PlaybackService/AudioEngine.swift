@@ -1,0 +1,195 @@
+public import PodcastModel
+
+/// What decodes and sounds: one file at a time, driven by commands, telling by events what became of them.
+///
+/// An engine decides nothing. `perform` returns at once and may be called from anywhere; commands take effect in
+/// order. Every event about a file names its load, so that a late one is recognised. An engine costs nothing
+/// before its first `open`.
+public protocol AudioEngine: Sendable {
+    /// Does `command`, as soon as those before it are done. After `close()` nothing happens.
+    func perform(_ command: EngineCommand)
+    /// Stops, and frees everything; returns when no event can follow. May be called again.
+    func close() async
+}
+
+/// Where an engine's events go. Called on a thread of the engine's: it must not block.
+public typealias EngineObserver = @Sendable (EngineEvent) -> Void
+
+/// What an engine is told. All but `open` concern the open file and are ignored without one.
+public enum EngineCommand: Sendable, Hashable {
+    /// Replaces what is open.
+    case open(EngineLoad)
+    /// Holds or goes on.
+    case setPaused(Bool)
+    /// Moves, exactly. `serial` comes back in the progress that knows of it.
+    case seek(PlaybackPosition, serial: UInt64)
+    /// Changes the speed; the pitch stays.
+    case setSpeed(PlaybackSpeed)
+    /// Changes the volume.
+    case setVolume(Volume)
+    /// Moves to another sound device, by the engine's name for it; empty: the system's default.
+    case setOutput(String)
+    /// Asks for a `progress` now.
+    case sample
+    /// Closes the file, without an event.
+    case unload
+}
+
+/// A file to open, and how it starts.
+public struct EngineLoad: Sendable, Hashable {
+    /// Which load its events name.
+    public var id: LoadID
+    /// Where the audio is.
+    public var source: AudioSource
+    /// Where it starts.
+    public var start: PlaybackPosition
+    /// Whether it is opened without a sound.
+    public var paused: Bool
+    /// How fast it plays.
+    public var speed: PlaybackSpeed
+    /// How loud.
+    public var volume: Volume
+    /// The sound device by the engine's name; empty: the system's default.
+    public var output: String
+
+    /// A file to open.
+    public init(
+        id: LoadID, source: AudioSource, start: PlaybackPosition = .zero, paused: Bool = false,
+        speed: PlaybackSpeed = .normal, volume: Volume = .full, output: String = ""
+    ) {
+        self.id = id
+        self.source = source
+        self.start = start
+        self.paused = paused
+        self.speed = speed
+        self.volume = volume
+        self.output = output
+    }
+}
+
+/// What an engine tells.
+public enum EngineEvent: Sendable, Hashable {
+    /// The file is open and has audio.
+    case opened(LoadID, OpenedAudio)
+    /// Its length turned out to be another.
+    case measured(LoadID, MeasuredDuration)
+    /// Where it is: at every start and halt of the sound, after a seek, and when asked to `sample`.
+    case progress(LoadID, EngineProgress)
+    /// The audio came to an end, and has been heard to the last sample. Whether it is the episode's end is for
+    /// `EndOfFile` to judge.
+    case ended(LoadID, EndOfFile)
+    /// It could not be opened, or nothing more can be played of it; it is closed.
+    case failed(LoadID, Failure)
+    /// The sound devices that there are, and what is in use.
+    case outputs(EngineOutputs)
+    /// The engine cannot be used, as when its library is not installed. A later `open` tries again.
+    case unusable(Failure)
+}
+
+/// What is known of a file when it is open.
+public struct OpenedAudio: Sendable, Hashable {
+    /// Its length, if anything is known about it.
+    public var duration: MeasuredDuration?
+    /// Its chapters, in order.
+    public var chapters: [AudioChapter]
+
+    /// Facts about a file.
+    public init(duration: MeasuredDuration? = nil, chapters: [AudioChapter] = []) {
+        self.duration = duration
+        self.chapters = chapters
+    }
+}
+
+/// A chapter that the file itself carries.
+public struct AudioChapter: Sendable, Hashable {
+    /// Where it starts.
+    public var start: PlaybackPosition
+    /// What it is called; may be empty.
+    public var title: String
+
+    /// A chapter.
+    public init(start: PlaybackPosition, title: String) {
+        self.start = start
+        self.title = title
+    }
+}
+
+/// A length as the engine knows it, and how well.
+public struct MeasuredDuration: Sendable, Hashable {
+    /// How a length is known.
+    public enum Source: Sendable, Hashable {
+        /// The file says so.
+        case declared
+        /// Reckoned from size and bit rate.
+        case estimated
+        /// Only what has been read so far: it grows, and proves nothing.
+        case growing
+    }
+
+    /// The length.
+    public var duration: EpisodeDuration
+    /// How it is known.
+    public var source: Source
+
+    /// A length.
+    public init(_ duration: EpisodeDuration, _ source: Source = .declared) {
+        self.duration = duration
+        self.source = source
+    }
+}
+
+/// Where an engine is in its file.
+public struct EngineProgress: Sendable, Hashable {
+    /// The position that is heard at the moment `at`.
+    public var position: PlaybackPosition
+    /// When it was read.
+    public var at: MonotonicTime
+    /// Whether sound goes out, so that the position moves.
+    public var running: Bool
+    /// Whether it waits for data although it should sound.
+    public var buffering: Bool
+    /// The last seek that has been carried out; 0: none since the file was opened.
+    public var serial: UInt64
+
+    /// A place in a file.
+    public init(
+        position: PlaybackPosition, at: MonotonicTime, running: Bool, buffering: Bool = false, serial: UInt64 = 0
+    ) {
+        self.position = position
+        self.at = at
+        self.running = running
+        self.buffering = buffering
+        self.serial = serial
+    }
+}
+
+/// A sound device.
+public struct OutputDevice: Sendable, Hashable {
+    /// The engine's name for it.
+    public var name: String
+    /// What people call it.
+    public var description: String
+
+    /// A device.
+    public init(name: String, description: String) {
+        self.name = name
+        self.description = description
+    }
+}
+
+/// The sound devices, and what is in use.
+public struct EngineOutputs: Sendable, Hashable {
+    /// All that there are; nil: not looked up this time.
+    public var devices: [OutputDevice]?
+    /// The device in use; empty: the system's default.
+    public var inUse: String
+    /// There is no usable device: it plays into the void.
+    public var silent: Bool
+
+    /// What there is and what is in use.
+    public init(devices: [OutputDevice]? = nil, inUse: String = "", silent: Bool = false) {
+        self.devices = devices
+        self.inUse = inUse
+        self.silent = silent
+    }
+}

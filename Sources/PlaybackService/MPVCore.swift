@@ -1,0 +1,179 @@
+import CMPV
+import Glibc
+import NIOConcurrencyHelpers
+import PodcastModel
+
+/// One instance of libmpv. Not sendable: everything but `waker` is called on the engine's own thread.
+final class MPVCore {
+    /// Options of an instance that plays sound only, reads no configuration of the user's and takes no input.
+    private static let options: [(name: String, value: String)] = [
+        ("config", "no"), ("load-scripts", "no"), ("ytdl", "no"), ("terminal", "no"), ("idle", "yes"),
+        ("input-default-bindings", "no"), ("input-vo-keyboard", "no"), ("vo", "null"), ("vid", "no"), ("sid", "no"),
+        ("audio-display", "no"), ("autoload-files", "no"), ("audio-client-name", "Lockstep"),
+        // At the end of a file it stays open, so that its position and size can still be read.
+        ("keep-open", "yes"), ("keep-open-pause", "yes"),
+        // Without a device playing goes on in silence; else the file would end at once.
+        ("audio-fallback-to-null", "yes"),
+        ("audio-pitch-correction", "yes"), ("hr-seek", "yes"), ("gapless-audio", "weak"),
+        // Half an hour of speech ahead and a few minutes back, in memory.
+        ("cache", "auto"), ("demuxer-max-bytes", "24MiB"), ("demuxer-max-back-bytes", "6MiB"),
+        ("cache-pause", "yes"), ("cache-pause-wait", "2"), ("network-timeout", "30"),
+        // Takes a stream up again where it was cut, if the server can; gives up after some 7 s.
+        ("stream-lavf-o", "reconnect=1,reconnect_delay_max=4"),
+        ("user-agent", "Lockstep/1.0"),
+    ]
+
+    private let functions: cmpv_functions
+    private let handle: OpaquePointer
+
+    /// Opens the library and creates an instance.
+    ///
+    /// - Throws: `decoderFailed` when the library is not installed or does not start.
+    init(audioOutputs: String) throws(Failure) {
+        functions = try Self.library.withLockedValue { _ in Self.open() }.get()
+        guard let handle = functions.create() else {
+            throw Failure(.decoderFailed, "libmpv cannot be started: it is out of memory, or LC_NUMERIC is not C.")
+        }
+        self.handle = handle
+        for option in Self.options + [("ao", audioOutputs)] {
+            // An option that another version of the library does not know is left at its default.
+            _ = functions.set_option_string(handle, option.name, option.value)
+        }
+        _ = functions.request_log_messages(handle, "warn")
+        let result = functions.initialize(handle)
+        guard result >= 0 else {
+            let reason = text(ofError: result)
+            functions.terminate_destroy(handle)
+            throw Failure(.decoderFailed, "libmpv cannot be started: \(reason).")
+        }
+    }
+
+    /// Ends the instance; nothing may be called afterwards.
+    func destroy() {
+        functions.terminate_destroy(handle)
+    }
+
+    /// What ends a wait from another thread.
+    var waker: MPVWaker { MPVWaker(handle: handle, function: functions.wakeup) }
+
+    /// The next event; waits for one, for a wake-up, or `seconds` long (negative: without limit).
+    /// It is valid until the next call.
+    func wait(seconds: Double) -> mpv_event {
+        functions.wait_event(handle, seconds).pointee
+    }
+
+    /// What the library says of an error code.
+    func text(ofError code: Int32) -> String {
+        String(cString: functions.error_string(code))
+    }
+
+    /// Sends a command; its COMMAND_REPLY carries `reply`.
+    @discardableResult
+    func command(_ arguments: [String], reply: UInt64 = 0) -> Bool {
+        let copies = arguments.map { strdup($0) }
+        defer { copies.forEach { free($0) } }
+        var pointers: [UnsafePointer<CChar>?] = copies.map { UnsafePointer($0) } + [nil]
+        return functions.command_async(handle, reply, &pointers) >= 0
+    }
+
+    /// Sets a property to a number.
+    func set(_ name: String, _ value: Double) {
+        var value = value
+        _ = functions.set_property_async(handle, 0, name, MPV_FORMAT_DOUBLE, &value)
+    }
+
+    /// Sets a property to yes or no.
+    func set(_ name: String, _ value: Bool) {
+        var value: Int32 = value ? 1 : 0
+        _ = functions.set_property_async(handle, 0, name, MPV_FORMAT_FLAG, &value)
+    }
+
+    /// Sets a property to a text.
+    func set(_ name: String, _ value: String) {
+        value.withCString { text in
+            var pointer: UnsafePointer<CChar>? = text
+            _ = functions.set_property_async(handle, 0, name, MPV_FORMAT_STRING, &pointer)
+        }
+    }
+
+    /// A number; nil when there is none now.
+    func number(_ name: String) -> Double? {
+        var value = 0.0
+        guard functions.get_property(handle, name, MPV_FORMAT_DOUBLE, &value) >= 0, value.isFinite else { return nil }
+        return value
+    }
+
+    /// A list of maps of texts and numbers, as `chapter-list` and `audio-device-list` are.
+    func list(_ name: String) -> [[String: MPVValue]] {
+        var node = mpv_node()
+        guard functions.get_property(handle, name, MPV_FORMAT_NODE, &node) >= 0 else { return [] }
+        defer { functions.free_node_contents(&node) }
+        guard case .list(let items) = MPVValue(node) else { return [] }
+        return items.compactMap { if case .map(let map) = $0 { map } else { nil } }
+    }
+
+    /// Asks for PROPERTY_CHANGE events with `reply`.
+    func observe(_ name: String, as format: mpv_format, reply: UInt64) {
+        _ = functions.observe_property(handle, reply, name, format)
+    }
+
+    /// Guards the opening of the library, which is not for two threads at once.
+    private static let library = NIOLockedValueBox(())
+
+    private static func open() -> Result<cmpv_functions, Failure> {
+        var message = [CChar](repeating: 0, count: 512)
+        guard let functions = cmpv_open(&message, message.count) else {
+            let reason = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            return .failure(
+                Failure(.decoderFailed, "libmpv cannot be opened (\(reason)); install it, on Debian `libmpv2`."))
+        }
+        return .success(functions.pointee)
+    }
+}
+
+/// Ends a wait of the engine's thread.
+///
+/// Unchecked: `mpv_wakeup` is the one function that libmpv allows from any thread at any time while the instance
+/// lives; the engine hands this out and takes it back under its lock, before it destroys the instance.
+struct MPVWaker: @unchecked Sendable {
+    fileprivate let handle: OpaquePointer
+    fileprivate let function: @convention(c) (OpaquePointer) -> Void
+
+    func wake() { function(handle) }
+}
+
+/// A value of libmpv's, copied.
+enum MPVValue {
+    case text(String)
+    case number(Double)
+    case list([MPVValue])
+    case map([String: MPVValue])
+    case other
+
+    init(_ node: mpv_node) {
+        switch node.format {
+        case MPV_FORMAT_STRING:
+            self = node.u.string.map { .text(String(cString: $0)) } ?? .other
+        case MPV_FORMAT_DOUBLE:
+            self = .number(node.u.double_)
+        case MPV_FORMAT_INT64:
+            self = .number(Double(node.u.int64))
+        case MPV_FORMAT_NODE_ARRAY:
+            let list = node.u.list.pointee
+            self = .list((0..<Int(list.num)).map { MPVValue(list.values[$0]) })
+        case MPV_FORMAT_NODE_MAP:
+            let list = node.u.list.pointee
+            let pairs = (0..<Int(list.num)).compactMap { index in
+                list.keys[index].map { (String(cString: $0), MPVValue(list.values[index])) }
+            }
+            self = .map(Dictionary(pairs) { first, _ in first })
+        default:
+            self = .other
+        }
+    }
+
+    /// The text, if it is one.
+    var text: String? { if case .text(let text) = self { text } else { nil } }
+    /// The number, if it is one.
+    var number: Double? { if case .number(let number) = self { number } else { nil } }
+}

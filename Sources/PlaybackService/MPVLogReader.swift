@@ -1,0 +1,64 @@
+import PodcastModel
+
+/// What the engine's library says only in its log: why a file did not open, and that a stream was cut.
+///
+/// The wordings are those of mpv 0.35 and FFmpeg 5.1 (`stream_file.c`, `http.c`, `tcp.c`, `mp3dec.c`, `demux.c`);
+/// one that changes costs a less exact message, or a stricter or laxer proof of an end, nothing else.
+struct MPVLogReader: Sendable {
+    /// The status that a server refused with.
+    private(set) var httpStatus: (code: Int, phrase: String)?
+    /// The file could not be found.
+    private(set) var missing = false
+    /// The last complaint, for messages.
+    private(set) var complaint: String?
+    /// A stream or file ended before its size.
+    private(set) var cut = false
+    /// The length is reckoned from the bit rate.
+    private(set) var estimated = false
+
+    /// Reads a line of the log.
+    mutating func read(prefix: String, text: String) {
+        let text = text.trimmed
+        guard !text.isEmpty else { return }
+        if let status = Self.httpStatus(in: text) { httpStatus = status }
+        if prefix == "file" && text.contains("No such file") { missing = true }
+        if ["ends prematurely", "partial file", "Failed to reconnect", "Connection reset"].contains(
+            where: text.contains)
+        {
+            cut = true
+        }
+        if text.contains("using bitrate for duration") || text.contains("Estimating duration from bitrate") {
+            estimated = true
+        }
+        if !text.hasPrefix("Failed to open") || complaint == nil { complaint = text }
+    }
+
+    /// Why `source` could not be opened.
+    func failure(opening source: AudioSource) -> Failure {
+        if let httpStatus {
+            let reason = "\(httpStatus.code)\(httpStatus.phrase.isEmpty ? "" : " ")\(httpStatus.phrase)"
+            let later = httpStatus.code >= 500 || [408, 425, 429].contains(httpStatus.code)
+            return Failure(
+                code: FailureCode.streamFailed.rawValue, message: "The server answered \(reason) for \(source).",
+                retry: later)
+        }
+        if missing { return Failure(.fileMissing, "The file \(source) is not there.") }
+        return Failure(.streamFailed, "\(source) cannot be opened: \(complaint ?? "no reason was given").")
+    }
+
+    private static func httpStatus(in text: String) -> (Int, String)? {
+        let words = text.split(separator: " ")
+        guard let index = words.firstIndex(of: "HTTP"), words.count > index + 2, words[index + 1] == "error",
+            let code = Int(words[index + 2]), (100...599).contains(code)
+        else { return nil }
+        return (code, words[(index + 3)...].joined(separator: " "))
+    }
+}
+
+extension String {
+    /// Without white space at either end.
+    fileprivate var trimmed: String {
+        let start = drop(while: \.isWhitespace)
+        return String(start.reversed().drop(while: \.isWhitespace).reversed())
+    }
+}

@@ -1,0 +1,339 @@
+import CMPV
+import Glibc
+import PodcastModel
+
+/// Translates between the engine's commands and events and libmpv's. Lives on the engine's thread.
+final class MPVPlayer {
+    /// The file that was asked for last.
+    private struct Current {
+        let load: EngineLoad
+        /// libmpv's number for it, once it has taken the command.
+        var entry: Int64?
+        var loaded = false
+        var wantsPause: Bool
+        var log = MPVLogReader()
+        /// The length at the moment that it was open; nil: unknown then, so a later one only grows.
+        var firstDuration: Double?
+        var duration: Double?
+        var told: MeasuredDuration?
+        var idle = true
+        var seeking = false
+        var buffering = false
+        var paused = false
+        var atEnd = false
+        var endTold = false
+        /// The seek that was asked for last, and how far it has come.
+        var seekAsked: (serial: UInt64, position: PlaybackPosition)?
+        var seekTaken: UInt64 = 0
+        var seekDone: UInt64 = 0
+    }
+
+    private enum Watched: UInt64, CaseIterable {
+        case idle = 1, seeking, buffering, paused, atEnd, duration, driver
+
+        var name: String {
+            switch self {
+            case .idle: "core-idle"
+            case .seeking: "seeking"
+            case .buffering: "paused-for-cache"
+            case .paused: "pause"
+            case .atEnd: "eof-reached"
+            case .duration: "duration"
+            case .driver: "current-ao"
+            }
+        }
+
+        var format: mpv_format {
+            switch self {
+            case .duration: MPV_FORMAT_DOUBLE
+            case .driver: MPV_FORMAT_STRING
+            default: MPV_FORMAT_FLAG
+            }
+        }
+    }
+
+    /// Above every serial of a seek: marks the reply to a `loadfile`.
+    private static let opening: UInt64 = 1 << 63
+
+    private let core: MPVCore
+    private let silenceIsWanted: Bool
+    private let observer: EngineObserver
+    private var current: Current?
+    private var opens: UInt64 = 0
+    private var output = ""
+    private var driver: String?
+
+    init(core: MPVCore, silenceIsWanted: Bool, observer: @escaping EngineObserver) {
+        self.core = core
+        self.silenceIsWanted = silenceIsWanted
+        self.observer = observer
+        for watched in Watched.allCases {
+            core.observe(watched.name, as: watched.format, reply: watched.rawValue)
+        }
+    }
+
+    /// Carries out a command.
+    func perform(_ command: EngineCommand) {
+        switch command {
+        case .open(let load): open(load)
+        case .setPaused(let paused): setPaused(paused)
+        case .seek(let position, let serial): seek(to: position, serial: serial)
+        case .setSpeed(let speed): core.set("speed", speed.factor)
+        case .setVolume(let volume): core.set("volume", volume.percent)
+        case .setOutput(let device): choose(device)
+        case .sample: tellProgress()
+        case .unload:
+            guard current != nil else { return }
+            current = nil
+            core.command(["stop"])
+        }
+    }
+
+    /// Waits for an event or a wake-up, then handles all that there are.
+    func handleEvents() {
+        var event = core.wait(seconds: -1)
+        while event.event_id != MPV_EVENT_NONE {
+            handle(event)
+            event = core.wait(seconds: 0)
+        }
+        tellEnd()
+    }
+
+    // MARK: Commands
+
+    private func open(_ load: EngineLoad) {
+        current = nil
+        if case .file(let path) = load.source, let failure = Self.obstacle(at: path) {
+            core.command(["stop"])
+            observer(.failed(load.id, failure))
+            return
+        }
+        opens += 1
+        current = Current(load: load, wantsPause: load.paused)
+        choose(load.output)
+        core.set("pause", load.paused)
+        core.set("speed", load.speed.factor)
+        core.set("volume", load.volume.percent)
+        core.set("start", "+\(load.start.seconds)")
+        core.command(["loadfile", load.source.description, "replace"], reply: Self.opening | opens)
+    }
+
+    /// Why there is no file to open at `path`; libmpv would take a folder for a playlist.
+    private static func obstacle(at path: String) -> Failure? {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            let reason = errno
+            return reason == ENOENT || reason == ENOTDIR
+                ? Failure(.fileMissing, "The file \(path) is not there.")
+                : Failure(.streamFailed, "The file \(path) cannot be read: \(String(cString: strerror(reason))).")
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else { return Failure(.decoderFailed, "\(path) is not a file.") }
+        guard access(path, R_OK) == 0 else {
+            return Failure(.streamFailed, "The file \(path) cannot be read: \(String(cString: strerror(errno))).")
+        }
+        return nil
+    }
+
+    private func setPaused(_ paused: Bool) {
+        guard current != nil else { return }
+        current?.wantsPause = paused
+        core.set("pause", paused)
+    }
+
+    private func seek(to position: PlaybackPosition, serial: UInt64) {
+        guard let now = current else { return }
+        current?.seekAsked = (serial, position)
+        guard now.loaded else { return }
+        core.command(["seek", "\(position.seconds)", "absolute+exact"], reply: serial)
+        // At the end of its file libmpv has paused by itself.
+        current?.atEnd = false
+        if !now.wantsPause { core.set("pause", false) }
+    }
+
+    private func choose(_ device: String) {
+        guard device != output else { return }
+        output = device
+        core.set("audio-device", device.isEmpty ? "auto" : device)
+    }
+
+    // MARK: Events
+
+    private func handle(_ event: mpv_event) {
+        switch event.event_id {
+        case MPV_EVENT_COMMAND_REPLY: handleReply(event)
+        case MPV_EVENT_LOG_MESSAGE: handleLog(event)
+        case MPV_EVENT_FILE_LOADED: handleLoaded()
+        case MPV_EVENT_PLAYBACK_RESTART: handleRestart()
+        case MPV_EVENT_PROPERTY_CHANGE: handleChange(event)
+        case MPV_EVENT_END_FILE: handleEnd(event)
+        default: break
+        }
+    }
+
+    private func handleReply(_ event: mpv_event) {
+        if event.reply_userdata == Self.opening | opens {
+            guard let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee,
+                case .map(let map) = MPVValue(reply.result), let entry = map["playlist_entry_id"]?.number
+            else { return }
+            current?.entry = Int64(entry)
+        } else if let asked = current?.seekAsked, event.reply_userdata == asked.serial {
+            current?.seekTaken = asked.serial
+            guard event.error < 0 else { return }
+            // It cannot seek: it stays where it is, and says where that is.
+            current?.seekDone = asked.serial
+            tellProgress()
+        }
+    }
+
+    private func handleLog(_ event: mpv_event) {
+        guard let message = event.data?.assumingMemoryBound(to: mpv_event_log_message.self).pointee else { return }
+        current?.log.read(prefix: String(cString: message.prefix), text: String(cString: message.text))
+    }
+
+    private func handleLoaded() {
+        guard var now = current, now.entry != nil else { return }
+        now.loaded = true
+        now.firstDuration = core.number("duration")
+        now.duration = now.firstDuration
+        current = now
+        let length = measured
+        current?.told = length
+        let chapters = core.list("chapter-list").compactMap { item in
+            item["time"]?.number.map {
+                AudioChapter(start: PlaybackPosition(clamping: $0), title: item["title"]?.text ?? "")
+            }
+        }
+        observer(.opened(now.load.id, OpenedAudio(duration: length, chapters: chapters)))
+        if let asked = now.seekAsked { seek(to: asked.position, serial: asked.serial) }
+        tellOutputs(listing: true)
+    }
+
+    private func handleRestart() {
+        guard let now = current, now.loaded else { return }
+        current?.seekDone = now.seekTaken
+        tellProgress()
+    }
+
+    private func handleChange(_ event: mpv_event) {
+        guard let watched = Watched(rawValue: event.reply_userdata),
+            let property = event.data?.assumingMemoryBound(to: mpv_event_property.self).pointee
+        else { return }
+        let data = property.format == MPV_FORMAT_NONE ? nil : property.data
+        let flag = data.map { watched.format == MPV_FORMAT_FLAG && $0.load(as: Int32.self) != 0 } ?? false
+        switch watched {
+        case .idle: change(\.idle, to: data == nil || flag)
+        case .seeking: change(\.seeking, to: flag)
+        case .buffering: change(\.buffering, to: flag)
+        case .paused: current?.paused = flag
+        case .atEnd: current?.atEnd = flag
+        case .duration: handleDuration(data.map { $0.load(as: Double.self) })
+        case .driver:
+            driver = data?.load(as: UnsafePointer<CChar>?.self).map { String(cString: $0) }
+            if driver != nil { tellOutputs(listing: false) }
+        }
+    }
+
+    private func change(_ field: WritableKeyPath<Current, Bool>, to value: Bool) {
+        guard var now = current, now[keyPath: field] != value else { return }
+        now[keyPath: field] = value
+        current = now
+        // The last half second is still being heard when the library calls itself idle at the end.
+        if now.loaded && !now.atEnd { tellProgress() }
+    }
+
+    private func handleDuration(_ duration: Double?) {
+        guard let now = current, now.loaded, let duration else { return }
+        current?.duration = duration
+        guard let measured, measured != now.told else { return }
+        current?.told = measured
+        observer(.measured(now.load.id, measured))
+    }
+
+    private func handleEnd(_ event: mpv_event) {
+        guard let end = event.data?.assumingMemoryBound(to: mpv_event_end_file.self).pointee,
+            let entry = current?.entry, entry == end.playlist_entry_id
+        else { return }
+        if end.reason == MPV_END_FILE_REASON_REDIRECT {
+            current?.entry = end.playlist_insert_id
+            return
+        }
+        // The log lines that say why may stand behind this event.
+        var next = core.wait(seconds: 0)
+        var rest: [mpv_event] = []
+        while next.event_id == MPV_EVENT_LOG_MESSAGE {
+            handleLog(next)
+            next = core.wait(seconds: 0)
+        }
+        if next.event_id != MPV_EVENT_NONE { rest.append(next) }
+        closeFile(reason: end.reason, error: end.error)
+        rest.forEach(handle)
+    }
+
+    private func closeFile(reason: mpv_end_file_reason, error: Int32) {
+        guard let now = current else { return }
+        current = nil
+        let source = now.load.source
+        switch error {
+        case MPV_ERROR_UNKNOWN_FORMAT.rawValue, MPV_ERROR_NOTHING_TO_PLAY.rawValue:
+            observer(.failed(now.load.id, Failure(.decoderFailed, "\(source) holds no audio that can be played.")))
+        case MPV_ERROR_AO_INIT_FAILED.rawValue:
+            observer(.failed(now.load.id, Failure(.noSoundDevice, "No sound device can be opened.")))
+        default:
+            guard reason != MPV_END_FILE_REASON_STOP else { return }
+            observer(.failed(now.load.id, now.log.failure(opening: source)))
+        }
+    }
+
+    // MARK: Telling
+
+    private var measured: MeasuredDuration? {
+        guard let now = current, let duration = EpisodeDuration(seconds: now.duration ?? 0) else { return nil }
+        guard let first = now.firstDuration, duration.seconds < first + 1 else {
+            return MeasuredDuration(duration, .growing)
+        }
+        return MeasuredDuration(duration, now.log.estimated ? .estimated : .declared)
+    }
+
+    private func tellProgress() {
+        guard let now = current, now.loaded, !now.atEnd else { return }
+        let pending = now.seekAsked.flatMap { $0.serial > now.seekDone ? $0.position : nil }
+        guard let position = pending ?? core.number("time-pos").map(PlaybackPosition.init(clamping:)) else { return }
+        observer(
+            .progress(
+                now.load.id,
+                EngineProgress(
+                    position: position, at: monotonicNow(),
+                    running: pending == nil && !now.idle && !now.seeking && !now.wantsPause,
+                    buffering: !now.wantsPause && (now.buffering || now.seeking), serial: now.seekDone)))
+    }
+
+    /// The end has been heard once libmpv pauses by itself, some tenths of a second after it has decoded all.
+    private func tellEnd() {
+        guard let now = current, now.loaded, now.atEnd, now.paused, !now.wantsPause, !now.endTold,
+            now.seekAsked.map({ $0.serial == now.seekDone }) ?? true
+        else { return }
+        current?.endTold = true
+        let position = core.number("time-pos") ?? now.duration ?? 0
+        let end = EndOfFile(
+            position: PlaybackPosition(clamping: position), measured: measured, cut: now.log.cut && !allRead)
+        observer(.ended(now.load.id, end))
+    }
+
+    /// Whether the stream was read to its last byte, but for tags behind the audio.
+    private var allRead: Bool {
+        guard let end = core.number("stream-end"), let position = core.number("stream-pos"), end > 0 else {
+            return false
+        }
+        return position >= end - max(65_536, end / 100)
+    }
+
+    private func tellOutputs(listing: Bool) {
+        let devices =
+            listing
+            ? core.list("audio-device-list").compactMap { item in
+                item["name"]?.text.map { OutputDevice(name: $0, description: item["description"]?.text ?? $0) }
+            } : nil
+        let silent = driver == "null" && !silenceIsWanted
+        observer(.outputs(EngineOutputs(devices: devices, inUse: output, silent: silent)))
+    }
+}

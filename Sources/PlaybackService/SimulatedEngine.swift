@@ -1,0 +1,175 @@
+import NIOConcurrencyHelpers
+public import PodcastModel
+
+/// An engine without sound, whose time passes only when it is told so: for tests, and for trying the fleet out.
+public final class SimulatedEngine: AudioEngine {
+    /// What a simulated file holds.
+    public struct Audio: Sendable, Hashable {
+        /// Where the audio ends.
+        public var length: Double
+        /// The length that the file declares; nil: as long as it is.
+        public var declared: Double?
+        /// The stream is reported as cut at its end.
+        public var cut: Bool
+        /// Its chapters.
+        public var chapters: [AudioChapter]
+        /// Why it cannot be opened.
+        public var failure: Failure?
+
+        /// A file of `length` seconds.
+        public init(
+            length: Double, declared: Double? = nil, cut: Bool = false, chapters: [AudioChapter] = [],
+            failure: Failure? = nil
+        ) {
+            self.length = length
+            self.declared = declared
+            self.cut = cut
+            self.chapters = chapters
+            self.failure = failure
+        }
+
+        /// A file that cannot be opened.
+        public static func broken(_ failure: Failure) -> Audio { Audio(length: 0, failure: failure) }
+    }
+
+    private struct State {
+        var files: [AudioSource: Audio]
+        var load: EngineLoad?
+        var audio = Audio(length: 0)
+        var position = 0.0
+        var serial: UInt64 = 0
+        var ended = false
+        var now = MonotonicTime(nanoseconds: 0)
+        var outputs = EngineOutputs(devices: [OutputDevice(name: "simulated", description: "Simulated device")])
+        var closed = false
+        var performed: [EngineCommand] = []
+        /// Events that are due, told outside the lock.
+        var events: [EngineEvent] = []
+    }
+
+    private let state: NIOLockedValueBox<State>
+    private let observer: EngineObserver
+
+    /// An engine that knows `files`; every other source is missing.
+    public init(files: [AudioSource: Audio] = [:], observer: @escaping EngineObserver) {
+        state = NIOLockedValueBox(State(files: files))
+        self.observer = observer
+    }
+
+    /// The commands so far, in order.
+    public var performed: [EngineCommand] { state.withLockedValue(\.performed) }
+    /// The load that is open.
+    public var open: LoadID? { state.withLockedValue(\.load?.id) }
+
+    /// Changes what a source holds, from the next `open` on.
+    public func setFile(_ source: AudioSource, _ audio: Audio) {
+        state.withLockedValue { $0.files[source] = audio }
+    }
+
+    /// Takes the sound device away, or gives it back.
+    public func setSilent(_ silent: Bool) {
+        change { state in
+            state.outputs.silent = silent
+            if state.load != nil { state.events.append(.outputs(state.outputs)) }
+        }
+    }
+
+    /// Lets `seconds` of the clock pass.
+    public func advance(seconds: Double) {
+        change { state in
+            state.now = state.now.advanced(by: .seconds(seconds))
+            guard let load = state.load, !load.paused, !state.ended else { return }
+            state.position = min(state.audio.length, state.position + seconds * load.speed.factor)
+            if state.position >= state.audio.length { Self.end(&state, load) }
+        }
+    }
+
+    /// See `AudioEngine`; the events follow before it returns.
+    public func perform(_ command: EngineCommand) {
+        change { state in
+            guard !state.closed else { return }
+            state.performed.append(command)
+            switch command {
+            case .open(let load): Self.open(&state, load)
+            case .setPaused(let paused): Self.setPaused(&state, paused)
+            case .seek(let position, let serial): Self.seek(&state, position, serial)
+            case .setSpeed(let speed): state.load?.speed = speed
+            case .setVolume(let volume): state.load?.volume = volume
+            case .setOutput(let device):
+                state.load?.output = device
+                state.outputs.inUse = device
+                if state.load != nil { state.events.append(.outputs(state.outputs)) }
+            case .sample: Self.tellProgress(&state)
+            case .unload: state.load = nil
+            }
+        }
+    }
+
+    /// See `AudioEngine`.
+    public func close() async {
+        state.withLockedValue { state in
+            state.closed = true
+            state.load = nil
+        }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        let events = state.withLockedValue { state in
+            body(&state)
+            defer { state.events = [] }
+            return state.events
+        }
+        events.forEach(observer)
+    }
+
+    private static func open(_ state: inout State, _ load: EngineLoad) {
+        state.load = nil
+        let audio = state.files[load.source] ?? .broken(Failure(.fileMissing, "The file \(load.source) is not there."))
+        if let failure = audio.failure {
+            state.events.append(.failed(load.id, failure))
+            return
+        }
+        state.load = load
+        state.audio = audio
+        state.position = min(load.start.seconds, audio.length)
+        state.serial = 0
+        state.ended = false
+        state.outputs.inUse = load.output
+        state.events.append(.opened(load.id, OpenedAudio(duration: measured(audio), chapters: audio.chapters)))
+        state.events.append(.outputs(state.outputs))
+        tellProgress(&state)
+    }
+
+    private static func setPaused(_ state: inout State, _ paused: Bool) {
+        guard state.load != nil else { return }
+        state.load?.paused = paused
+        tellProgress(&state)
+    }
+
+    private static func seek(_ state: inout State, _ position: PlaybackPosition, _ serial: UInt64) {
+        guard state.load != nil else { return }
+        state.position = min(position.seconds, state.audio.length)
+        state.serial = serial
+        state.ended = false
+        tellProgress(&state)
+    }
+
+    private static func tellProgress(_ state: inout State) {
+        guard let load = state.load, !state.ended else { return }
+        let progress = EngineProgress(
+            position: PlaybackPosition(clamping: state.position), at: state.now, running: !load.paused,
+            serial: state.serial)
+        state.events.append(.progress(load.id, progress))
+    }
+
+    private static func end(_ state: inout State, _ load: EngineLoad) {
+        state.ended = true
+        let end = EndOfFile(
+            position: PlaybackPosition(clamping: state.position), measured: measured(state.audio), cut: state.audio.cut)
+        state.events.append(.ended(load.id, end))
+    }
+
+    private static func measured(_ audio: Audio) -> MeasuredDuration? {
+        EpisodeDuration(seconds: audio.declared ?? audio.length).map { MeasuredDuration($0) }
+    }
+}

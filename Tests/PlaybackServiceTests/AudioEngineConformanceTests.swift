@@ -1,0 +1,151 @@
+import PodcastModel
+import Testing
+
+@testable import PlaybackService
+
+/// What every engine promises, checked against each.
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct AudioEngineConformanceTests {
+    private let folder: Folder
+    private let path: String
+    private let load: EngineLoad
+
+    init() throws {
+        folder = try Folder()
+        path = try folder.file("tone.wav", Tone.wav(seconds: 3))
+        load = EngineLoad(id: .random(), source: .file(path: path))
+    }
+
+    private func harness(_ kind: EngineHarness.Kind) -> EngineHarness {
+        EngineHarness(kind, files: [path: SimulatedEngine.Audio(length: 3)])
+    }
+
+    @Test("It opens a file, says how long it is, and runs", arguments: EngineHarness.Kind.allCases)
+    func opens(_ kind: EngineHarness.Kind) async throws {
+        let harness = harness(kind)
+        harness.engine.perform(.open(load))
+        let audio = try await harness.opened()
+        let length = try #require(audio.duration)
+        #expect(abs(length.duration.seconds - 3) < 0.05)
+        #expect(length.source == .declared)
+        let first = try await harness.progress(\.running)
+        let later = try await harness.progress { $0.position.seconds > first.position.seconds + 0.3 }
+        #expect(!later.buffering)
+        await harness.engine.close()
+    }
+
+    @Test("It starts where it is told to, paused if so told", arguments: EngineHarness.Kind.allCases)
+    func startsPaused(_ kind: EngineHarness.Kind) async throws {
+        let harness = harness(kind)
+        var load = load
+        load.start = try PlaybackPosition(1.5)
+        load.paused = true
+        harness.engine.perform(.open(load))
+        let progress = try await harness.progress { _ in true }
+        #expect(!progress.running)
+        #expect(abs(progress.position.seconds - 1.5) < 0.05)
+        await harness.engine.close()
+    }
+
+    @Test("It holds and goes on", arguments: EngineHarness.Kind.allCases)
+    func pauses(_ kind: EngineHarness.Kind) async throws {
+        let harness = harness(kind)
+        harness.engine.perform(.open(load))
+        _ = try await harness.progress { $0.running && $0.position.seconds > 0.1 }
+        harness.engine.perform(.setPaused(true))
+        let held = try await harness.progress { !$0.running }
+        harness.engine.perform(.sample)
+        let still = try await harness.progress { !$0.running }
+        #expect(abs(held.position.seconds - still.position.seconds) < 0.1)
+        harness.engine.perform(.setPaused(false))
+        _ = try await harness.progress { $0.running && $0.position.seconds > still.position.seconds + 0.1 }
+        await harness.engine.close()
+    }
+
+    @Test(
+        "It seeks exactly and says which seek it has done", arguments: EngineHarness.Kind.allCases, [true, false])
+    func seeks(_ kind: EngineHarness.Kind, paused: Bool) async throws {
+        let harness = harness(kind)
+        var load = load
+        load.paused = paused
+        harness.engine.perform(.open(load))
+        _ = try await harness.opened()
+        harness.engine.perform(.seek(try PlaybackPosition(0.7), serial: 6))
+        harness.engine.perform(.seek(try PlaybackPosition(2.2), serial: 7))
+        let progress = try await harness.progress { $0.serial == 7 }
+        #expect(progress.position.seconds >= 2.15 && progress.position.seconds < 2.9)
+        await harness.engine.close()
+    }
+
+    @Test("A seek before the file is open is not forgotten", arguments: EngineHarness.Kind.allCases)
+    func seeksEarly(_ kind: EngineHarness.Kind) async throws {
+        let harness = harness(kind)
+        harness.engine.perform(.open(load))
+        harness.engine.perform(.seek(try PlaybackPosition(2), serial: 3))
+        let progress = try await harness.progress { $0.serial == 3 }
+        #expect(progress.position.seconds >= 1.95)
+        await harness.engine.close()
+    }
+
+    @Test(
+        "At its end it says so once, at the right position, and a seek leads back",
+        arguments: EngineHarness.Kind.allCases)
+    func ends(_ kind: EngineHarness.Kind) async throws {
+        let harness = harness(kind)
+        var load = load
+        load.start = try PlaybackPosition(2.5)
+        harness.engine.perform(.open(load))
+        let end = try await harness.ended()
+        #expect(abs(end.position.seconds - 3) < 0.1)
+        #expect(end.isProven(announced: nil))
+        harness.engine.perform(.seek(try PlaybackPosition(1), serial: 1))
+        let progress = try await harness.progress { $0.serial == 1 && $0.running }
+        #expect(progress.position.seconds < 2)
+        #expect(harness.events.count { if case .ended = $0 { true } else { false } } == 1)
+        await harness.engine.close()
+    }
+
+    @Test("A file that is not there fails, and the next one opens", arguments: EngineHarness.Kind.allCases)
+    func missing(_ kind: EngineHarness.Kind) async throws {
+        let harness = harness(kind)
+        let absent = folder.path + "/absent.mp3"
+        harness.engine.perform(.open(EngineLoad(id: .random(), source: .file(path: absent))))
+        let failure = try await harness.failed()
+        #expect(failure.known == .fileMissing)
+        #expect(failure.message.contains(absent))
+        harness.engine.perform(.open(load))
+        _ = try await harness.progress(\.running)
+        await harness.engine.close()
+    }
+
+    @Test("A new file replaces the open one, of which nothing more is heard", arguments: EngineHarness.Kind.allCases)
+    func replaces(_ kind: EngineHarness.Kind) async throws {
+        let harness = harness(kind)
+        harness.engine.perform(.open(load))
+        _ = try await harness.progress(\.running)
+        var second = load
+        second.id = .random()
+        second.start = try PlaybackPosition(1)
+        harness.engine.perform(.open(second))
+        let wanted = second.id
+        try await harness.next { event in
+            if case .progress(wanted, let progress) = event, progress.running { () } else { nil }
+        }
+        let opened = try #require(harness.events.lastIndex { if case .opened(wanted, _) = $0 { true } else { false } })
+        let strays = harness.events[opened...].filter { if case .progress(load.id, _) = $0 { true } else { false } }
+        #expect(strays.isEmpty)
+        await harness.engine.close()
+    }
+
+    @Test("Commands before a file and after the end of the engine do nothing", arguments: EngineHarness.Kind.allCases)
+    func ignores(_ kind: EngineHarness.Kind) async throws {
+        let harness = harness(kind)
+        for command: EngineCommand in [.setPaused(true), .sample, .setSpeed(.normal), .unload, .setVolume(.full)] {
+            harness.engine.perform(command)
+        }
+        await harness.engine.close()
+        harness.engine.perform(.open(load))
+        await harness.engine.close()
+        #expect(harness.events.isEmpty)
+    }
+}

@@ -1,0 +1,97 @@
+import NIOConcurrencyHelpers
+import PodcastModel
+import Testing
+
+@testable import PlaybackService
+
+/// An engine under test, its events in order, and the time that passes for it.
+final class EngineHarness: Sendable {
+    let engine: any AudioEngine
+    private let advance: @Sendable () -> Void
+    private let seen: NIOLockedValueBox<[EngineEvent]>
+    private let stream: AsyncStream<EngineEvent>
+
+    /// The kinds of engine that promise the same.
+    enum Kind: String, CaseIterable, Sendable, CustomTestStringConvertible {
+        case simulated, libmpv
+        var testDescription: String { rawValue }
+    }
+
+    convenience init(_ kind: Kind, files: [String: SimulatedEngine.Audio] = [:]) {
+        switch kind {
+        case .simulated:
+            let sources = files.map { (AudioSource.file(path: $0.key), $0.value) }
+            self.init { observer in
+                let engine = SimulatedEngine(files: Dictionary(sources) { $1 }, observer: observer)
+                return (
+                    engine,
+                    {
+                        engine.advance(seconds: 0.05)
+                        engine.perform(.sample)
+                    }
+                )
+            }
+        case .libmpv:
+            self.init { observer in (MPVEngine(audioOutputs: "null", observer: observer), {}) }
+        }
+    }
+
+    init(_ make: (@escaping EngineObserver) -> (any AudioEngine, @Sendable () -> Void)) {
+        let seen = NIOLockedValueBox<[EngineEvent]>([])
+        let (stream, continuation) = AsyncStream.makeStream(of: EngineEvent.self)
+        (engine, advance) = make { event in
+            seen.withLockedValue { $0.append(event) }
+            continuation.yield(event)
+        }
+        self.seen = seen
+        self.stream = stream
+    }
+
+    var events: [EngineEvent] { seen.withLockedValue { $0 } }
+
+    /// The first thing that `match` finds among the events from here on; the test's own limit ends a vain wait.
+    func next<Found: Sendable>(_ match: (EngineEvent) -> Found?) async throws -> Found {
+        var waiting = stream.makeAsyncIterator()
+        // A simulated engine is told to move until it says what is waited for.
+        advance()
+        while let event = await waiting.next() {
+            if let found = match(event) { return found }
+            advance()
+        }
+        throw Unseen(events: events)
+    }
+
+    func opened() async throws -> OpenedAudio {
+        try await next { if case .opened(_, let audio) = $0 { audio } else { nil } }
+    }
+
+    func progress(_ match: @escaping @Sendable (EngineProgress) -> Bool) async throws -> EngineProgress {
+        try await next { [engine] event in
+            guard case .progress(_, let progress) = event else { return nil }
+            if match(progress) { return progress }
+            engine.perform(.sample)
+            return nil
+        }
+    }
+
+    func ended() async throws -> EndOfFile {
+        try await next { [engine] event in
+            if case .ended(_, let end) = event { return end }
+            if case .progress = event { engine.perform(.sample) }
+            return nil
+        }
+    }
+
+    func failed() async throws -> Failure {
+        try await next { if case .failed(_, let failure) = $0 { failure } else { nil } }
+    }
+
+    struct Unseen: Error, CustomStringConvertible {
+        let events: [EngineEvent]
+        var description: String { "what was waited for did not come; seen: \(events)" }
+    }
+}
+
+extension PlaybackPosition {
+    init(_ seconds: Double) throws { self = try #require(PlaybackPosition(seconds: seconds)) }
+}
