@@ -1,0 +1,246 @@
+import PodcastModel
+import WireMessages
+
+/// An ordered list of episodes, in which one entry may be current: what plays, or would play, now.
+///
+/// Every change is a list of steps; applying them gives the steps that lead back, and the entries whose records changed.
+struct Queue: Sendable {
+    /// An entry in its place.
+    struct Entry: Sendable {
+        let id: String
+        /// Entries stand in order of their rank; it is what makes moving one entry one record.
+        var rank: Int64
+        private let box: Box
+
+        /// The entry as the wire has it.
+        var wire: WireQueueEntry { box.entry }
+        /// The id of its episode.
+        var episode: String { box.entry.episode.id }
+
+        init(_ entry: WireQueueEntry, rank: Int64) {
+            id = entry.id
+            self.rank = rank
+            box = Box(entry)
+        }
+
+        /// Keeps entries one word wide, so that lists of thousands are cheap to shift and to share.
+        private final class Box: Sendable {
+            let entry: WireQueueEntry
+            init(_ entry: WireQueueEntry) { self.entry = entry }
+        }
+    }
+
+    /// The most entries that it takes; more are refused, none is dropped.
+    static let limit = 10_000
+
+    private(set) var entries: [Entry] = []
+    /// The id of the current entry.
+    private(set) var current: String?
+    /// While no entry is current: the entry that stands where the current one was taken away.
+    private(set) var successor: String?
+    /// Counts the changes that a user can undo.
+    var revision: UInt64 = 0
+
+    init() {}
+
+    /// A stored queue. Marks on entries that are gone are dropped.
+    init(entries: [Entry], current: String?, successor: String?, revision: UInt64) {
+        self.entries = entries.sorted { ($0.rank, $0.id) < ($1.rank, $1.id) }
+        self.current = current.flatMap { id in entries.contains { $0.id == id } ? id : nil }
+        self.successor = successor.flatMap { id in entries.contains { $0.id == id } ? id : nil }
+        self.revision = revision
+    }
+
+    /// Where the entry stands. Searched from the end, where bulk changes work.
+    func index(of id: String) -> Int? { entries.lastIndex { $0.id == id } }
+
+    /// The entry of this id.
+    func entry(_ id: String) -> Entry? { index(of: id).map { entries[$0] } }
+
+    /// The entry that holds the episode.
+    func entry(episode: String) -> Entry? { entries.first { $0.episode == episode } }
+
+    /// The entry that plays after `id`, or, if that one is not here any more, in its place.
+    func entry(after id: String) -> Entry? {
+        guard let index = index(of: id) else { return standIn }
+        return index + 1 < entries.count ? entries[index + 1] : nil
+    }
+
+    /// The entry in the place of a current one that was taken away; else the first.
+    var standIn: Entry? { successor.flatMap { entry($0) } ?? entries.first }
+
+    /// The entry that stands before `id`.
+    func entry(before id: String) -> Entry? {
+        guard let index = index(of: id), index > 0 else { return nil }
+        return entries[index - 1]
+    }
+
+    /// What applying steps has done.
+    struct Outcome: Sendable {
+        /// The steps that took effect.
+        var steps: [WireQueueStep] = []
+        /// The steps that lead back, in the order in which they must be applied.
+        var inverse: [WireQueueStep] = []
+        /// Entries whose records must be written.
+        var touched: Set<String> = []
+        /// Entries whose records must go.
+        var removed: Set<String> = []
+    }
+
+    /// Applies the steps in order. A step that names an entry that is not here has no effect: it may come from a
+    /// history that a later version, or a restored backup, has overtaken.
+    mutating func apply(_ steps: [WireQueueStep]) -> Outcome {
+        var outcome = Outcome()
+        for step in steps {
+            guard let back = apply(step, &outcome) else { continue }
+            outcome.steps.append(step)
+            outcome.inverse.append(back)
+        }
+        outcome.inverse.reverse()
+        return outcome
+    }
+
+    private mutating func apply(_ step: WireQueueStep, _ outcome: inout Outcome) -> WireQueueStep? {
+        switch step.step {
+        case .insert(let insertion):
+            return insert(insertion, &outcome)
+        case .remove(let id):
+            return remove(id, &outcome)
+        case .update(let insertion):
+            guard let index = index(of: insertion.entry.id) else { return nil }
+            let before = entries[index].wire
+            guard before != insertion.entry else { return nil }
+            entries[index] = Entry(insertion.entry, rank: entries[index].rank)
+            outcome.touched.insert(insertion.entry.id)
+            return .updating(before)
+        case .setCurrent(let id):
+            let before = current ?? ""
+            guard id != before, id.isEmpty || index(of: id) != nil else { return nil }
+            current = id.isEmpty ? nil : id
+            successor = nil
+            return .settingCurrent(before)
+        case nil:
+            return nil
+        }
+    }
+
+    private mutating func insert(_ insertion: WireQueueStep.Insert, _ outcome: inout Outcome) -> WireQueueStep? {
+        let id = insertion.entry.id
+        guard !id.isEmpty, index(of: id) == nil else { return nil }
+        // An anchor that is gone: the end loses nothing.
+        let place = insertion.after.isEmpty ? 0 : index(of: insertion.after).map { $0 + 1 } ?? entries.count
+        let (rank, renumbered) = makeRank(at: place)
+        entries.insert(Entry(insertion.entry, rank: rank), at: place)
+        outcome.touched.formUnion(renumbered)
+        outcome.touched.insert(id)
+        outcome.removed.remove(id)
+        return .removing(id)
+    }
+
+    private mutating func remove(_ id: String, _ outcome: inout Outcome) -> WireQueueStep? {
+        guard let index = index(of: id) else { return nil }
+        let entry = entries.remove(at: index)
+        let follower = index < entries.count ? entries[index].id : nil
+        if current == id {
+            current = nil
+            successor = follower
+        } else if successor == id {
+            successor = follower
+        }
+        outcome.touched.remove(id)
+        outcome.removed.insert(id)
+        return .inserting(entry.wire, after: index > 0 ? entries[index - 1].id : "")
+    }
+}
+
+// MARK: - Ranks
+
+extension Queue {
+    /// The usual distance between the ranks of neighbours.
+    private static let gap: Int64 = 1 << 32
+    /// The distance that renumbering must reach, so that it is rare.
+    private static let roomy: Int64 = 1 << 16
+
+    /// A rank for an entry that will stand at `place`. Where its neighbours leave none free, the smallest sufficient
+    /// neighbourhood is renumbered, so that even a thousand insertions at one place stay cheap.
+    private mutating func makeRank(at place: Int) -> (rank: Int64, renumbered: Set<String>) {
+        let before = place > 0 ? entries[place - 1].rank : nil
+        let after = place < entries.count ? entries[place].rank : nil
+        switch (before, after) {
+        case (nil, nil): return (0, [])
+        case (nil, let after?) where after > .min + Self.gap: return (after - Self.gap, [])
+        case (let before?, nil) where before < .max - Self.gap: return (before + Self.gap, [])
+        case (let before?, let after?) where after &- before >= 2 && after > before:
+            return (before + (after - before) / 2, [])
+        default: return renumber(around: place)
+        }
+    }
+
+    private mutating func renumber(around place: Int) -> (rank: Int64, renumbered: Set<String>) {
+        var reach = 8
+        while true {
+            let low = max(0, place - reach)
+            let high = min(entries.count, place + reach)
+            let count = Int64(high - low + 1)
+            let everything = low == 0 && high == entries.count
+            let start =
+                everything
+                ? -(count / 2) * Self.gap : low > 0 ? entries[low - 1].rank : entries[high].rank - count * Self.gap
+            let end =
+                everything
+                ? start + count * Self.gap : high < entries.count ? entries[high].rank : start + count * Self.gap
+            let step = (end - start) / (count + 1)
+            guard step >= Self.roomy || everything else {
+                reach *= 2
+                continue
+            }
+            var rank = start
+            var own = start
+            var renumbered: Set<String> = []
+            for index in low..<high {
+                if index == place {
+                    rank += step
+                    own = rank
+                }
+                rank += step
+                entries[index].rank = rank
+                renumbered.insert(entries[index].id)
+            }
+            if place == high { own = rank + step }
+            return (own, renumbered)
+        }
+    }
+}
+
+// MARK: - Steps
+
+extension WireQueueStep {
+    /// A new entry behind `after`; an empty one means the front.
+    static func inserting(_ entry: WireQueueEntry, after: String) -> WireQueueStep {
+        var step = WireQueueStep()
+        step.insert.entry = entry
+        step.insert.after = after
+        return step
+    }
+
+    /// An entry goes.
+    static func removing(_ id: String) -> WireQueueStep {
+        var step = WireQueueStep()
+        step.remove = id
+        return step
+    }
+
+    /// An entry's episode has a new title or position.
+    static func updating(_ entry: WireQueueEntry) -> WireQueueStep {
+        var step = WireQueueStep()
+        step.update.entry = entry
+        return step
+    }
+
+    /// The mark moves; empty: no entry is current.
+    static func settingCurrent(_ id: String) -> WireQueueStep {
+        var step = WireQueueStep()
+        step.setCurrent = id
+        return step
+    }
+}

@@ -1,0 +1,297 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+extension QueueMachine {
+    /// Carries a command out, the episodes that it names being known.
+    mutating func execute(
+        _ request: WireQueueRequest, of command: Command, knowing episodes: [String: WireEpisodeSummary], now: Moment
+    ) throws(Failure) -> [OwnerEffect<Never>] {
+        let name = name(request)
+        guard let named = queues.current[name] else {
+            throw Failure(.notFound, "There is no queue “\(name)”. The usual one is “main”.")
+        }
+        if request.hasIfRevision, request.ifRevision != named.queue.revision {
+            throw Failure(
+                .revisionMismatch,
+                "The queue was changed in the meantime: it is at revision \(named.queue.revision), not \(request.ifRevision). Look at it and try again."
+            )
+        }
+        switch request.command {
+        case .add(let add): return try self.add(add, to: name, of: command, knowing: episodes, now: now)
+        case .remove(let remove): return try self.remove(remove.entries, from: name, of: command, now: now)
+        case .move(let move): return try self.move(move, in: name, of: command, now: now)
+        case .clear: return try clear(name, of: command, now: now)
+        case .play(let play): return try self.play(play, in: name, of: command, knowing: episodes, now: now)
+        case .next(let next): return try step(from: next.from, in: name, of: command, forward: true, now: now)
+        case .previous(let previous):
+            return try step(from: previous.from, in: name, of: command, forward: false, now: now)
+        case .undo(let undo): return try travel(name, at: undo.fromRevision, of: command, back: true)
+        case .redo(let redo): return try travel(name, at: redo.fromRevision, of: command, back: false)
+        case .history(let query):
+            var reply = reply(named)
+            reply.history = named.newestHistory(query.limit == 0 ? NamedQueue.historyLimit : Int(query.limit))
+            return [.reply(command.id, .success(reply.wireBytes))]
+        case .answerAlert(let answer):
+            throw Failure(.notFound, "The queue has no alert “\(answer.alert)”.")
+        case nil:
+            throw Failure(.unknownCommand, "The queue does not know this command. Is a newer version asking?")
+        }
+    }
+
+    // MARK: - Editing
+
+    private mutating func add(
+        _ add: WireAddEntries, to name: String, of command: Command, knowing episodes: [String: WireEpisodeSummary],
+        now: Moment
+    ) throws(Failure) -> [OwnerEffect<Never>] {
+        guard !add.episodes.isEmpty else { throw Failure(.invalidArgument, "No episode was named to add.") }
+        let loaded = player?.queueEntry ?? ""
+        var named = named(name)
+        let queue = named.queue
+        var reply = reply(named)
+        var entries: [WireQueueEntry] = []
+        for (index, episode) in add.episodes.enumerated() where !add.episodes[..<index].contains(episode) {
+            if queue.entry(episode: episode) != nil {
+                reply.alreadyThere.append(episode)
+            } else {
+                entries.append(try entry(episode, index, of: command, knowing: episodes, now: now))
+            }
+        }
+        try Self.checkRoom(queue, for: entries.count)
+        // "Next" is behind what plays: the current entry, or the one that is loaded, or else the front.
+        let anchor = queue.current ?? (queue.index(of: loaded) != nil ? loaded : "")
+        let ahead = queue.successor.flatMap { queue.entry(before: $0)?.id } ?? anchor
+        var after = add.next ? (anchor.isEmpty ? ahead : anchor) : queue.entries.last?.id ?? ""
+        var steps: [WireQueueStep] = []
+        for entry in entries {
+            steps.append(.inserting(entry, after: after))
+            after = entry.id
+        }
+        let what = entries.count == 1 ? "“\(entries[0].episode.title)”" : "\(entries.count) episodes"
+        let change = named.edit(
+            steps, add.next ? "Added \(what) to play next" : "Added \(what)", origin: command.origin, now: now.wall)
+        reply.entries = entries
+        return commit(named, change, reply, answering: command)
+    }
+
+    private mutating func remove(
+        _ ids: [String], from name: String, of command: Command, now: Moment
+    ) throws(Failure) -> [OwnerEffect<Never>] {
+        guard !ids.isEmpty else { throw Failure(.invalidArgument, "No entry was named to remove.") }
+        var named = named(name)
+        var found: [(index: Int, entry: Queue.Entry)] = []
+        for id in Set(ids).sorted() {
+            guard let index = named.queue.index(of: id) else {
+                throw Failure(.notFound, "There is no entry “\(id)” in the queue; nothing was removed.")
+            }
+            found.append((index, named.queue.entries[index]))
+        }
+        found.sort { $0.index > $1.index }
+        let what = found.count == 1 ? "“\(found[0].entry.wire.episode.title)”" : "\(found.count) entries"
+        let change = named.edit(
+            found.map { .removing($0.entry.id) }, "Removed \(what)", origin: command.origin, now: now.wall)
+        var reply = reply(named)
+        reply.entries = found.reversed().map(\.entry.wire)
+        return commit(named, change, reply, answering: command)
+    }
+
+    private mutating func move(
+        _ move: WireMoveEntry, in name: String, of command: Command, now: Moment
+    ) throws(Failure) -> [OwnerEffect<Never>] {
+        var named = named(name)
+        let queue = named.queue
+        guard let entry = queue.entry(move.entry), let from = queue.index(of: move.entry) else {
+            throw Failure(.notFound, "There is no entry “\(move.entry)” in the queue; nothing was moved.")
+        }
+        let rest = queue.entries.map(\.id).filter { $0 != move.entry }
+        let place = try Self.place(of: move, among: rest)
+        var reply = reply(named)
+        reply.entries = [entry.wire]
+        guard place != from else { return commit(named, NamedQueue.Change(), reply, answering: command) }
+        var steps: [WireQueueStep] = [
+            .removing(move.entry), .inserting(entry.wire, after: place == 0 ? "" : rest[place - 1]),
+        ]
+        // Moving keeps the mark where it was, on this entry too.
+        if queue.current == move.entry { steps.append(.settingCurrent(move.entry)) }
+        let change = named.edit(
+            steps, "Moved “\(entry.wire.episode.title)” to place \(place + 1)", origin: command.origin, now: now.wall)
+        return commit(named, change, reply, answering: command)
+    }
+
+    /// The index that the entry will have, among the others.
+    private static func place(of move: WireMoveEntry, among rest: [String]) throws(Failure) -> Int {
+        func index(of id: String) throws(Failure) -> Int {
+            guard id != move.entry else {
+                throw Failure(.invalidArgument, "An entry cannot be moved before or after itself.")
+            }
+            guard let index = rest.firstIndex(of: id) else {
+                throw Failure(.notFound, "There is no entry “\(id)” in the queue; nothing was moved.")
+            }
+            return index
+        }
+        switch move.to {
+        case .before(let id): return try index(of: id)
+        case .after(let id): return try index(of: id) + 1
+        case .index(let place):
+            guard place <= rest.count else {
+                throw Failure(
+                    .invalidArgument, "The queue has \(rest.count + 1) places; place \(place + 1) is beyond its end.")
+            }
+            return Int(place)
+        case nil: throw Failure(.invalidArgument, "It was not said where to move the entry.")
+        }
+    }
+
+    private mutating func clear(
+        _ name: String, of command: Command, now: Moment
+    ) throws(Failure) -> [OwnerEffect<Never>] {
+        let loaded = player.map { $0.status == .idle || $0.status == .finished ? "" : $0.queueEntry } ?? ""
+        var named = named(name)
+        let going = named.queue.entries.filter { $0.id != loaded }
+        let change = named.edit(
+            going.reversed().map { .removing($0.id) }, "Cleared \(Self.counted(going.count))",
+            origin: command.origin, now: now.wall)
+        var reply = reply(named)
+        // How many went is told by the number of entries; long lists are not sent back whole.
+        reply.entries = going.prefix(500).map(\.wire)
+        reply.description_p = Self.counted(going.count)
+        return commit(named, change, reply, answering: command)
+    }
+
+    private mutating func travel(
+        _ name: String, at revision: UInt64, of command: Command, back: Bool
+    ) throws(Failure) -> [OwnerEffect<Never>] {
+        let loaded = player?.queueEntry ?? ""
+        var named = named(name)
+        if revision != 0, revision != named.queue.revision {
+            throw Failure(
+                .revisionMismatch,
+                "The queue was changed in the meantime: it is at revision \(named.queue.revision), not \(revision). Look at it and try again."
+            )
+        }
+        guard let result = back ? named.undo(loaded: loaded) : named.redo(loaded: loaded) else {
+            var reply = reply(named)
+            reply.description_p = ""
+            return commit(named, NamedQueue.Change(), reply, answering: command)
+        }
+        try Self.checkRoom(named.queue, for: 0)
+        var reply = reply(named)
+        reply.description_p = result.description
+        return commit(named, result.change, reply, answering: command)
+    }
+
+    // MARK: - Playing
+
+    private mutating func play(
+        _ play: WirePlay, in name: String, of command: Command, knowing episodes: [String: WireEpisodeSummary],
+        now: Moment
+    ) throws(Failure) -> [OwnerEffect<Never>] {
+        try requirePlayer()
+        let queue = named(name).queue
+        switch play.what {
+        case .episode(let episode):
+            if let entry = queue.entry(episode: episode) {
+                return try self.play(entry.id, in: name, of: command, now: now)
+            }
+            let entry = try entry(episode, 0, of: command, knowing: episodes, now: now)
+            try Self.checkRoom(queue, for: 1)
+            let interrupted = queue.current ?? queue.standIn?.id
+            let after = interrupted.flatMap { queue.entry(before: $0)?.id } ?? ""
+            return load(
+                entry, in: name, of: command, [.inserting(entry, after: after), .settingCurrent(entry.id)],
+                "Played “\(entry.episode.title)”", paused: false, now: now)
+        case .entry(let id):
+            return try self.play(id, in: name, of: command, now: now)
+        case .resume, nil:
+            if let player, !player.loadID.isEmpty, player.status != .idle, player.status != .finished {
+                return player.status == .playing
+                    ? [.reply(command.id, .success(reply(main).wireBytes))] : [resume(command)]
+            }
+            guard let entry = queue.current ?? queue.standIn?.id else {
+                throw Failure(.queueEmpty, "The queue is empty. Add something with `lockstep queue add EPISODE`.")
+            }
+            return try self.play(entry, in: name, of: command, now: now)
+        }
+    }
+
+    private mutating func play(
+        _ id: String, in name: String, of command: Command, now: Moment
+    ) throws(Failure) -> [OwnerEffect<Never>] {
+        guard let entry = queues.current[name]?.queue.entry(id) else {
+            throw Failure(.notFound, "There is no entry “\(id)” in the queue.")
+        }
+        if let player, player.queueEntry == id, player.status != .finished, player.status != .idle {
+            if player.status == .playing { return [.reply(command.id, .success(reply(main).wireBytes))] }
+            return [resume(command)]
+        }
+        return load(
+            entry.wire, in: name, of: command, [.settingCurrent(id)], "Played “\(entry.wire.episode.title)”",
+            paused: false, now: now)
+    }
+
+    private mutating func step(
+        from: String, in name: String, of command: Command, forward: Bool, now: Moment
+    ) throws(Failure) -> [OwnerEffect<Never>] {
+        try requirePlayer()
+        let queue = named(name).queue
+        let current = queue.current ?? ""
+        guard from.isEmpty || from == current else {
+            throw Failure(
+                .revisionMismatch,
+                "The queue has moved on in the meantime: another entry is current. Look at it and try again.")
+        }
+        guard !queue.entries.isEmpty else {
+            throw Failure(.queueEmpty, "The queue is empty. Add something with `lockstep queue add EPISODE`.")
+        }
+        let neighbour =
+            forward
+            ? queue.entry(after: current) : queue.entry(before: current.isEmpty ? queue.successor ?? "" : current)
+        guard let entry = neighbour else {
+            throw Failure(
+                .atEdge,
+                forward
+                    ? "This is the last entry of the queue; nothing follows it."
+                    : "This is the first entry of the queue; nothing stands before it.")
+        }
+        let plays = player?.status == .playing || player?.status == .loading && player?.anchor.running == true
+        return load(
+            entry.wire, in: name, of: command, [.settingCurrent(entry.id)],
+            (forward ? "Went on to" : "Went back to") + " “\(entry.wire.episode.title)”", paused: !plays, now: now)
+    }
+
+    // MARK: - Parts
+
+    private func requirePlayer() throws(Failure) {
+        guard playerIsReady else {
+            throw Failure(
+                .unavailable, "The player is not running at the moment; nothing was changed. `lockstep ps` shows why.")
+        }
+    }
+
+    private func entry(
+        _ episode: String, _ index: Int, of command: Command, knowing episodes: [String: WireEpisodeSummary],
+        now: Moment
+    ) throws(Failure) -> WireQueueEntry {
+        guard let summary = episodes[episode] else {
+            throw Failure(.notFound, "There is no episode “\(episode)”; nothing was added.")
+        }
+        var entry = WireQueueEntry()
+        // Derived from the request: the same command repeated makes the same entry.
+        entry.id = QueueEntryID.derived(from: "\(command.id)/\(index)").text
+        entry.episode = summary
+        entry.addedAt = now.wall.milliseconds
+        return entry
+    }
+
+    private static func checkRoom(_ queue: Queue, for count: Int) throws(Failure) {
+        guard queue.entries.count + count <= Queue.limit else {
+            throw Failure(
+                .limitReached,
+                "The queue holds \(queue.entries.count) entries and takes at most \(Queue.limit); nothing was added. Remove some first."
+            )
+        }
+    }
+
+    private static func counted(_ count: Int) -> String { count == 1 ? "1 entry" : "\(count) entries" }
+}

@@ -1,0 +1,287 @@
+public import BusKit
+public import PodcastModel
+public import WireMessages
+
+/// Owns the queues and decides what plays next.
+///
+/// A command changes the queues at once; the change is committed, published and answered in that order. What must
+/// be played is itself part of the commit (`pending`), so that a crash between "this plays now" and the player's
+/// hearing of it is repaired by whoever restarts.
+public struct QueueMachine: OwnerMachine {
+    /// What the shell reports: nothing, this service has no hardware.
+    public typealias Input = Never
+    /// What the shell does: nothing.
+    public typealias Action = Never
+    typealias Effect = OwnerEffect<Never>
+
+    /// The name on the bus.
+    public static let owner = ServiceName.queue
+    /// The player, whose end of an episode moves the queue on, and news about episodes that stand in a queue.
+    public static let observes = ["stream/playback/", "stream/feeds/episodes/", "stream/bus/service/playback"]
+    /// The queue that is meant where none is named.
+    static let mainQueue = "main"
+    /// When to look again whether the queue has to move on.
+    static let reconciliation = TimerName("reconcile")
+
+    var queues: SpeculativeState<[String: NamedQueue]>
+    private var lastTransaction: UInt64 = 0
+    private var unsettled: [TransactionID: Unsettled] = [:]
+    private var lookups: [CallID: Lookup] = [:]
+    private var lookupCount: UInt64 = 0
+
+    /// The player as last seen; nil: not yet.
+    var player: WirePlaybackState?
+    var playerIsReady = false
+    /// Positions of the loaded episode, which entries take over when it is no longer loaded.
+    var loadedEpisodeState: WireEpisodeState?
+    /// The load that playback is being asked for.
+    var loadUnderWay: String?
+    /// Commands that wait for the player's answer, by call.
+    var resuming: [CallID: Command] = [:]
+
+    /// What to do once a transaction's fate is known.
+    private struct Unsettled: Sendable {
+        var command: Command?
+        var loads: Bool
+    }
+
+    /// What an answer about episodes is for.
+    private enum Lookup: Sendable {
+        case command(Command, WireQueueRequest)
+        case refresh
+    }
+
+    /// An owner that knows nothing yet.
+    public init() {
+        queues = SpeculativeState([Self.mainQueue: NamedQueue(name: Self.mainQueue)])
+    }
+
+    // MARK: - Starting
+
+    /// Takes the stored queues over; a record that cannot be read is left where it is and reported.
+    public mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<Never>] {
+        var effects: [Effect] = []
+        let stored = StoredQueues(records) { record, reason in
+            effects.append(.log(.error, "record \(record.collection)/\(record.key) is unreadable: \(reason)"))
+        }
+        var restored = stored.queues
+        restored[Self.mainQueue] = restored[Self.mainQueue] ?? NamedQueue(name: Self.mainQueue)
+        queues = SpeculativeState(restored)
+        let episodes = restored.values.flatMap { $0.queue.entries.map(\.episode) }
+        effects += refreshEpisodes(Set(episodes))
+        return effects
+    }
+
+    /// Every queue, whole.
+    public func retained(now: Moment) -> [Publication] {
+        queues.current.values.sorted { $0.name < $1.name }.flatMap(\.wholePublications)
+    }
+
+    /// Every record.
+    public func everything() -> [WireChange] {
+        queues.current.values.sorted { $0.name < $1.name }.flatMap(\.everything)
+    }
+
+    // MARK: - Deciding
+
+    /// Decides.
+    public mutating func handle(_ event: OwnerEvent<Never>, now: Moment) -> [OwnerEffect<Never>] {
+        switch event {
+        case .command(let command):
+            return handle(command, now: now)
+        case .committed(let id):
+            queues.committed(id)
+            guard let settled = unsettled.removeValue(forKey: id), settled.loads else { return [] }
+            return requestLoad()
+        case .refused(let id, let failure):
+            queues.refused(id)
+            let settled = unsettled.removeValue(forKey: id)
+            // An advance that could not be saved is due still: the player says `finished` until it has its next load.
+            let again = Effect.timer(Self.reconciliation, at: now.monotonic.advanced(by: .seconds(1)))
+            guard let command = settled?.command, failure.code != "duplicateRequest" else { return [again] }
+            return [.reply(command.id, .failure(failure)), again]
+        case .answered(let call, let result):
+            return handle(answer: result, to: call, now: now)
+        case .observed(let event):
+            return observe(event, now: now)
+        case .timer(Self.reconciliation):
+            return reconcile(now: now)
+        case .timer, .stopping:
+            return []
+        }
+    }
+
+    private mutating func handle(_ command: Command, now: Moment) -> [Effect] {
+        let request: WireQueueRequest
+        do {
+            request = try WireQueueRequest(wireBytes: command.payload)
+        } catch {
+            return [
+                .reply(command.id, .failure(Failure(.malformed, "The request to the queue cannot be read: \(error)")))
+            ]
+        }
+        let unknown = episodes(in: request).filter { episode in
+            queues.current[name(request)]?.queue.entry(episode: episode) == nil
+        }
+        guard !unknown.isEmpty else { return perform(request, of: command, knowing: [:], now: now) }
+        guard unknown.count <= 500 else {
+            let failure = Failure(
+                .limitReached, "At most 500 episodes can be added at once; add them in several steps.")
+            return [.reply(command.id, .failure(failure))]
+        }
+        return [lookUp(unknown, for: .command(command, request))]
+    }
+
+    private func episodes(in request: WireQueueRequest) -> [String] {
+        switch request.command {
+        case .add(let add): add.episodes
+        case .play(let play): play.episode.isEmpty ? [] : [play.episode]
+        default: []
+        }
+    }
+
+    private mutating func perform(
+        _ request: WireQueueRequest, of command: Command, knowing episodes: [String: WireEpisodeSummary], now: Moment
+    ) -> [Effect] {
+        do throws(Failure) {
+            return try execute(request, of: command, knowing: episodes, now: now)
+        } catch {
+            return [.reply(command.id, .failure(error))]
+        }
+    }
+
+    // MARK: - Committing
+
+    /// Puts a changed queue in force and has it committed. A change that is none is answered without that.
+    mutating func commit(
+        _ named: NamedQueue, _ change: NamedQueue.Change, _ reply: WireQueueReply = WireQueueReply(),
+        answering command: Command? = nil, loads: Bool = false
+    ) -> [OwnerEffect<Never>] {
+        guard !change.isEmpty else {
+            return command.map { [.reply($0.id, .success(reply.wireBytes))] } ?? []
+        }
+        var reply = reply
+        reply.revision = named.queue.revision
+        reply.changed = true
+        lastTransaction += 1
+        let id = TransactionID(lastTransaction)
+        queues.apply(id) { $0[named.name] = named }
+        unsettled[id] = Unsettled(command: command, loads: loads)
+        let transaction = Transaction(
+            id: id, changes: change.changes, publications: change.publications,
+            answering: command.map { ($0.id, reply.wireBytes) })
+        return [.commit(transaction)]
+    }
+
+    /// Whether a decision about what plays waits for the database.
+    var isDecidingLoad: Bool { unsettled.values.contains { $0.loads } }
+
+    /// The queue as it is now, to be changed and committed.
+    func named(_ name: String) -> NamedQueue { queues.current[name] ?? NamedQueue(name: name) }
+
+    func name(_ request: WireQueueRequest) -> String {
+        request.queue.isEmpty ? Self.mainQueue : request.queue
+    }
+
+    // MARK: - Looking episodes up
+
+    private mutating func lookUp(_ episodes: [String], for purpose: Lookup) -> Effect {
+        lookupCount += 1
+        let id = CallID("episodes/\(lookupCount)")
+        lookups[id] = purpose
+        var request = WirePersistenceRequest()
+        request.episodesByID.ids = episodes
+        return .call(Call(id: id, to: .persistence, payload: request.wireBytes, request: .random()))
+    }
+
+    mutating func refreshEpisodes(_ episodes: Set<String>) -> [Effect] {
+        let ids = episodes.sorted()
+        return stride(from: 0, to: ids.count, by: 500).map { start in
+            lookUp(Array(ids[start..<min(start + 500, ids.count)]), for: .refresh)
+        }
+    }
+
+    private mutating func handle(answer result: Result<[UInt8], Failure>, to call: CallID, now: Moment) -> [Effect] {
+        if let command = resuming.removeValue(forKey: call) {
+            return [.reply(command.id, result.map { _ in reply(self.main).wireBytes })]
+        }
+        guard let purpose = lookups.removeValue(forKey: call) else { return loadAnswered(result, call: call) }
+        let episodes: [String: WireEpisodeSummary]
+        do {
+            let page = try WirePersistenceReply(wireBytes: result.get()).episodes.episodes
+            episodes = Dictionary(page.map { ($0.id, WireEpisodeSummary($0)) }) { first, _ in first }
+        } catch {
+            guard case .command(let command, _) = purpose else {
+                return [.log(.warning, "episodes of the queue could not be looked up: \(error)")]
+            }
+            let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
+            return [.reply(command.id, .failure(failure))]
+        }
+        switch purpose {
+        case .command(let command, let request):
+            return perform(request, of: command, knowing: episodes, now: now)
+        case .refresh:
+            return refresh(with: episodes)
+        }
+    }
+
+    /// Brings entries up to date with what the library says of their episodes.
+    mutating func refresh(with episodes: [String: WireEpisodeSummary]) -> [Effect] {
+        var effects: [Effect] = []
+        for name in queues.current.keys.sorted() {
+            let steps = (queues.current[name]?.queue.entries ?? []).compactMap { entry -> WireQueueStep? in
+                guard let episode = episodes[entry.episode], entry.wire.episode != episode else { return nil }
+                var updated = entry.wire
+                updated.episode = episode
+                return .updating(updated)
+            }
+            guard !steps.isEmpty else { continue }
+            var named = named(name)
+            let change = named.refresh(steps)
+            effects += commit(named, change)
+        }
+        return effects
+    }
+
+    var main: NamedQueue { named(Self.mainQueue) }
+
+    func reply(_ named: NamedQueue) -> WireQueueReply {
+        var reply = WireQueueReply()
+        reply.revision = named.queue.revision
+        return reply
+    }
+}
+
+/// Queues out of their records.
+private struct StoredQueues {
+    private(set) var queues: [String: NamedQueue] = [:]
+
+    init(_ records: [StoredRecord], unreadable: (StoredRecord, any Error) -> Void) {
+        var headers: [String: WireQueueHeaderRecord] = [:]
+        var entries: [String: [Queue.Entry]] = [:]
+        var history: [String: [WireQueueHistoryRecord]] = [:]
+        for record in records {
+            let parts = record.collection.split(separator: "/", maxSplits: 1).map(String.init)
+            do {
+                switch (parts.first, parts.count) {
+                case ("queue", 1):
+                    headers[record.key] = try WireQueueHeaderRecord(wireBytes: record.value)
+                case ("entry", 2):
+                    let stored = try WireQueueEntryRecord(wireBytes: record.value)
+                    entries[parts[1], default: []].append(Queue.Entry(stored.entry, rank: stored.rank))
+                case ("history", 2):
+                    history[parts[1], default: []].append(try WireQueueHistoryRecord(wireBytes: record.value))
+                default:
+                    continue
+                }
+            } catch {
+                unreadable(record, error)
+            }
+        }
+        for name in Set(headers.keys).union(entries.keys) {
+            queues[name] = NamedQueue(
+                name: name, header: headers[name] ?? WireQueueHeaderRecord(), entries: entries[name] ?? [],
+                history: history[name] ?? [])
+        }
+    }
+}

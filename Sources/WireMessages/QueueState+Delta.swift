@@ -1,0 +1,59 @@
+extension WireQueueState {
+    /// Applies a delta's steps in order, and takes its revision.
+    ///
+    /// A step that names an entry which is not there does the nearest thing: an insert goes to the end, a removal
+    /// or an update does nothing. An insert of an entry that is there moves it.
+    /// - Returns: false if a step named an entry that is not there, so that the state is better read anew.
+    @discardableResult
+    public mutating func apply(_ delta: WireQueueDelta) -> Bool {
+        var consistent = true
+        for step in delta.steps {
+            consistent = apply(step) && consistent
+        }
+        revision = delta.revision
+        more = delta.more
+        return consistent
+    }
+
+    private mutating func apply(_ step: WireQueueStep) -> Bool {
+        switch step.step {
+        case .insert(let insert): return self.insert(insert.entry, after: insert.after)
+        case .remove(let id):
+            guard let index = place(of: id) else { return false }
+            entries.remove(at: index)
+            return true
+        case .update(let update):
+            guard let index = place(of: update.entry.id) else { return false }
+            entries[index] = update.entry
+            return true
+        case .setCurrent(let id):
+            current = id
+            return true
+        case nil: return true
+        }
+    }
+
+    private mutating func insert(_ entry: WireQueueEntry, after: String) -> Bool {
+        // Long puts continue at the end: look there first.
+        if !after.isEmpty, entries.last?.id == after, entry.id != after {
+            if let old = entries.firstIndex(where: { $0.id == entry.id }) { entries.remove(at: old) }
+            entries.append(entry)
+            return true
+        }
+        if let old = place(of: entry.id) { entries.remove(at: old) }
+        if after.isEmpty {
+            entries.insert(entry, at: 0)
+            return true
+        }
+        guard let index = place(of: after) else {
+            entries.append(entry)
+            return false
+        }
+        entries.insert(entry, at: index + 1)
+        return true
+    }
+
+    private func place(of id: String) -> Int? {
+        entries.firstIndex { $0.id == id }
+    }
+}

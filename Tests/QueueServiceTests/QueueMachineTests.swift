@@ -1,0 +1,306 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import Testing
+import WireMessages
+
+@testable import QueueService
+
+struct QueueMachineTests {
+    @Test func addsAtTheEndAndBehindTheCurrentEntry() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        queue.add(3)
+        queue.add(4, 5, next: true)
+        #expect(queue.numbers == [1, 4, 5, 2, 3])
+        #expect(queue.current == 1)
+    }
+
+    @Test func anEpisodeStandsInItOnce() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        let revision = queue.machine.main.queue.revision
+        let reply = try answer(queue.add(2))
+        #expect(!reply.changed)
+        #expect(reply.alreadyThere == [QueueHarness.episode(2)])
+        #expect(queue.machine.main.queue.revision == revision)
+        let twice = try answer(queue.add(3, 3, 1))
+        #expect(twice.alreadyThere == [QueueHarness.episode(1)])
+        #expect(queue.numbers == [1, 2, 3])
+    }
+
+    @Test func anUnknownEpisodeIsRefusedAndNothingIsAdded() throws {
+        var queue = QueueHarness(episodes: 3)
+        let refused1 = queue.add(1, 99)
+        #expect(failure(refused1) == .notFound)
+        #expect(queue.numbers.isEmpty)
+        #expect(queue.published.isEmpty)
+    }
+
+    @Test func playingAnEpisodePutsItInFrontOfTheInterruptedOne() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        queue.play(2)
+        queue.play(9)
+        #expect(queue.numbers == [1, 9, 2, 3])
+        #expect(queue.current == 9)
+        #expect(queue.player.episode.id == QueueHarness.episode(9))
+    }
+
+    @Test func aFinishedEntryLeavesAndTheNextOnePlays() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        queue.play(1)
+        queue.playerChanges { $0.status = .finished }
+        #expect(queue.numbers == [2, 3])
+        #expect(queue.current == 2)
+        #expect(queue.player.episode.id == QueueHarness.episode(2))
+        #expect(queue.player.status == .playing)
+    }
+
+    @Test func theSameEndIsDealtWithOnce() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        queue.play(1)
+        queue.playerAnswers = false
+        queue.playerChanges { $0.status = .finished }
+        queue.observe(.put, .playbackState, queue.player.wireBytes)
+        queue.observe(.put, .playbackState, queue.player.wireBytes)
+        #expect(queue.numbers == [2, 3])
+        #expect(queue.current == 2)
+    }
+
+    @Test func theEndOfTheLastEntryLeavesAnEmptyQueue() throws {
+        var queue = QueueHarness()
+        queue.play(1)
+        queue.playerChanges { $0.status = .finished }
+        #expect(queue.numbers.isEmpty)
+        #expect(queue.current == nil)
+        let refused2 = queue.ask { $0.play.resume = true }
+        #expect(failure(refused2) == .queueEmpty)
+    }
+
+    @Test func nextAndPreviousMoveTheMarkAndKeepPausedPaused() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        queue.play(1)
+        let first = queue.entry(1)
+        let gone = try answer(queue.ask { $0.next.from = first })
+        #expect(gone.changed)
+        #expect(queue.current == 2)
+        #expect(queue.numbers == [1, 2, 3])
+        #expect(queue.player.status == .playing)
+        queue.playerChanges { $0.status = .paused }
+        queue.ask { $0.next = WireNext() }
+        #expect(queue.current == 3)
+        #expect(queue.player.status == .paused)
+        let refused3 = queue.ask { $0.next = WireNext() }
+        #expect(failure(refused3) == .atEdge)
+        queue.ask { $0.previous = WirePrevious() }
+        queue.ask { $0.previous = WirePrevious() }
+        let refused4 = queue.ask { $0.previous = WirePrevious() }
+        #expect(failure(refused4) == .atEdge)
+        #expect(queue.current == 1)
+    }
+
+    @Test func nextFromAnEntryThatIsNoLongerCurrentIsRefused() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        queue.play(1)
+        let first = queue.entry(1)
+        queue.ask { $0.next.from = first }
+        let refused5 = queue.ask { $0.next.from = first }
+        #expect(failure(refused5) == .revisionMismatch)
+        #expect(queue.current == 2)
+    }
+
+    @Test func removingTheCurrentEntryLetsTheNextOneFollow() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        queue.play(2)
+        let playing = queue.entry(2)
+        queue.ask { $0.remove.entries = [playing] }
+        #expect(queue.current == nil)
+        #expect(queue.player.status == .playing)
+        queue.playerChanges { $0.status = .finished }
+        #expect(queue.current == 3)
+        #expect(queue.numbers == [1, 3])
+    }
+
+    @Test func clearingKeepsWhatPlaysAndUndoBringsTheRestBack() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3, 4)
+        queue.play(2)
+        queue.ask { $0.clear = WireClearQueue() }
+        #expect(queue.numbers == [2])
+        let undone = try answer(queue.ask { $0.undo = WireUndo() })
+        #expect(undone.description_p == "Cleared 3 entries")
+        #expect(queue.numbers == [1, 2, 3, 4])
+        #expect(queue.current == 2)
+        queue.ask { $0.redo = WireRedo() }
+        #expect(queue.numbers == [2])
+    }
+
+    @Test(arguments: [
+        (0, [3, 1, 2, 4]), (1, [1, 3, 2, 4]), (2, [1, 2, 3, 4]), (3, [1, 2, 4, 3]),
+    ]) func movesToAPlace(place: Int, result: [Int]) throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3, 4)
+        queue.play(3)
+        let third = queue.entry(3)
+        queue.ask {
+            $0.move.entry = third
+            $0.move.index = UInt32(place)
+        }
+        #expect(queue.numbers == result)
+        #expect(queue.current == 3)
+    }
+
+    @Test func movesBeforeAndAfterAnother() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        let (first, third) = (queue.entry(1), queue.entry(3))
+        queue.ask {
+            $0.move.entry = third
+            $0.move.before = first
+        }
+        #expect(queue.numbers == [3, 1, 2])
+        queue.ask {
+            $0.move.entry = third
+            $0.move.after = first
+        }
+        #expect(queue.numbers == [1, 3, 2])
+        let itself = queue.ask {
+            $0.move.entry = first
+            $0.move.after = first
+        }
+        #expect(failure(itself) == .invalidArgument)
+        let beyond = queue.ask {
+            $0.move.entry = first
+            $0.move.index = 3
+        }
+        #expect(failure(beyond) == .invalidArgument)
+    }
+
+    @Test func aChangeOfAnotherRevisionIsRefused() throws {
+        var queue = QueueHarness()
+        queue.add(1)
+        let result = queue.ask {
+            $0.ifRevision = 7
+            $0.clear = WireClearQueue()
+        }
+        #expect(failure(result) == .revisionMismatch)
+        #expect(queue.numbers == [1])
+    }
+
+    @Test func aRefusalInTheMiddleUndoesItAndAllBehindIt() throws {
+        var queue = QueueHarness()
+        queue.add(1)
+        queue.holdsCommits = true
+        queue.add(2)
+        queue.add(3)
+        queue.add(4)
+        #expect(queue.numbers == [1, 2, 3, 4])
+        queue.settle()
+        queue.refuse()
+        #expect(queue.numbers == [1, 2])
+        queue.holdsCommits = false
+        queue.add(5)
+        #expect(queue.numbers == [1, 2, 5])
+        queue.restart()
+        #expect(queue.numbers == [1, 2, 5])
+    }
+
+    @Test func anAdvanceThatCouldNotBeSavedIsMadeUpFor() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        queue.holdsCommits = true
+        queue.playerChanges { $0.status = .finished }
+        queue.refuse()
+        #expect(queue.numbers == [1, 2])
+        queue.holdsCommits = false
+        queue.fireTimers()
+        #expect(queue.numbers == [2])
+        #expect(queue.player.episode.id == QueueHarness.episode(2))
+    }
+
+    @Test func aCrashAtEveryStepOfAnAdvanceLosesAndDoublesNothing() throws {
+        // 0: before the commit; 1: after it, before the player heard; 2: after the player heard.
+        for step in 0...2 {
+            var queue = QueueHarness()
+            queue.add(1, 2, 3)
+            queue.play(1)
+            let loads = queue.playerRequests.count
+            queue.holdsCommits = step == 0
+            queue.playerAnswers = step == 2
+            queue.playerChanges { $0.status = .finished }
+            queue.holdsCommits = false
+            queue.playerAnswers = true
+            queue.restart()
+            #expect(queue.numbers == [2, 3], "a crash at step \(step)")
+            #expect(queue.current == 2, "a crash at step \(step)")
+            #expect(queue.player.episode.id == QueueHarness.episode(2), "a crash at step \(step)")
+            let ids = Set(queue.playerRequests.dropFirst(loads).map(\.load.loadID))
+            #expect(ids.count == 1, "a crash at step \(step)")
+        }
+    }
+
+    @Test func aLimitRefusesInsteadOfDropping() throws {
+        var queue = Queue()
+        for number in 0..<Queue.limit {
+            let entry = WireQueueEntry.with { $0.id = "q\(number)" }
+            _ = queue.apply([.inserting(entry, after: queue.entries.last?.id ?? "")])
+        }
+        #expect(queue.entries.count == Queue.limit)
+        var harness = QueueHarness()
+        harness.machine.queues = SpeculativeState([
+            "main": NamedQueue(
+                name: "main", header: WireQueueHeaderRecord(), entries: queue.entries, history: [])
+        ])
+        let refused6 = harness.add(1)
+        #expect(failure(refused6) == .limitReached)
+        harness.ask { $0.clear = WireClearQueue() }
+        #expect(harness.numbers.isEmpty)
+        harness.ask { $0.undo = WireUndo() }
+        #expect(harness.machine.main.queue.entries.map(\.id) == queue.entries.map(\.id))
+    }
+
+    @Test func garbageAndUnknownCommandsAreRefused() throws {
+        var queue = QueueHarness()
+        let refused7 = queue.ask { _ in }
+        #expect(failure(refused7) == .unknownCommand)
+        queue.perform(
+            queue.machine.handle(
+                .command(Command(id: RequestID(high: 1, low: 1), origin: "test", payload: [0xff, 0xff])), now: queue.now
+            ))
+        #expect(failure(queue.answers[RequestID(high: 1, low: 1)]) == .malformed)
+        let refused8 = queue.ask { $0.remove.entries = ["q1"] }
+        #expect(failure(refused8) == .notFound)
+        let refused9 = queue.ask { $0.play.episode = "e99999" }
+        #expect(failure(refused9) == .notFound)
+        let refused10 = queue.ask {
+            $0.queue = "nowhere"; $0.clear = WireClearQueue()
+        }
+        #expect(failure(refused10) == .notFound)
+    }
+
+    @Test func playIsRefusedAtOnceWhileThePlayerIsDown() throws {
+        var queue = QueueHarness()
+        queue.add(1)
+        queue.playerReady(false)
+        let refused11 = queue.play(1)
+        #expect(failure(refused11) == .unavailable)
+        #expect(queue.current == nil)
+    }
+
+    private func answer(_ result: Result<WireQueueReply, Failure>?) throws -> WireQueueReply {
+        try #require(result).get()
+    }
+
+    private func failure(_ result: Result<WireQueueReply, Failure>?) -> FailureCode? {
+        guard case .failure(let failure) = result else { return nil }
+        return failure.known
+    }
+}

@@ -1,0 +1,132 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import QueueService
+
+/// Random commands against what they must amount to: the database, the stream and the machine never disagree, whatever
+/// is refused and whenever the process dies.
+struct QueueModelTests {
+    @Test(arguments: 1...60) func databaseStreamAndMachineAgree(seed: UInt64) throws {
+        var random = Generator(seed: seed)
+        var queue = QueueHarness(episodes: 40)
+        for _ in 0..<150 {
+            act(&queue, &random)
+        }
+        queue.holdsCommits = false
+        while !queue.waiting.isEmpty { queue.settle() }
+        queue.fireTimers()
+        try check(queue)
+        let before = queue.numbers
+        queue.restart()
+        #expect(queue.numbers == before, "after a restart, seed \(seed)")
+        try check(queue)
+    }
+
+    @Test(arguments: 1...20) func undoingEverythingLeadsBackAndRedoingForward(seed: UInt64) throws {
+        var random = Generator(seed: seed &* 977)
+        var queue = QueueHarness(episodes: 40)
+        queue.add(1, 2, 3, 4, 5, 6)
+        let start = queue.numbers
+        var changes = 0
+        for _ in 0..<40 {
+            let revision = queue.machine.main.queue.revision
+            edit(&queue, &random)
+            if queue.machine.main.queue.revision != revision { changes += 1 }
+        }
+        let end = queue.numbers
+        for _ in 0..<changes { queue.ask { $0.undo = WireUndo() } }
+        #expect(queue.numbers == start)
+        for _ in 0..<changes { queue.ask { $0.redo = WireRedo() } }
+        #expect(queue.numbers == end)
+    }
+
+    @Test func aThousandInsertionsAtOnePlaceKeepTheirOrder() throws {
+        var queue = QueueHarness(episodes: 1_002)
+        queue.add(1, 2)
+        queue.play(1)
+        for number in 3...1_002 { queue.add(number, next: true) }
+        #expect(queue.numbers == [1] + (3...1_002).reversed() + [2])
+        queue.restart()
+        #expect(queue.numbers == [1] + (3...1_002).reversed() + [2])
+    }
+
+    private func act(_ queue: inout QueueHarness, _ random: inout Generator) {
+        switch random.below(12) {
+        case 0: queue.holdsCommits.toggle()
+        case 1: queue.settle()
+        case 2: queue.refuse()
+        case 3:
+            // What is not durable yet is lost with the process; what is must come back.
+            queue.holdsCommits = false
+            queue.restart()
+        case 4: queue.play(1 + random.below(40))
+        case 5: queue.ask { $0.next = WireNext() }
+        case 6 where !queue.player.loadID.isEmpty: queue.playerChanges { $0.status = .finished }
+        default: edit(&queue, &random)
+        }
+        if !queue.holdsCommits { while !queue.waiting.isEmpty { queue.settle() } }
+    }
+
+    private func edit(_ queue: inout QueueHarness, _ random: inout Generator) {
+        let entries = queue.machine.main.queue.entries.map(\.id)
+        switch random.below(6) {
+        case 0, 1: queue.add(1 + random.below(40), 1 + random.below(40), next: random.below(2) == 0)
+        case 2 where !entries.isEmpty:
+            queue.ask {
+                $0.remove.entries = [entries[random.below(entries.count)], entries[random.below(entries.count)]]
+            }
+        case 3 where random.below(8) == 0: queue.ask { $0.clear = WireClearQueue() }
+        case 4 where queue.machine.main.newestHistory(1).first?.undone == true:
+            queue.ask { $0.redo = WireRedo() }
+        default:
+            guard !entries.isEmpty else { return }
+            queue.ask {
+                $0.move.entry = entries[random.below(entries.count)]
+                $0.move.index = UInt32(random.below(entries.count))
+            }
+        }
+    }
+
+    /// What observers of the stream and readers of the database see is what the machine holds.
+    private func check(_ queue: QueueHarness) throws {
+        let machine = queue.machine.main.queue
+        var seen: WireQueueState?
+        var deltas = 0
+        for publication in queue.published {
+            if publication.kind == .put {
+                seen = try WireQueueState(wireBytes: publication.payload)
+                deltas = 0
+            } else {
+                deltas += 1
+                #expect(deltas <= 64)
+                seen?.apply(try WireQueueDelta(wireBytes: publication.payload))
+            }
+        }
+        if let seen {
+            #expect(seen.entries.map(\.id) == machine.entries.map(\.id))
+            #expect(seen.current == machine.current ?? "")
+            #expect(seen.revision == machine.revision)
+        }
+        let stored = try (queue.records["entry/main"] ?? [:]).values.map { try WireQueueEntryRecord(wireBytes: $0) }
+        #expect(stored.sorted { $0.rank < $1.rank }.map(\.entry.id) == machine.entries.map(\.id))
+        #expect(Set(machine.entries.map(\.episode)).count == machine.entries.count)
+    }
+}
+
+/// A seeded generator (SplitMix64), so that a failure can be repeated.
+private struct Generator: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var value = state
+        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
+        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
+        return value ^ value >> 31
+    }
+
+    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
+}
