@@ -1,0 +1,258 @@
+import PodcastModel
+import Testing
+import WireMessages
+import ZeroMQ
+
+@testable import BusBroker
+
+@Suite struct ServiceLifeTests {
+    @Test func aServiceIsWelcomedAndItsStateIsOnTheStream() throws {
+        var bench = MachineBench()
+        bench.hello("queue", 7)
+        let welcome = try #require(bench.sent(.welcome, to: "queue#7").first)
+        #expect(welcome.header.epoch == 1_000 && welcome.header.generation == 7 && welcome.header.sequence == 0)
+        bench.ready("queue", 7)
+        bench.service("queue#7", BusHeader(.goodbye, generation: 7, epoch: 1_000))
+        #expect(bench.states(of: "queue") == [.starting, .ready, .down])
+    }
+
+    @Test func publishesToABusThatSawNoHelloAreRefused() {
+        var bench = MachineBench()
+        bench.service(
+            "queue#1", BusHeader(.put, generation: 1, epoch: 1_000, originSequence: 550), "stream/queue/a", "x")
+        bench.service("queue#1", BusHeader(.ready, generation: 1, epoch: 1_000, originSequence: 550))
+        bench.service("queue#1", BusHeader(.ping, generation: 1, epoch: 1_000))
+        #expect(bench.rejections == ["helloRequired", "helloRequired", "helloRequired"])
+        #expect(bench.sent(.reject).first?.header.originSequence == 550)
+        #expect(bench.machine.head == 0 && bench.published.isEmpty)
+    }
+
+    @Test func publishesForAnotherEpochAreRefused() {
+        var bench = MachineBench()
+        bench.hello("queue")
+        bench.publish(.put, "stream/queue/a", epoch: 999)
+        bench.publish(.put, "stream/queue/a")
+        #expect(bench.rejections == ["helloRequired", "helloRequired"])
+        bench.hello("queue")
+        bench.publish(.put, "stream/queue/a")
+        #expect(bench.published.last?.topic.text == "stream/queue/a")
+    }
+
+    @Test(arguments: [0, 1, 3, 4, UInt64.max] as [UInt64])
+    func aGapOrARepeatInTheOriginSequenceMakesTheServiceStartOver(_ origin: UInt64) {
+        var bench = MachineBench()
+        bench.hello("queue")
+        bench.publish(.event, "stream/queue/a")
+        let head = bench.machine.head
+        bench.service(
+            "queue#1", BusHeader(.event, generation: 1, epoch: 1_000, originSequence: origin), "stream/queue/a", "x")
+        bench.service(
+            "queue#1", BusHeader(.event, generation: 1, epoch: 1_000, originSequence: 2), "stream/queue/a", "x")
+        #expect(bench.rejections == ["helloRequired", "helloRequired"])
+        #expect(bench.machine.head == head)
+        #expect(bench.sent(.acknowledge).map(\.header.originSequence) == [1])
+        bench.hello("queue")
+        bench.publish(.event, "stream/queue/b")
+        #expect(bench.machine.head == head + 1)
+    }
+
+    @Test func readyAfterALostPublishMakesTheServiceStartOver() {
+        var bench = MachineBench()
+        bench.hello("queue")
+        bench.publish(.put, "stream/queue/a")
+        bench.service("queue#1", BusHeader(.ready, generation: 1, epoch: 1_000, originSequence: 2))
+        #expect(bench.rejections == ["helloRequired"])
+        #expect(bench.states(of: "queue") == [.starting])
+    }
+
+    @Test func aLargerGenerationFencesTheSmaller() {
+        var bench = MachineBench()
+        bench.serving("queue", 5)
+        bench.forget()
+        bench.hello("queue", 6)
+        #expect(bench.sent(.reject, to: "queue#5").map(\.code) == ["fenced"])
+        bench.forget()
+        bench.service("queue#5", BusHeader(.put, generation: 5, epoch: 1_000, originSequence: 1), "stream/queue/a", "x")
+        bench.service("queue#5", BusHeader(.ping, generation: 5, epoch: 1_000))
+        bench.service("queue#5", BusHeader(.hello, generation: 5), "queue")
+        #expect(bench.rejections == ["fenced", "fenced", "fenced"])
+        #expect(bench.published.isEmpty)
+        bench.publish(.put, "stream/queue/a", generation: 6)
+        #expect(bench.published.map(\.header.generation) == [6])
+    }
+
+    @Test func aFencedGenerationCannotSayGoodbyeOrAnswerForItsSuccessor() {
+        var bench = MachineBench()
+        bench.serving("queue", 5)
+        bench.serving("queue", 6)
+        bench.request(1)
+        let ticket = bench.sent(.request).last?.header.originSequence ?? 0
+        bench.forget()
+        bench.service("queue#5", BusHeader(.goodbye, generation: 5, epoch: 1_000))
+        bench.service("queue#5", BusHeader(.reply, originSequence: ticket), MachineBench.requestID(1), "no")
+        #expect(bench.published.isEmpty && bench.toClients.isEmpty)
+    }
+
+    // The sweep: what the service does not put again before READY is gone, and is said to be gone.
+    @Test func readyDeletesWhatWasNotPutAgain() {
+        var bench = MachineBench()
+        bench.hello("queue", 1)
+        for name in ["kept", "gone", "also-gone"] { bench.publish(.put, "stream/queue/\(name)") }
+        bench.publish(.delta, "stream/queue/gone")
+        bench.ready("queue", 1)
+        bench.hello("feeds")
+        bench.publish(.put, "stream/feeds/untouched", from: "feeds")
+
+        bench.hello("queue", 2)
+        bench.forget()
+        bench.publish(.put, "stream/queue/kept", generation: 2)
+        #expect(!bench.published.contains { $0.header.kind == .delete })
+        bench.ready("queue", 2)
+        #expect(
+            bench.published.map { "\($0.header.kind) \($0.topic)" } == [
+                "put stream/queue/kept", "delete stream/queue/also-gone", "delete stream/queue/gone",
+                "put stream/bus/service/queue",
+            ])
+        #expect(bench.published.map(\.header.sequence) == Array(10...13))
+        bench.fetch()
+        #expect(
+            Set(bench.fetched.map(\.topic.text)) == [
+                "stream/queue/kept", "stream/feeds/untouched", "stream/bus/service/queue", "stream/bus/service/feeds",
+            ])
+    }
+
+    @Test func beforeReadyALateJoinerStillGetsTheOldValues() {
+        var bench = MachineBench()
+        bench.serving("queue", 1)
+        bench.publish(.put, "stream/queue/main", "old")
+        bench.hello("queue", 2)
+        bench.forget()
+        bench.fetch()
+        #expect(bench.fetched.contains { $0.topic.text == "stream/queue/main" && $0.header.generation == 1 })
+        #expect(bench.toClients.first?.frames[1].text == "")
+    }
+
+    @Test func theSameGenerationThatSaysHelloAgainIsSweptToo() {
+        var bench = MachineBench()
+        bench.hello("queue")
+        bench.publish(.put, "stream/queue/a")
+        bench.ready("queue")
+        bench.hello("queue")
+        bench.ready("queue")
+        #expect(bench.published.filter { $0.header.kind == .delete }.map(\.topic.text) == ["stream/queue/a"])
+        #expect(bench.states(of: "queue") == [.starting, .ready, .starting, .ready])
+    }
+
+    @Test func readyTwiceSaysNothingNew() {
+        var bench = MachineBench()
+        bench.serving("queue")
+        bench.forget()
+        bench.ready("queue")
+        #expect(bench.published.isEmpty && bench.rejections.isEmpty)
+    }
+
+    @Test func aDeltaNeedsAPutOfTheSameRegistration() {
+        var bench = MachineBench()
+        bench.hello("queue", 1)
+        bench.publish(.delta, "stream/queue/a")
+        bench.publish(.put, "stream/queue/a")
+        bench.publish(.delta, "stream/queue/a")
+        bench.publish(.delete, "stream/queue/a", "")
+        bench.publish(.delta, "stream/queue/a")
+        #expect(bench.rejections == ["noPut", "noPut"])
+        bench.publish(.put, "stream/queue/a")
+        bench.hello("queue", 2)
+        bench.forget()
+        bench.publish(.delta, "stream/queue/a", generation: 2)
+        #expect(bench.rejections == ["noPut"])
+    }
+
+    @Test func theSixtyFifthDeltaIsRefused() {
+        var bench = MachineBench()
+        bench.hello("queue")
+        bench.publish(.put, "stream/queue/a")
+        for _ in 0..<65 { bench.publish(.delta, "stream/queue/a") }
+        #expect(bench.rejections == ["tooManyDeltas"])
+        bench.publish(.put, "stream/queue/a")
+        bench.publish(.delta, "stream/queue/a")
+        #expect(bench.rejections.count == 1)
+    }
+
+    @Test func aPingIsAnsweredWithTheHead() {
+        var bench = MachineBench()
+        bench.hello("queue")
+        bench.service("queue#1", BusHeader(.ping, generation: 1, epoch: 1_000))
+        #expect(bench.sent(.pong).map(\.header.sequence) == [1])
+        bench.service("queue#1", BusHeader(.ping, generation: 1, epoch: 999))
+        #expect(bench.rejections == ["helloRequired"])
+    }
+
+    @Test func aSilentServiceIsDownUntilItsNextHello() {
+        var bench = MachineBench()
+        bench.serving("queue")
+        for _ in 0..<10 {
+            bench.advance(.milliseconds(500))
+            bench.endTurn()
+        }
+        #expect(bench.states(of: "queue") == [.starting, .ready])
+        bench.advance(.milliseconds(500))
+        bench.endTurn()
+        #expect(bench.states(of: "queue") == [.starting, .ready, .down])
+        bench.service("queue#1", BusHeader(.ping, generation: 1, epoch: 1_000))
+        #expect(bench.rejections == ["helloRequired"])
+        bench.serving("queue")
+        #expect(bench.states(of: "queue") == [.starting, .ready, .down, .starting, .ready])
+    }
+
+    @Test func aServiceThatPingsStaysUp() {
+        var bench = MachineBench()
+        bench.serving("queue")
+        for _ in 0..<40 {
+            bench.advance(.milliseconds(500))
+            bench.service("queue#1", BusHeader(.ping, generation: 1, epoch: 1_000))
+            bench.endTurn()
+        }
+        #expect(bench.states(of: "queue") == [.starting, .ready])
+    }
+
+    @Test func aBusThatWasStoppedItselfTakesNobodyDown() {
+        var bench = MachineBench()
+        bench.serving("queue")
+        bench.endTurn()
+        bench.advance(.seconds(60))
+        bench.endTurn()
+        #expect(bench.states(of: "queue") == [.starting, .ready])
+    }
+
+    @Test func aServiceWhoseAcknowledgementsCannotBeSentMustStartOver() {
+        var bench = MachineBench()
+        bench.hello("queue")
+        bench.publish(.event, "stream/queue/a")
+        bench.feed(.undelivered(.acknowledgement("queue#1"), .wouldBlock))
+        bench.publish(.event, "stream/queue/a")
+        #expect(bench.rejections == ["helloRequired"])
+    }
+
+    @Test(
+        arguments: [
+            ("queue#2", "queue", 1), ("queue#1", "feeds", 1), ("queue", "queue", 1), ("#1", "", 1), ("bus#1", "bus", 1),
+            ("Queue#1", "Queue", 1), ("queue#0", "queue", 0), ("queue#1#1", "queue", 1), ("queue#-1", "queue", 1),
+        ] as [(String, String, UInt32)])
+    func aHelloThatDoesNotMatchItsRoutingIdIsRefused(_ peer: String, _ name: String, _ generation: UInt32) {
+        var bench = MachineBench()
+        bench.service(peer, BusHeader(.hello, generation: generation), Frame(name))
+        #expect(bench.rejections == ["malformed"])
+        #expect(bench.machine.registry.services.isEmpty)
+    }
+
+    @Test func theNumberOfServicesIsBounded() {
+        var limits = BrokerLimits()
+        limits.services = 2
+        var bench = MachineBench(limits: limits)
+        bench.hello("a")
+        bench.hello("b")
+        bench.hello("c")
+        bench.hello("b", 2)
+        #expect(bench.rejections == ["busy", "fenced"])
+    }
+}

@@ -1,0 +1,193 @@
+import Testing
+
+@testable import ZeroMQ
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+@Suite struct SocketTests {
+    /// Long enough for a machine under load.
+    private static let patience = SocketOption.receiveTimeout(30_000)
+
+    @Test(arguments: [
+        [Frame("one")],
+        [Frame("a"), Frame(""), Frame("c")],
+        [Frame([UInt8](repeating: 7, count: 33)), Frame([UInt8](repeating: 8, count: 34))],
+        [Frame([UInt8](repeating: 9, count: 300_000)), Frame([0, 0xff, 0])],
+    ])
+    func messagesArriveAsTheyWereSent(_ message: Message) throws {
+        let folder = SocketFolder()
+        let context = try ZeroMQContext()
+        defer { context.terminate() }
+        var left = try Socket(.pair, in: context, options: [Self.patience])
+        var right = try Socket(.pair, in: context, options: [Self.patience])
+        try left.bind(folder.endpoint())
+        try right.connect(folder.endpoint())
+        #expect(try right.send(message, wait: true) == .sent)
+        #expect(try left.receive(wait: true) == message)
+        #expect(try left.receive() == nil)
+        left.close()
+        right.close()
+    }
+
+    @Test func aRouterSaysThatItKnowsNoSuchPeer() throws {
+        let folder = SocketFolder()
+        let context = try ZeroMQContext()
+        defer { context.terminate() }
+        var router = try Socket(.router, in: context, options: [.routerMandatory(true)])
+        try router.bind(folder.endpoint())
+        #expect(try router.send(["nobody", "hello"]) == .unreachable)
+    }
+
+    @Test func aRouterSaysThatAPeersBufferIsFull() throws {
+        let folder = SocketFolder()
+        let context = try ZeroMQContext()
+        defer { context.terminate() }
+        var router = try Socket(
+            .router, in: context, options: [.routerMandatory(true), .sendHighWaterMark(10), Self.patience])
+        try router.bind(folder.endpoint())
+        var dealer = try Socket(
+            .dealer, in: context, options: [.routingID(Array("slow#1".utf8)), .receiveHighWaterMark(10)])
+        try dealer.connect(folder.endpoint())
+        #expect(try dealer.send(["hi"], wait: true) == .sent)
+        #expect(try router.receive(wait: true)?.first == "slow#1")
+        let large = Frame([UInt8](repeating: 0, count: 100_000))
+        var outcomes: Set<SendOutcome> = []
+        for _ in 0..<1_000 { outcomes.insert(try router.send(["slow#1", large])) }
+        #expect(outcomes == [.sent, .wouldBlock])
+    }
+
+    @Test func aDealerWithoutAPeerTakesNothing() throws {
+        let folder = SocketFolder()
+        let context = try ZeroMQContext()
+        defer { context.terminate() }
+        var dealer = try Socket(.dealer, in: context, options: [.immediate(true)])
+        try dealer.connect(folder.endpoint())
+        #expect(try dealer.send(["a", "b"]) == .wouldBlock)
+        #expect(try dealer.receive() == nil)
+    }
+
+    @Test func subscriptionsArriveInBand() throws {
+        let folder = SocketFolder()
+        let context = try ZeroMQContext()
+        defer { context.terminate() }
+        var publisher = try Socket(.extendedPublish, in: context, options: [.xpubVerbose(true), Self.patience])
+        try publisher.bind(folder.endpoint())
+        var first = try Socket(.subscribe, in: context, options: [.subscribe(Array("a".utf8)), Self.patience])
+        try first.connect(folder.endpoint())
+        #expect(try publisher.receive(wait: true) == [Frame([1] + Array("a".utf8))])
+        var second = try Socket(.subscribe, in: context, options: [.subscribe(Array("a".utf8)), Self.patience])
+        try second.connect(folder.endpoint())
+        #expect(try publisher.receive(wait: true) == [Frame([1] + Array("a".utf8))])
+        #expect(try publisher.send(["abc", "1"]) == .sent)
+        #expect(try publisher.send(["bcd", "2"]) == .sent)
+        #expect(try first.receive(wait: true) == ["abc", "1"])
+        #expect(try second.receive(wait: true) == ["abc", "1"])
+        try second.set(.unsubscribe(Array("a".utf8)))
+        try second.set(.subscribe(Array("b".utf8)))
+        #expect(try publisher.receive(wait: true) == [Frame([1] + Array("b".utf8))])
+        #expect(try publisher.send(["bcd", "3"]) == .sent)
+        #expect(try second.receive(wait: true) == ["bcd", "3"])
+    }
+
+    @Test func aSlowSubscriberLosesMessagesAndDelaysNobody() throws {
+        let folder = SocketFolder()
+        let context = try ZeroMQContext()
+        defer { context.terminate() }
+        var publisher = try Socket(
+            .extendedPublish, in: context, options: [.xpubVerbose(true), .sendHighWaterMark(50), Self.patience])
+        try publisher.bind(folder.endpoint())
+        var subscriber = try Socket(
+            .subscribe, in: context, options: [.subscribe([]), .receiveHighWaterMark(50), Self.patience])
+        try subscriber.connect(folder.endpoint())
+        #expect(try publisher.receive(wait: true) == [Frame([1])])
+        let payload = Frame([UInt8](repeating: 0, count: 20_000))
+        for _ in 0..<5_000 { #expect(try publisher.send(["t", payload]) == .sent) }
+        var received = 0
+        while try subscriber.receive() != nil { received += 1 }
+        #expect(received < 5_000)
+    }
+
+    @Test func aMessageOfTooManyFramesIsCutAndTheNextIsWhole() throws {
+        let folder = SocketFolder()
+        let context = try ZeroMQContext()
+        defer { context.terminate() }
+        var left = try Socket(.pair, in: context, options: [Self.patience])
+        var right = try Socket(.pair, in: context, options: [Self.patience])
+        try left.bind(folder.endpoint())
+        try right.connect(folder.endpoint())
+        #expect(try right.send(Message(repeating: "x", count: Socket.maximumFrames + 10), wait: true) == .sent)
+        #expect(try right.send(["next"], wait: true) == .sent)
+        #expect(try left.receive(wait: true)?.count == Socket.maximumFrames)
+        #expect(try left.receive(wait: true) == ["next"])
+    }
+
+    @Test func errorsNameTheCallAndTheEndpoint() throws {
+        let context = try ZeroMQContext()
+        defer { context.terminate() }
+        var socket = try Socket(.router, in: context)
+        let error = #expect(throws: ZeroMQError.self) { try socket.bind("ipc:///nowhere/at/all/socket") }
+        #expect(error?.call == "zmq_bind")
+        #expect(error?.endpoint == "ipc:///nowhere/at/all/socket" || error?.endpoint == "ROUTER")
+        let option = #expect(throws: ZeroMQError.self) { try socket.set(.routingID([])) }
+        #expect(option?.call == "zmq_setsockopt(ZMQ_ROUTING_ID)")
+        #expect(option?.errno == EINVAL)
+    }
+
+    @Test func aClosedSocketRefusesEveryCall() throws {
+        let context = try ZeroMQContext()
+        defer { context.terminate() }
+        var socket = try Socket(.dealer, in: context)
+        socket.close()
+        socket.close()
+        #expect(throws: ZeroMQError.self) { try socket.send(["x"]) }
+        #expect(throws: ZeroMQError.self) { try socket.receive() }
+        #expect(throws: ZeroMQError.self) { try socket.bind("inproc://x") }
+        let error = #expect(throws: ZeroMQError.self) { try socket.set(.linger(0)) }
+        #expect(error?.isNotASocket == true)
+    }
+
+    @Test func aContextThatWasShutDownSaysSo() throws {
+        let context = try ZeroMQContext()
+        var socket = try Socket(.dealer, in: context)
+        context.shutdown()
+        let error = #expect(throws: ZeroMQError.self) { try socket.receive() }
+        #expect(error?.isTerminated == true)
+        socket.close()
+        context.terminate()
+        context.terminate()
+        let late = #expect(throws: ZeroMQError.self) { _ = try Socket(.dealer, in: context) }
+        #expect(late?.isTerminated == true)
+    }
+
+    @Test func aPathThatNoSocketCanHaveIsRefusedWithItsLength() throws {
+        let fits = "/" + String(repeating: "a", count: IPCEndpoint.maximumPathLength - 1)
+        #expect(try IPCEndpoint(path: fits).text == "ipc://" + fits)
+        let error = #expect(throws: ZeroMQError.self) { try IPCEndpoint(path: fits + "b") }
+        #expect(error?.errno == ENAMETOOLONG)
+        #expect(error?.description.contains("\(IPCEndpoint.maximumPathLength + 1) bytes") == true)
+        #expect(throws: ZeroMQError.self) { try IPCEndpoint(path: "") }
+    }
+
+    @Test func theDescriptorLimitIsRaisedAndNeverLowered() throws {
+        let before = try FileDescriptorLimit.current()
+        let raised = try FileDescriptorLimit.raise()
+        #expect(raised >= before)
+        #expect(try FileDescriptorLimit.raise(to: 1) == raised)
+    }
+}
+
+@Suite struct FrameTests {
+    @Test func aFrameIsItsBytes() {
+        #expect(Frame("ä").bytes == [0xc3, 0xa4])
+        #expect(Frame([0xc3, 0xa4]).text == "ä")
+        #expect(Frame([0xff]).text == nil)
+        #expect(Frame(copying: [1, 2, 3][1...]) == Frame([2, 3]))
+        #expect(Frame("abc").withUnsafeBytes { Array($0) } == Array("abc".utf8))
+        #expect(Frame.empty.isEmpty && Frame("ab").count == 2)
+        #expect(Frame([0xff]).description == "1 bytes")
+    }
+}
