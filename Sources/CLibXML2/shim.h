@@ -1,5 +1,4 @@
 #include <libxml/parser.h>
-#include <libxml/SAX2.h>
+#include <libxml/parserInternals.h>
+#include <libxml/tree.h>
 #include <libxml/xmlerror.h>
-#include <libxml/HTMLparser.h>
-#include <libxml/encoding.h>

@@ -1,0 +1,260 @@
+import PodcastModel
+
+/// Collects what the elements of a feed say. Of several that say the same thing the better source counts, then the first.
+struct FeedBuilder {
+    private let limits: FeedLimits
+    private var channel = FeedChannel()
+    private var items: [FeedItem] = []
+    private var item: FeedItem?
+    private var ranks: [FeedTag: Int] = [:]
+    private var channelRanks: [FeedTag: Int] = [:]
+    private var enclosureRank = 0
+    private var warnings: [FeedWarning] = []
+    private var warned: [String: Int] = [:]
+
+    init(limits: FeedLimits) {
+        self.limits = limits
+    }
+
+    mutating func beginItem() {
+        item = FeedItem()
+        ranks.removeAll(keepingCapacity: true)
+        enclosureRank = 0
+    }
+
+    mutating func endItem() {
+        guard let done = item else { return }
+        item = nil
+        guard !done.enclosureURL.isEmpty else {
+            warn("noAudio", "An item without audio was left out")
+            return
+        }
+        guard items.count < limits.items else {
+            warn("tooManyItems", "Episodes beyond the first \(limits.items) were left out")
+            return
+        }
+        if done.title.isEmpty { warn("noTitle", "An episode has no title") }
+        items.append(done)
+    }
+
+    mutating func warn(_ code: String, _ message: String, count: Int = 1) {
+        if let index = warned[code] {
+            warnings[index].count += count
+            return
+        }
+        guard count > 0 else { return }
+        warned[code] = warnings.count
+        warnings.append(FeedWarning(code: code, message: message, count: count))
+    }
+
+    mutating func warn(_ repairs: FeedRepairs) {
+        warn("wrongBytes", "A byte or character is not what the encoding allows", count: repairs.wrongBytes)
+        warn("bareAmpersand", "An “&” stands for itself", count: repairs.bareAmpersands)
+        warn("undeclaredEntity", "A character's name is HTML's, not XML's", count: repairs.undeclaredEntities)
+    }
+
+    consuming func document() -> FeedDocument {
+        if channel.title.isEmpty { warn("noTitle", "The podcast has no title") }
+        if items.isEmpty { warn("noEpisodes", "The feed has no episodes") }
+        return FeedDocument(channel: channel, items: items, warnings: warnings)
+    }
+
+    // MARK: - Elements with text
+
+    mutating func set(_ tag: FeedTag, _ text: [UInt8], inImage: Bool, inPerson: Bool) {
+        let bytes = trimmed(text)
+        guard !bytes.isEmpty else { return }
+        if inImage || tag == .url {
+            if tag == .url { setImage(line(bytes), rank: 1) }
+        } else if item != nil {
+            setItem(tag, bytes)
+        } else {
+            setChannel(tag, bytes)
+        }
+    }
+
+    private mutating func setItem(_ tag: FeedTag, _ bytes: ArraySlice<UInt8>) {
+        switch tag {
+        case .title: put(line(bytes), \.title, .title, rank: 2)
+        case .itunesTitle: put(line(bytes), \.title, .title, rank: 1)
+        case .content: put(long(bytes), \.description, .description, rank: 3)
+        case .description: put(long(bytes), \.description, .description, rank: 2)
+        case .summary: put(long(bytes), \.description, .description, rank: 1)
+        case .link: put(line(bytes), \.link, .link, rank: 1)
+        case .guid: put(line(bytes), \.guid, .guid, rank: 1)
+        case .itunesImage: setImage(line(bytes), rank: 2)
+        case .published, .updated:
+            let text = line(bytes)
+            guard let date = FeedDate.parse(text) else {
+                return warn("badDate", "A publication date cannot be read, the first is “\(text.prefix(40))”")
+            }
+            put(date, \.published, .published, rank: tag == .published ? 2 : 1)
+        case .duration:
+            let text = line(bytes)
+            guard let duration = FeedDuration.parse(text) else {
+                if FeedDuration.isZero(text) { return }
+                return warn("badDuration", "A duration cannot be read, the first is “\(text.prefix(40))”")
+            }
+            put(duration, \.duration, .duration, rank: 1)
+        case .season: put(number(bytes), \.season, .season, rank: 1)
+        case .episode: put(number(bytes), \.number, .episode, rank: 1)
+        case .explicit: put(isTrue(bytes), \.isExplicit, .explicit, rank: 1)
+        default: break
+        }
+    }
+
+    private mutating func setChannel(_ tag: FeedTag, _ bytes: ArraySlice<UInt8>) {
+        switch tag {
+        case .title: putChannel(line(bytes), \.title, .title, rank: 2)
+        case .itunesTitle: putChannel(line(bytes), \.title, .title, rank: 1)
+        case .description, .content: putChannel(long(bytes), \.description, .description, rank: 2)
+        case .summary: putChannel(long(bytes), \.description, .description, rank: 1)
+        case .link: putChannel(line(bytes), \.link, .link, rank: 1)
+        case .language: putChannel(line(bytes), \.language, .language, rank: 1)
+        case .itunesAuthor: putChannel(line(bytes), \.author, .author, rank: 2)
+        case .author, .name: putChannel(line(bytes), \.author, .author, rank: 1)
+        case .newFeedURL: putChannel(line(bytes), \.newFeedURL, .newFeedURL, rank: 1)
+        case .itunesImage: setImage(line(bytes), rank: 2)
+        case .explicit: channel.isExplicit = isTrue(bytes)
+        default: break
+        }
+    }
+
+    // MARK: - Elements with attributes
+
+    /// A picture; the larger rank counts.
+    mutating func setImage(_ url: String, rank: Int = 3) {
+        let url = cut(url)
+        guard !url.isEmpty else { return }
+        if item != nil {
+            put(url, \.imageURL, .itunesImage, rank: rank)
+        } else {
+            putChannel(url, \.imageURL, .itunesImage, rank: rank)
+        }
+    }
+
+    mutating func setChapters(_ url: String) {
+        put(cut(url), \.chaptersURL, .chapters, rank: 1)
+    }
+
+    /// A link with attributes, as Atom has it.
+    mutating func addLink(_ address: String, relation: String, type: String, length: String) {
+        let address = cut(address)
+        switch relation.lowercased() {
+        case "enclosure": addEnclosure(url: address, type: type, length: length, isPrimary: true)
+        case "self" where item == nil: channel.selfURL = address
+        case "", "alternate":
+            if item != nil {
+                put(address, \.link, .link, rank: 1)
+            } else {
+                putChannel(address, \.link, .link, rank: 1)
+            }
+        default: break
+        }
+    }
+
+    /// A file of the item: audio counts more than video, that more than what has no type; anything else is no audio.
+    mutating func addEnclosure(url: String, type: String, length: String, isPrimary: Bool) {
+        let url = cut(url)
+        let type = cut(type)
+        guard item != nil, !url.isEmpty else { return }
+        let kind = type.lowercased()
+        var rank: Int
+        if kind.hasPrefix("audio/") {
+            rank = 8
+        } else if kind.hasPrefix("video/") {
+            rank = 6
+        } else if kind.hasPrefix("image/") || kind.hasPrefix("text/") {
+            // Some publishers call audio text.
+            guard isPrimary, !kind.hasPrefix("image/") else { return }
+            rank = 2
+        } else {
+            guard isPrimary else { return }
+            rank = 4
+        }
+        if isPrimary { rank += 1 }
+        guard rank > enclosureRank else { return }
+        enclosureRank = rank
+        item?.enclosureURL = url
+        item?.enclosureType = type
+        item?.enclosureLength = UInt64(length.filter { $0 != " " && $0 != "," }) ?? 0
+    }
+
+    // MARK: - Values
+
+    private mutating func put<Value>(
+        _ value: Value, _ path: WritableKeyPath<FeedItem, Value>, _ key: FeedTag, rank: Int
+    ) {
+        guard item != nil, rank > ranks[key, default: 0] else { return }
+        ranks[key] = rank
+        item?[keyPath: path] = value
+    }
+
+    private mutating func put<Value>(
+        _ value: Value, _ path: WritableKeyPath<FeedItem, Value?>, _ key: FeedTag, rank: Int
+    ) {
+        guard item != nil, rank > ranks[key, default: 0] else { return }
+        ranks[key] = rank
+        item?[keyPath: path] = value
+    }
+
+    private mutating func putChannel(
+        _ value: String, _ path: WritableKeyPath<FeedChannel, String>, _ key: FeedTag, rank: Int
+    ) {
+        guard rank > channelRanks[key, default: 0] else { return }
+        channelRanks[key] = rank
+        channel[keyPath: path] = value
+    }
+
+    private func trimmed(_ bytes: [UInt8]) -> ArraySlice<UInt8> {
+        var slice = bytes[...]
+        while let first = slice.first, first <= 0x20 { slice.removeFirst() }
+        while let last = slice.last, last <= 0x20 { slice.removeLast() }
+        return slice
+    }
+
+    /// One line of limited length, white space within it as single spaces.
+    private func line(_ bytes: ArraySlice<UInt8>) -> String {
+        let short = bytes.count > limits.line ? bytes.prefix(limits.line) : bytes
+        var needsWork = false
+        var last: UInt8 = 0
+        for byte in short {
+            if byte < 0x20 || (byte == 0x20 && last == 0x20) {
+                needsWork = true
+                break
+            }
+            last = byte
+        }
+        guard needsWork else { return valid(short) }
+        return valid(ArraySlice(short.split { $0 <= 0x20 }.joined(separator: [0x20])))
+    }
+
+    private func long(_ bytes: ArraySlice<UInt8>) -> String { valid(bytes) }
+
+    /// The text; a character that was cut in half at the end is dropped.
+    private func valid(_ bytes: ArraySlice<UInt8>) -> String {
+        var bytes = bytes
+        if bytes.count >= limits.line {
+            var tail = 0
+            while let last = bytes.last, last & 0xc0 == 0x80, tail < 3 {
+                bytes.removeLast()
+                tail += 1
+            }
+            if let last = bytes.last, last >= 0xc0 { bytes.removeLast() }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private func cut(_ text: String) -> String {
+        let trimmed = trimmed(Array(text.utf8))
+        return trimmed.count == text.utf8.count && trimmed.count <= limits.line ? text : line(trimmed)
+    }
+
+    private func number(_ bytes: ArraySlice<UInt8>) -> UInt32 {
+        UInt32(String(decoding: bytes.prefix(12), as: UTF8.self)) ?? 0
+    }
+
+    private func isTrue(_ bytes: ArraySlice<UInt8>) -> Bool {
+        ["yes", "true", "explicit"].contains(String(decoding: bytes.prefix(12), as: UTF8.self).lowercased())
+    }
+}

@@ -1,0 +1,271 @@
+/// How often the input was not what it promised.
+struct FeedRepairs: Sendable, Hashable {
+    /// Bytes that are no UTF-8, and control characters.
+    var wrongBytes = 0
+    /// `&` that should have been `&amp;`.
+    var bareAmpersands = 0
+    /// HTML's entities, which XML does not know.
+    var undeclaredEntities = 0
+}
+
+/// Makes clean UTF-8 out of what feeds call UTF-8, ASCII, Latin-1 or Windows-1252.
+///
+/// One wrong byte makes libxml2 read the whole rest as Latin-1, so the encodings that feeds confuse are settled here:
+/// valid UTF-8 is kept, any other byte above 127 is read as Windows-1252, control characters become spaces. A bare `&`,
+/// with which libxml2 would drop the word behind it (and so break addresses), becomes `&amp;`, and HTML's named entities
+/// their characters. Other encodings are passed through for libxml2 to convert.
+struct FeedInput {
+    private enum Mode { case undecided, clean, raw }
+    private var mode = Mode.undecided
+    private var held: [UInt8] = []
+    private enum Section { case text, cdata, comment }
+    private var section = Section.text
+    /// What was repaired.
+    private(set) var repairs = FeedRepairs()
+    /// Whether anything but white space has come.
+    private(set) var hasSeenText = false
+    /// Whether the first of it may begin an XML document.
+    private(set) var beginsWithMarkup = false
+
+    /// Whether what is given out is UTF-8 whatever the document declares.
+    var isUTF8: Bool { mode != .raw }
+
+    /// How much is looked at for the declaration.
+    private static let window = 512
+
+    /// The text that `bytes` continue.
+    mutating func take(_ bytes: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+        switch mode {
+        case .raw: return Array(bytes)
+        case .clean: return clean(held.isEmpty ? Array(bytes) : held + bytes, isLast: false)
+        case .undecided:
+            held += bytes
+            dropLeadingSpace()
+            guard held.count >= Self.window else { return [] }
+            return decide(isLast: false)
+        }
+    }
+
+    /// What is left at the end.
+    mutating func finish() -> [UInt8] {
+        switch mode {
+        case .raw: return []
+        case .clean: return clean(held, isLast: true)
+        case .undecided: return decide(isLast: true)
+        }
+    }
+
+    private mutating func dropLeadingSpace() {
+        if held.starts(with: [0xef, 0xbb, 0xbf]) { held.removeFirst(3) }
+        let space = held.prefix { $0 == 0x20 || $0 == 0x09 || $0 == 0x0a || $0 == 0x0d }.count
+        held.removeFirst(space)
+        if space > 0, held.starts(with: [0xef, 0xbb, 0xbf]) { held.removeFirst(3) }
+    }
+
+    private mutating func decide(isLast: Bool) -> [UInt8] {
+        hasSeenText = !held.isEmpty
+        let isWide = held.starts(with: [0xff, 0xfe]) || held.starts(with: [0xfe, 0xff]) || held.prefix(4).contains(0)
+        beginsWithMarkup = isWide || held.first == UInt8(ascii: "<") || held.first == 0x4c
+        let declared = isWide ? nil : Self.declaredEncoding(held)
+        mode = isWide || declared.map(Self.isForeign) == true ? .raw : .clean
+        guard mode == .clean else {
+            defer { held = [] }
+            return held
+        }
+        return clean(held, isLast: isLast)
+    }
+
+    /// The encoding that the XML declaration names, lower case.
+    private static func declaredEncoding(_ bytes: [UInt8]) -> String? {
+        guard bytes.starts(with: Array("<?xml".utf8)) else { return nil }
+        let head = String(decoding: bytes.prefix(window), as: UTF8.self).lowercased()
+        guard let end = head.firstIndex(of: ">") else { return nil }
+        let parts = head[..<end].split(separator: "encoding", maxSplits: 1)
+        guard parts.count == 2 else { return nil }
+        let quoted = parts[1].drop { $0 == " " || $0 == "=" }
+        guard let quote = quoted.first, quote == "\"" || quote == "'" else { return nil }
+        return String(quoted.dropFirst().prefix { $0 != quote })
+    }
+
+    /// Whether libxml2 has to convert: neither of the family that is settled here, nor a wide encoding, which the bytes
+    /// would have shown.
+    private static func isForeign(_ name: String) -> Bool {
+        let family: Set<String> = [
+            "", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252",
+            "utf-16", "utf16", "utf-16le", "utf-16be", "ucs-2", "utf-32", "unicode",
+        ]
+        return !family.contains(name) && XMLPushParser.supports(encoding: name)
+    }
+
+    /// `bytes` as clean UTF-8; what their end cuts off is held for the next.
+    private mutating func clean(_ bytes: [UInt8], isLast: Bool) -> [UInt8] {
+        held = []
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.count + 64)
+        var keep = bytes.count
+        bytes.withUnsafeBufferPointer { input in
+            var index = 0
+            var plain = 0
+            scan: while index < input.count {
+                let byte = input[index]
+                let step: Step
+                switch Self.classes[Int(byte)] {
+                case .plain:
+                    index += 1
+                    continue
+                case .control: step = .replace(1, [0x20], \.wrongBytes)
+                case .high: step = Self.character(input, at: index)
+                case .ampersand: step = section == .text ? Self.entity(input, at: index) : .keep(1)
+                case .open: step = section == .text ? opening(input, at: index) : .keep(1)
+                case .close:
+                    leaveSection(input, at: index)
+                    step = .keep(1)
+                }
+                switch step {
+                case .keep(let length): index += length
+                case .replace(let length, let text, let kind):
+                    output.append(contentsOf: input[plain..<index])
+                    output.append(contentsOf: text)
+                    repairs[keyPath: kind] += 1
+                    index += length
+                    plain = index
+                case .cut where isLast:
+                    // The document ends in the middle of something: it is dropped.
+                    output.append(contentsOf: input[plain..<index])
+                    plain = input.count
+                    index = input.count
+                case .cut:
+                    keep = index
+                    break scan
+                }
+            }
+            // Never split within the end of a CDATA section or a comment, which is looked for backwards.
+            if !isLast, keep == input.count, section != .text {
+                let mark = section == .cdata ? UInt8(ascii: "]") : UInt8(ascii: "-")
+                while keep > max(plain, input.count - 2), input[keep - 1] == mark { keep -= 1 }
+            }
+            output.append(contentsOf: input[plain..<keep])
+        }
+        if keep < bytes.count { held = Array(bytes[keep...]) }
+        return output
+    }
+
+    private enum Class { case plain, control, high, ampersand, open, close }
+    private static let classes: [Class] = (0..<256).map { byte in
+        switch UInt8(byte) {
+        case 0x09, 0x0a, 0x0d: .plain
+        case 0..<0x20, 0x7f: .control
+        case 0x80...: .high
+        case UInt8(ascii: "&"): .ampersand
+        case UInt8(ascii: "<"): .open
+        case UInt8(ascii: ">"): .close
+        default: .plain
+        }
+    }
+
+    /// What becomes of the bytes at a place.
+    private enum Step {
+        case keep(Int)
+        case replace(Int, [UInt8], WritableKeyPath<FeedRepairs, Int>)
+        /// More bytes are needed to know.
+        case cut
+    }
+
+    /// Enters a CDATA section or a comment.
+    private mutating func opening(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Step {
+        guard index + 1 < input.count else { return .cut }
+        guard input[index + 1] == UInt8(ascii: "!") else { return .keep(1) }
+        for (mark, entered) in [("<![CDATA[", Section.cdata), ("<!--", Section.comment)] {
+            let rest = input[index...]
+            if rest.starts(with: mark.utf8) {
+                section = entered
+                return .keep(mark.utf8.count)
+            }
+            if rest.count < mark.utf8.count, mark.utf8.starts(with: rest) { return .cut }
+        }
+        return .keep(1)
+    }
+
+    private mutating func leaveSection(_ input: UnsafeBufferPointer<UInt8>, at index: Int) {
+        guard section != .text, index >= 2 else { return }
+        let mark = section == .cdata ? UInt8(ascii: "]") : UInt8(ascii: "-")
+        if input[index - 1] == mark, input[index - 2] == mark { section = .text }
+    }
+
+    /// `&`: an entity of XML's own, one of HTML's, a numeric one, or a bare ampersand.
+    private static func entity(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Step {
+        let window = input[(index + 1)..<min(input.count, index + 34)]
+        guard let end = window.firstIndex(where: { !isNameByte($0) }) else {
+            return window.count < 33 ? .cut : .replace(1, bareAmpersand, \.bareAmpersands)
+        }
+        guard input[end] == UInt8(ascii: ";"), end > index + 1 else {
+            return .replace(1, bareAmpersand, \.bareAmpersands)
+        }
+        let name = String(decoding: input[(index + 1)..<end], as: UTF8.self)
+        if name.hasPrefix("#") {
+            return HTMLEntities.isCharacter(reference: name.dropFirst())
+                ? .keep(end - index + 1) : .replace(end - index + 1, [0x20], \.wrongBytes)
+        }
+        if HTMLEntities.predefined.contains(name) { return .keep(end - index + 1) }
+        guard let text = HTMLEntities.named[name] else { return .keep(end - index + 1) }
+        return .replace(end - index + 1, Array(String(text).utf8), \.undeclaredEntities)
+    }
+
+    private static let bareAmpersand = Array("&amp;".utf8)
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "#"):
+            true
+        default: false
+        }
+    }
+
+    private static func character(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Step {
+        switch sequence(input, at: index) {
+        case .valid(let length): .keep(length)
+        case .cut where input.count - index < 4: .cut
+        default: .replace(1, Array(String(windows1252(input[index])).utf8), \.wrongBytes)
+        }
+    }
+
+    private enum Sequence { case valid(Int), cut, wrong }
+
+    /// What begins at a byte above 127.
+    private static func sequence(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Sequence {
+        let first = input[index]
+        let length: Int
+        var low: UInt8 = 0x80
+        var high: UInt8 = 0xbf
+        switch first {
+        case 0xc2...0xdf: length = 2
+        case 0xe0: (length, low) = (3, 0xa0)
+        case 0xed: (length, high) = (3, 0x9f)
+        case 0xe1...0xef: length = 3
+        case 0xf0: (length, low) = (4, 0x90)
+        case 0xf4: (length, high) = (4, 0x8f)
+        case 0xf1...0xf3: length = 4
+        default: return .wrong
+        }
+        for offset in 1..<length {
+            guard index + offset < input.count else { return .cut }
+            let byte = input[index + offset]
+            guard byte >= (offset == 1 ? low : 0x80), byte <= (offset == 1 ? high : 0xbf) else { return .wrong }
+        }
+        // U+FFFE and U+FFFF are no characters of XML.
+        if first == 0xef, input[index + 1] == 0xbf, input[index + 2] >= 0xbe { return .wrong }
+        return .valid(length)
+    }
+
+    /// The character of a byte above 127 in Windows-1252, whose upper end is Latin-1's.
+    private static func windows1252(_ byte: UInt8) -> Unicode.Scalar {
+        let upper: [UInt16] = [
+            0x20ac, 0x20, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, 0x20,
+            0x017d, 0x20, 0x20, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a,
+            0x0153, 0x20, 0x017e, 0x0178,
+        ]
+        guard (0x80...0x9f).contains(byte) else { return Unicode.Scalar(byte) }
+        return Unicode.Scalar(upper[Int(byte - 0x80)]) ?? " "
+    }
+}

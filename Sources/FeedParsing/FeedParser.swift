@@ -1,0 +1,111 @@
+public import PodcastModel
+
+/// Limits that keep a hostile feed from harming anybody.
+public struct FeedLimits: Sendable, Hashable {
+    /// The longest feed, in bytes.
+    public var bytes = 32 << 20
+    /// The most episodes; more are left out with a warning.
+    public var items = 50_000
+    /// The longest text of one element, in bytes; more is cut with a warning.
+    public var text = 256 << 10
+    /// The longest title, name or address, in bytes; a longer one is cut.
+    public var line = 4_096
+    /// How far the first element may be from the start, in bytes.
+    public var prologue = 256 << 10
+
+    /// The limits of the service.
+    public init() {}
+}
+
+/// Reads a feed as it arrives: RSS 2.0 and its ancestors with the iTunes tags, and Atom.
+///
+/// What is broken is forgiven where its meaning is clear, and named among the document's warnings. No file and no network is
+/// ever touched, no entity of the document's own is expanded. Memory is bounded by `FeedLimits`.
+///
+///     var parser = FeedParser()
+///     for try await chunk in body { try parser.feed(chunk) }
+///     let document = try parser.finish()
+public struct FeedParser: ~Copyable {
+    private let limits: FeedLimits
+    private let reader: FeedReader
+    private var input: FeedInput
+    private let source: XMLPushParser
+    private var received = 0
+    private var failure: Failure?
+
+    /// A parser that has read nothing.
+    public init(limits: FeedLimits = FeedLimits()) {
+        self.limits = limits
+        reader = FeedReader(limits: limits)
+        source = XMLPushParser(reader)
+        input = FeedInput()
+    }
+
+    /// Reads on. Throws as soon as it is sure that this is no feed (`notAFeed`) or too long a one (`tooLarge`); after that
+    /// it throws the same again.
+    public mutating func feed(_ bytes: some Sequence<UInt8>) throws(Failure) {
+        if let failure { throw failure }
+        do throws(Failure) {
+            // A copy only where the bytes are not contiguous already.
+            let done: Result<Void, Failure>? = bytes.withContiguousStorageIfAvailable { buffer in
+                Result { () throws(Failure) in try read(buffer) }
+            }
+            guard let done else {
+                let copy = Array(bytes)
+                let result = copy.withUnsafeBufferPointer { buffer in
+                    Result { () throws(Failure) in try read(buffer) }
+                }
+                return try result.get()
+            }
+            try done.get()
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    private mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) throws(Failure) {
+        received += bytes.count
+        guard received <= limits.bytes else {
+            throw Failure(.tooLarge, "The feed is longer than \(limits.bytes >> 20) MiB and was not read.")
+        }
+        // Slices, so that a large chunk of garbage is given up early and the parser's own buffer stays small.
+        var start = 0
+        while start < bytes.count {
+            let end = min(bytes.count, start + 64 << 10)
+            let text = input.take(UnsafeBufferPointer(rebasing: bytes[start..<end]))
+            try pass(text, isLast: false)
+            start = end
+        }
+    }
+
+    private mutating func pass(_ text: [UInt8], isLast: Bool) throws(Failure) {
+        guard !reader.isComplete else { return }
+        source.parse(text, hasKnownEncoding: input.isUTF8, isLast: isLast)
+        if let failure = reader.failure { throw failure }
+        if input.hasSeenText, !input.beginsWithMarkup {
+            throw Failure(.notAFeed, "This is no podcast feed: it is not XML.")
+        }
+        if !reader.hasRoot, received > limits.prologue {
+            throw Failure(.notAFeed, "This is no podcast feed: no XML element in its first \(received >> 10) KiB.")
+        }
+    }
+
+    /// Ends the reading. Throws `notAFeed` for what was empty, or is no feed.
+    public consuming func finish() throws(Failure) -> FeedDocument {
+        if let failure { throw failure }
+        guard received > 0 else { throw Failure(.notAFeed, "This is no podcast feed: it is empty.") }
+        let rest = input.finish()
+        try pass(rest, isLast: true)
+        return try reader.finish(repairs: input.repairs, stoppedAt: source.stoppedAtLine)
+    }
+
+    /// Reads a whole feed.
+    public static func parse(
+        _ bytes: some Sequence<UInt8>, limits: FeedLimits = FeedLimits()
+    ) throws(Failure) -> FeedDocument {
+        var parser = FeedParser(limits: limits)
+        try parser.feed(bytes)
+        return try parser.finish()
+    }
+}

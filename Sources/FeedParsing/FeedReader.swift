@@ -1,0 +1,228 @@
+import PodcastModel
+
+/// Builds a document out of the elements of a feed.
+final class FeedReader: XMLEvents {
+    /// What an open element is to the reader.
+    private enum Frame { case container, item, image, person, field, inner, ignored }
+
+    private let limits: FeedLimits
+    private var builder: FeedBuilder
+    private var frames: [Frame] = []
+    private var tags: [Name: FeedTag] = [:]
+    /// The element whose text is being collected, and the depth at which it stands.
+    private var field: (tag: FeedTag, depth: Int)?
+    private var text: [UInt8] = []
+    private var itemDepth: Int?
+    private var sawHTMLType = false
+    private var firstProblem: (message: String, line: Int)?
+    private var problems = 0
+
+    /// Why this is no feed.
+    private(set) var failure: Failure?
+    /// Whether the first element has been seen.
+    private(set) var hasRoot = false
+    /// Whether the first element has ended.
+    private(set) var isComplete = false
+
+    init(limits: FeedLimits) {
+        self.limits = limits
+        builder = FeedBuilder(limits: limits)
+    }
+
+    /// libxml2 keeps one copy of each name, so that its address stands for it.
+    private struct Name: Hashable {
+        let local: UnsafePointer<UInt8>
+        let prefix: UnsafePointer<UInt8>?
+        let uri: UnsafePointer<UInt8>?
+    }
+
+    func start(
+        _ name: UnsafePointer<UInt8>, prefix: UnsafePointer<UInt8>?, uri: UnsafePointer<UInt8>?,
+        _ attributes: XMLAttributes
+    ) {
+        guard failure == nil, !isComplete else { return }
+        guard hasRoot else {
+            root(String(cString: name))
+            frames.append(.container)
+            return
+        }
+        let tag = resolve(Name(local: name, prefix: prefix, uri: uri))
+        if tag == .item {
+            beginItem()
+            return
+        }
+        if field != nil {
+            guard tag.isUnmistakable else {
+                frames.append(.inner)
+                return
+            }
+            // An element before it was not closed.
+            closeField()
+        }
+        frames.append(frame(tag, attributes))
+        if frames.last == .field {
+            field = (tag, frames.count)
+            text.removeAll(keepingCapacity: true)
+        }
+    }
+
+    func end() {
+        guard let frame = frames.popLast() else { return }
+        if let field, field.depth == frames.count + 1 { closeField() }
+        if frame == .item, itemDepth == frames.count + 1 { endItem() }
+        if frames.isEmpty { isComplete = true }
+    }
+
+    func text(_ bytes: UnsafeBufferPointer<UInt8>) {
+        guard field != nil else { return }
+        let room = limits.text - text.count
+        if bytes.count <= room {
+            text.append(contentsOf: bytes)
+        } else if room > 0 {
+            text.append(contentsOf: bytes.prefix(room))
+            builder.warn("longText", "A text was cut at \(limits.text >> 10) KiB")
+        }
+    }
+
+    func reference(_ name: String) {
+        guard field != nil else { return }
+        if let known = HTMLEntities.named[name] {
+            text.append(contentsOf: String(known).utf8)
+        } else {
+            text.append(contentsOf: "&\(name);".utf8)
+        }
+        builder.warn("undeclaredEntity", "The feed uses a name for a character that it does not declare")
+    }
+
+    func documentType(_ name: String) {
+        sawHTMLType = name.lowercased() == "html"
+    }
+
+    func declared(entity name: String, isPlain: Bool, externalName: String?) {
+        guard failure == nil else { return }
+        if let externalName {
+            failure = Failure(
+                .notAFeed,
+                "This feed is refused: it wants the external file “\(externalName.prefix(200))” read into it.")
+        } else if !isPlain {
+            failure = Failure(
+                .notAFeed, "This feed is refused: it declares entities that expand into others (“\(name.prefix(60))”).")
+        }
+    }
+
+    func problem(_ message: String, line: Int) {
+        problems += 1
+        if firstProblem == nil {
+            let sentence = message.split(separator: "\n").first.map(String.init) ?? message
+            firstProblem = (String(sentence.prefix(200)), line)
+        }
+    }
+
+    /// The document, or why there is none.
+    func finish(repairs: FeedRepairs, stoppedAt line: Int?) throws(Failure) -> FeedDocument {
+        if let failure { throw failure }
+        guard hasRoot else {
+            let detail = firstProblem.map { " (line \($0.line): \($0.message))" } ?? ""
+            throw Failure(.notAFeed, "This is no podcast feed: it holds no XML element\(detail).")
+        }
+        if let line, !isComplete {
+            builder.warn("givenUp", "The feed could not be read beyond line \(line)")
+        } else if !isComplete {
+            builder.warn("cutOff", "The feed ends in the middle")
+        } else {
+            closeField()
+            endItem()
+        }
+        if let firstProblem {
+            builder.warn(
+                "malformed", "The XML is not well-formed, first at line \(firstProblem.line): \(firstProblem.message)",
+                count: problems)
+        }
+        builder.warn(repairs)
+        return builder.document()
+    }
+
+    // MARK: - Structure
+
+    private func root(_ name: String) {
+        hasRoot = true
+        switch name.lowercased() {
+        case "rss", "rdf", "feed", "channel": break
+        case "html":
+            failure = Failure(.notAFeed, "This is a web page, not a podcast feed.")
+        case "opml":
+            failure = Failure(.notAFeed, "This is an OPML list of feeds, not a podcast feed.")
+        case let other:
+            failure = Failure(
+                .notAFeed,
+                sawHTMLType
+                    ? "This is a web page, not a podcast feed."
+                    : "This is no podcast feed: its first element is <\(other.prefix(60))>.")
+        }
+    }
+
+    private func resolve(_ name: Name) -> FeedTag {
+        if let known = tags[name] { return known }
+        let prefix = name.prefix.map { String(cString: $0) }
+        let uri = name.uri.map { String(cString: $0) }
+        let tag = FeedTag(String(cString: name.local), in: FeedTag.vocabulary(uri: uri, prefix: prefix))
+        // A document may invent any number of names; they need not be remembered.
+        if tags.count < 4_096 { tags[name] = tag }
+        return tag
+    }
+
+    private func beginItem() {
+        closeField()
+        endItem()
+        frames.append(.item)
+        itemDepth = frames.count
+        builder.beginItem()
+    }
+
+    private func endItem() {
+        guard itemDepth != nil else { return }
+        itemDepth = nil
+        builder.endItem()
+    }
+
+    private func closeField() {
+        guard let open = field else { return }
+        field = nil
+        let inner = frames.count >= open.depth - 1 ? frames.prefix(open.depth - 1).last : frames.last
+        builder.set(open.tag, text, inImage: inner == .image, inPerson: inner == .person)
+    }
+
+    /// What an element is to the reader; takes what its attributes say.
+    private func frame(_ tag: FeedTag, _ attributes: XMLAttributes) -> Frame {
+        let parent = frames.last ?? .ignored
+        switch (parent, tag) {
+        case (.ignored, _) where !(itemDepth != nil && tag.isUnmistakable): return .ignored
+        case (_, .channel): return .container
+        case (_, .image): return .image
+        case (_, .person): return .person
+        case (.person, .name): return .field
+        case (.person, _), (_, .name): return .ignored
+        case (.image, .url): return .field
+        case (.image, _): return .ignored
+        case (_, .itunesImage):
+            builder.setImage(attributes["href"] ?? attributes["url"] ?? "")
+            return .field
+        case (_, .enclosure), (_, .media):
+            builder.addEnclosure(
+                url: attributes["url"] ?? "", type: attributes["type"] ?? "",
+                length: attributes["length"] ?? attributes["fileSize"] ?? "", isPrimary: tag == .enclosure)
+            return .ignored
+        case (_, .chapters):
+            builder.setChapters(attributes["url"] ?? "")
+            return .ignored
+        case (_, .link):
+            guard let address = attributes["href"] else { return .field }
+            builder.addLink(
+                address, relation: attributes["rel"] ?? "", type: attributes["type"] ?? "",
+                length: attributes["length"] ?? "")
+            return .ignored
+        case (_, .other): return .ignored
+        default: return .field
+        }
+    }
+}

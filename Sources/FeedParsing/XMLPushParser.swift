@@ -1,0 +1,178 @@
+import CLibXML2
+
+/// What libxml2 reports, in document order.
+protocol XMLEvents: AnyObject {
+    /// An element begins. The pointers of names stay the same for the same name throughout one document.
+    func start(
+        _ name: UnsafePointer<UInt8>, prefix: UnsafePointer<UInt8>?, uri: UnsafePointer<UInt8>?,
+        _ attributes: XMLAttributes)
+    /// The innermost element ends.
+    func end()
+    /// A piece of text.
+    func text(_ bytes: UnsafeBufferPointer<UInt8>)
+    /// `&name;` of an entity that is none of XML's own five.
+    func reference(_ name: String)
+    /// The document has a DTD with this root name.
+    func documentType(_ name: String)
+    /// The document declares an entity of its own.
+    func declared(entity name: String, isPlain: Bool, externalName: String?)
+    /// Something is wrong at a line.
+    func problem(_ message: String, line: Int)
+}
+
+/// The attributes of one element; valid only during the call that hands it over.
+struct XMLAttributes {
+    fileprivate let fields: UnsafeMutablePointer<UnsafePointer<UInt8>?>?
+    fileprivate let count: Int
+
+    /// The value of an attribute without a prefix.
+    subscript(name: StaticString) -> String? {
+        guard let fields else { return nil }
+        for index in 0..<count {
+            // Five pointers each: local name, prefix, URI, first byte of the value, the byte behind its last.
+            guard let local = fields[index * 5], fields[index * 5 + 1] == nil,
+                let value = fields[index * 5 + 3], let end = fields[index * 5 + 4],
+                equal(local, name), end >= value
+            else { continue }
+            return decoded(UnsafeBufferPointer(start: value, count: end - value))
+        }
+        return nil
+    }
+
+    /// The value; libxml2 writes an ampersand as `&#38;` while it does not replace entities.
+    private func decoded(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+        guard bytes.contains(UInt8(ascii: "&")) else { return String(decoding: bytes, as: UTF8.self) }
+        var output: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            output.append(bytes[index])
+            index += bytes[index...].starts(with: "&#38;".utf8) ? 5 : 1
+        }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    private func equal(_ text: UnsafePointer<UInt8>, _ name: StaticString) -> Bool {
+        for index in 0..<name.utf8CodeUnitCount where text[index] != name.utf8Start[index] { return false }
+        return text[name.utf8CodeUnitCount] == 0
+    }
+}
+
+/// libxml2's push parser in recover mode: no network, no external file, no entity expansion, its own limits in force.
+///
+/// It keeps its receiver alive. Used by one thread at a time.
+final class XMLPushParser {
+    private let events: any XMLEvents
+    private var context: xmlParserCtxtPtr?
+    private let box: Unmanaged<EventsBox>
+    /// Where libxml2 gave up before the end of the document; nil: it did not.
+    private(set) var stoppedAtLine: Int?
+
+    init(_ events: any XMLEvents) {
+        self.events = events
+        box = Unmanaged.passRetained(EventsBox(events))
+    }
+
+    deinit {
+        if let context {
+            // libxml2 collects declared entities in a document of its own even when it only reports events.
+            if let document = context.pointee.myDoc { xmlFreeDoc(document) }
+            context.pointee.myDoc = nil
+            xmlFreeParserCtxt(context)
+        }
+        box.release()
+    }
+
+    /// Parses on. `hasKnownEncoding`: the bytes are UTF-8, whatever the document says.
+    func parse(_ bytes: [UInt8], hasKnownEncoding: Bool, isLast: Bool) {
+        guard stoppedAtLine == nil, !bytes.isEmpty || isLast else { return }
+        if context == nil {
+            guard !bytes.isEmpty else { return }
+            context = Self.makeContext(box, isUTF8: hasKnownEncoding)
+        }
+        guard let context else {
+            events.problem("out of memory", line: 0)
+            stoppedAtLine = 0
+            return
+        }
+        bytes.withUnsafeBufferPointer { buffer in
+            _ = buffer.withMemoryRebound(to: CChar.self) { characters in
+                xmlParseChunk(context, characters.baseAddress, Int32(clamping: characters.count), isLast ? 1 : 0)
+            }
+        }
+        if context.pointee.disableSAX != 0, !isLast {
+            stoppedAtLine = context.pointee.input.map { Int($0.pointee.line) } ?? 0
+        }
+    }
+
+    /// Whether libxml2 can convert from the encoding of this name.
+    static func supports(encoding name: String) -> Bool {
+        libraryIsReady
+        guard let handler = xmlFindCharEncodingHandler(name) else { return false }
+        xmlCharEncCloseFunc(handler)
+        return true
+    }
+
+    private static func makeContext(_ box: Unmanaged<EventsBox>, isUTF8: Bool) -> xmlParserCtxtPtr? {
+        libraryIsReady
+        var handler = makeHandler()
+        guard let context = xmlCreatePushParserCtxt(&handler, box.toOpaque(), nil, 0, nil) else { return nil }
+        var options = XML_PARSE_RECOVER.rawValue | XML_PARSE_NONET.rawValue
+        if isUTF8 { options |= XML_PARSE_IGNORE_ENC.rawValue }
+        xmlCtxtUseOptions(context, Int32(bitPattern: options))
+        if isUTF8 { xmlSwitchEncoding(context, XML_CHAR_ENCODING_UTF8) }
+        return context
+    }
+
+    /// Initialises libxml2 once, before any thread uses it.
+    private static let libraryIsReady: Void = xmlInitParser()
+
+    private static func makeHandler() -> xmlSAXHandler {
+        var handler = xmlSAXHandler()
+        handler.initialized = 0xDEED_BEAF  // XML_SAX2_MAGIC: the namespace-aware callbacks are used.
+        handler.startElementNs = { data, name, prefix, uri, _, _, attributeCount, _, attributes in
+            guard let receiver = receiver(data), let name else { return }
+            receiver.start(
+                name, prefix: prefix, uri: uri, XMLAttributes(fields: attributes, count: Int(attributeCount)))
+        }
+        handler.endElementNs = { data, _, _, _ in receiver(data)?.end() }
+        handler.characters = { data, bytes, count in
+            guard let bytes, count > 0 else { return }
+            receiver(data)?.text(UnsafeBufferPointer(start: bytes, count: Int(count)))
+        }
+        handler.ignorableWhitespace = handler.characters
+        handler.cdataBlock = handler.characters
+        handler.reference = { data, name in
+            guard let name else { return }
+            receiver(data)?.reference(string(name))
+        }
+        handler.internalSubset = { data, name, _, _ in
+            guard let name else { return }
+            receiver(data)?.documentType(string(name))
+        }
+        handler.entityDecl = { data, name, type, _, system, content in
+            guard let name else { return }
+            let isInternal = type == Int32(XML_INTERNAL_GENERAL_ENTITY.rawValue)
+            let refers = content.map { string($0).split(separator: "&", omittingEmptySubsequences: false).dropFirst() }
+            let isPlain = isInternal && (refers ?? []).allSatisfy { $0.hasPrefix("#") }
+            receiver(data)?.declared(entity: string(name), isPlain: isPlain, externalName: system.map(string))
+        }
+        handler.serror = { data, error in
+            guard let error else { return }
+            let message = error.pointee.message.map { String(cString: $0) } ?? "error"
+            receiver(data)?.problem(message, line: Int(error.pointee.line))
+        }
+        return handler
+    }
+}
+
+private func string(_ bytes: UnsafePointer<UInt8>) -> String { String(cString: bytes) }
+
+private func receiver(_ data: UnsafeMutableRawPointer?) -> (any XMLEvents)? {
+    data.map { Unmanaged<EventsBox>.fromOpaque($0).takeUnretainedValue().events }
+}
+
+/// What the C callbacks get to the receiver through.
+private final class EventsBox {
+    let events: any XMLEvents
+    init(_ events: any XMLEvents) { self.events = events }
+}

@@ -1,0 +1,96 @@
+/// What a feed says, once it has been read.
+public struct FeedDocument: Sendable, Hashable {
+    /// The podcast.
+    public var channel: FeedChannel
+    /// The episodes that have audio, in the feed's order.
+    public var items: [FeedItem]
+    /// What had to be forgiven, each kind once.
+    public var warnings: [FeedWarning]
+
+    /// A document of these parts.
+    public init(channel: FeedChannel, items: [FeedItem] = [], warnings: [FeedWarning] = []) {
+        self.channel = channel
+        self.items = items
+        self.warnings = warnings
+    }
+}
+
+/// What a feed says about its podcast. Empty text: it says nothing.
+public struct FeedChannel: Sendable, Hashable {
+    /// The title.
+    public var title = ""
+    /// Who makes it.
+    public var author = ""
+    /// What it is about; HTML as the feed has it.
+    public var description = ""
+    /// Its web page.
+    public var link = ""
+    /// A language tag, such as `en-us`.
+    public var language = ""
+    /// Its picture.
+    public var imageURL = ""
+    /// Where the feed says that it lives (`atom:link rel="self"`).
+    public var selfURL = ""
+    /// Where the feed says that it has moved (`itunes:new-feed-url`).
+    public var newFeedURL = ""
+    /// Whether it is marked as explicit.
+    public var isExplicit = false
+
+    /// A channel that says nothing.
+    public init() {}
+}
+
+/// What a feed says about one episode. Empty text: it says nothing.
+public struct FeedItem: Sendable, Hashable {
+    /// The feed's own name for it; unique only where the feed keeps to the rules.
+    public var guid = ""
+    /// The title.
+    public var title = ""
+    /// The show notes; HTML as the feed has it.
+    public var description = ""
+    /// Its web page.
+    public var link = ""
+    /// Its picture.
+    public var imageURL = ""
+    /// When it came out.
+    public var published: Timestamp?
+    /// The length that the feed announces.
+    public var duration: EpisodeDuration?
+    /// The audio: absolute once it has been resolved against the feed's own address.
+    public var enclosureURL = ""
+    /// The audio's media type.
+    public var enclosureType = ""
+    /// The audio's length in bytes; 0: unknown.
+    public var enclosureLength: UInt64 = 0
+    /// The season; 0: none.
+    public var season: UInt32 = 0
+    /// The number within the season or the podcast; 0: none.
+    public var number: UInt32 = 0
+    /// Whether it is marked as explicit.
+    public var isExplicit = false
+    /// A chapters file (`podcast:chapters`).
+    public var chaptersURL = ""
+
+    /// An item that says nothing.
+    public init() {}
+}
+
+/// Something about a feed that is wrong and was forgiven.
+public struct FeedWarning: Sendable, Hashable, CustomStringConvertible {
+    /// A stable word in lowerCamelCase.
+    public var code: String
+    /// A sentence.
+    public var message: String
+    /// How often it occurred; at least 1.
+    public var count: Int
+
+    /// A warning.
+    public init(code: String, message: String, count: Int = 1) {
+        self.code = code
+        self.message = message
+        self.count = count
+    }
+
+    /// The sentence, and how often.
+    public var description: String { count > 1 ? "\(message) (\(count) times)" : message }
+}
