@@ -1,0 +1,202 @@
+public import PodcastModel
+import ZeroMQ
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Where a fleet keeps its files: under `LOCKSTEP_HOME` alone, or else in the XDG base directories.
+///
+/// Every process and client of one user finds the same folders, with and without a login session.
+public struct LockstepHome: Sendable, Hashable {
+    /// `config.yaml` lies here.
+    public let configurationDirectory: String
+    /// Database, downloads and backups.
+    public let dataDirectory: String
+    /// Logs, crash reports, generations and the last epoch.
+    public let stateDirectory: String
+    /// Sockets and locks; mode 0700.
+    public let runDirectory: String
+    /// The environment that leads a child to the same folders.
+    public let environment: [String: String]
+
+    /// Finds the folders; creates nothing.
+    ///
+    /// - Parameters:
+    ///   - environment: the process's environment.
+    ///   - userID: the effective user.
+    ///   - workingDirectory: what a relative `LOCKSTEP_HOME` is relative to.
+    ///   - directoryExists: whether a folder is there, for finding `/run/user/UID`.
+    /// - Throws: `badConfiguration` when neither `LOCKSTEP_HOME` nor `HOME` is set.
+    public init(
+        environment: [String: String], userID: UInt32, workingDirectory: String,
+        directoryExists: (String) -> Bool
+    ) throws(Failure) {
+        func folder(_ name: String) -> String? {
+            guard let path = environment[name], !path.isEmpty else { return nil }
+            return path
+        }
+        if let given = folder("LOCKSTEP_HOME") {
+            let home = Self.normalised(given.hasPrefix("/") ? given : workingDirectory + "/" + given)
+            configurationDirectory = home
+            dataDirectory = home + "/data"
+            stateDirectory = home + "/state"
+            runDirectory = home + "/run"
+            self.environment = ["LOCKSTEP_HOME": home]
+            return
+        }
+        // The XDG specification has relative paths ignored.
+        func base(_ name: String, else rest: String) throws(Failure) -> String {
+            if let path = folder(name), path.hasPrefix("/") { return Self.normalised(path) }
+            guard let home = folder("HOME"), home.hasPrefix("/") else {
+                throw Failure(
+                    .badConfiguration,
+                    "There is no home folder: set LOCKSTEP_HOME to the folder that Lockstep should keep its files in.")
+            }
+            return Self.normalised(home + "/" + rest)
+        }
+        configurationDirectory = try base("XDG_CONFIG_HOME", else: ".config") + "/lockstep"
+        dataDirectory = try base("XDG_DATA_HOME", else: ".local/share") + "/lockstep"
+        stateDirectory = try base("XDG_STATE_HOME", else: ".local/state") + "/lockstep"
+        if let runtime = folder("XDG_RUNTIME_DIR"), runtime.hasPrefix("/"), directoryExists(runtime) {
+            runDirectory = Self.normalised(runtime) + "/lockstep"
+        } else if directoryExists("/run/user/\(userID)") {
+            runDirectory = "/run/user/\(userID)/lockstep"
+        } else {
+            runDirectory = stateDirectory + "/run"
+        }
+        self.environment = environment.filter { entry in
+            ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"].contains(entry.key)
+        }
+    }
+
+    /// The folders of this process.
+    ///
+    /// - Throws: `badConfiguration`; see the other initialiser.
+    public static func current() throws(Failure) -> LockstepHome {
+        try LockstepHome(
+            environment: ProcessEnvironment.current, userID: geteuid(), workingDirectory: Self.workingDirectory
+        ) { path in
+            access(path, W_OK | X_OK) == 0
+        }
+    }
+
+    // MARK: - Files
+
+    /// The settings.
+    public var configurationFile: String { configurationDirectory + "/config.yaml" }
+    /// The database.
+    public var database: String { dataDirectory + "/lockstep.sqlite" }
+    /// Copies of the database.
+    public var backupDirectory: String { dataDirectory + "/backups" }
+    /// Downloaded episodes.
+    public var downloadDirectory: String { dataDirectory + "/downloads" }
+    /// One folder of logs for all services.
+    public var logDirectory: String { stateDirectory + "/logs" }
+    /// One file for each crash.
+    public var crashDirectory: String { stateDirectory + "/crashes" }
+    /// A socket's or a lock's file.
+    public func runFile(_ name: String) -> String { runDirectory + "/" + name }
+    /// A small file that outlives the process, such as a service's last generation.
+    public func stateFile(_ name: String) -> String { stateDirectory + "/" + name }
+    /// The supervisor's control socket.
+    public var controlSocket: String { runFile("control.sock") }
+
+    /// The longest of the names of sockets in the run directory.
+    private static let longestSocketName = "control.sock"
+
+    /// Makes the folders that are missing, all for this user alone.
+    ///
+    /// - Throws: `badConfiguration` naming the folder: it cannot be made or written, belongs to somebody else, or its
+    ///   path is too long for a socket.
+    public func prepare() throws(Failure) {
+        try checkSocketPaths()
+        for folder in [
+            configurationDirectory, dataDirectory, stateDirectory, runDirectory, backupDirectory, logDirectory,
+            crashDirectory,
+        ] {
+            try Self.make(folder)
+        }
+        var status = stat()
+        guard lstat(runDirectory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else {
+            throw Failure(
+                .badConfiguration,
+                "The folder \(runDirectory) is not this user's own; its sockets would not be safe. Remove it, or set LOCKSTEP_HOME to another folder."
+            )
+        }
+        if status.st_mode & 0o077 != 0, chmod(runDirectory, 0o700) != 0 {
+            throw Failure(
+                .badConfiguration, "The folder \(runDirectory) is open to others and cannot be closed: \(Self.reason).")
+        }
+    }
+
+    /// Refuses a run directory whose sockets' paths the system does not hold.
+    ///
+    /// - Throws: `badConfiguration` naming the path, its length and the limit.
+    public func checkSocketPaths() throws(Failure) {
+        let longest = runFile(Self.longestSocketName)
+        let length = longest.utf8.count
+        guard length <= IPCEndpoint.maximumPathLength else {
+            throw Failure(
+                .badConfiguration,
+                "The path \(longest) has \(length) bytes, and a socket's may have \(IPCEndpoint.maximumPathLength). Set LOCKSTEP_HOME to a folder with a shorter path."
+            )
+        }
+    }
+
+    private static func make(_ folder: String) throws(Failure) {
+        var path = ""
+        for part in folder.split(separator: "/") {
+            path += "/" + part
+            if mkdir(path, 0o700) == 0 || errno == EEXIST || errno == EISDIR { continue }
+            // A parent that cannot be written may exist all the same.
+            if access(path, X_OK) == 0 { continue }
+            throw Failure(
+                .badConfiguration,
+                "The folder \(folder) cannot be made: \(reason). Make it writable, or set LOCKSTEP_HOME to another folder."
+            )
+        }
+        guard access(folder, W_OK | X_OK) == 0 else {
+            throw Failure(
+                .badConfiguration,
+                "The folder \(folder) cannot be written: \(reason). Make it writable, or set LOCKSTEP_HOME to another folder."
+            )
+        }
+    }
+
+    private static var reason: String { String(cString: strerror(errno)) }
+
+    private static var workingDirectory: String {
+        guard let buffer = getcwd(nil, 0) else { return "/" }
+        defer { free(buffer) }
+        return String(cString: buffer)
+    }
+
+    /// Without double slashes, `.` and `..`.
+    private static func normalised(_ path: String) -> String {
+        var parts: [Substring] = []
+        for part in path.split(separator: "/") where part != "." {
+            if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+        }
+        return "/" + parts.joined(separator: "/")
+    }
+}
+
+/// The environment of this process.
+public enum ProcessEnvironment {
+    /// Every variable, as it was when asked.
+    public static var current: [String: String] {
+        var variables: [String: String] = [:]
+        var entry = environ
+        while let text = entry.pointee {
+            let pair = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if pair.count == 2 { variables[String(pair[0])] = String(pair[1]) }
+            entry += 1
+        }
+        return variables
+    }
+}
