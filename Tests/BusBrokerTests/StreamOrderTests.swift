@@ -73,7 +73,10 @@ import ZeroMQ
         #expect(bench.rejections == ["notOwner"])
         #expect(bench.sent(.reject).map(\.header.originSequence) == [2])
         #expect(bench.sent(.acknowledge).map(\.header.originSequence) == [1, 3])
-        #expect(bench.published.filter { $0.header.kind == .event }.map(\.topic.text) == ["stream/queue/a", "stream/queue/b"])
+        #expect(
+            bench.published.filter { $0.header.kind == .event }.map(\.topic.text) == [
+                "stream/queue/a", "stream/queue/b",
+            ])
     }
 
     @Test(arguments: [
