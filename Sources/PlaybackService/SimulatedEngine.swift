@@ -50,9 +50,12 @@ public final class SimulatedEngine: AudioEngine {
     private let state: NIOLockedValueBox<State>
     private let observer: EngineObserver
 
-    /// An engine that knows `files`; every other source is missing.
-    public init(files: [AudioSource: Audio] = [:], observer: @escaping EngineObserver) {
-        state = NIOLockedValueBox(State(files: files))
+    /// An engine that knows `files`; every other source is missing. Its clock begins at `now`.
+    public init(
+        files: [AudioSource: Audio] = [:], now: MonotonicTime = MonotonicTime(nanoseconds: 0),
+        observer: @escaping EngineObserver
+    ) {
+        state = NIOLockedValueBox(State(files: files, now: now))
         self.observer = observer
     }
 

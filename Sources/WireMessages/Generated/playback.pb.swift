@@ -535,6 +535,165 @@ public nonisolated struct WireOutputState: Sendable {
   public init() {}
 }
 
+/// What the player stores. Record `session`/`current`: what is loaded, and enough to take it up again.
+public nonisolated struct WireSessionRecord: @unchecked Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// PLAYING also while LOADING to play
+  public var status: WirePlaybackState.Status {
+    get {_storage._status}
+    set {_uniqueStorage()._status = newValue}
+  }
+
+  public var episode: WireEpisodeSummary {
+    get {_storage._episode ?? WireEpisodeSummary()}
+    set {_uniqueStorage()._episode = newValue}
+  }
+  /// Returns true if `episode` has been explicitly set.
+  public var hasEpisode: Bool {_storage._episode != nil}
+  /// Clears the value of `episode`. Subsequent reads from it will return its default value.
+  public mutating func clearEpisode() {_uniqueStorage()._episode = nil}
+
+  public var loadID: String {
+    get {_storage._loadID}
+    set {_uniqueStorage()._loadID = newValue}
+  }
+
+  public var queueEntry: String {
+    get {_storage._queueEntry}
+    set {_uniqueStorage()._queueEntry = newValue}
+  }
+
+  public var position: Double {
+    get {_storage._position}
+    set {_uniqueStorage()._position = newValue}
+  }
+
+  /// 0: unknown
+  public var duration: Double {
+    get {_storage._duration}
+    set {_uniqueStorage()._duration = newValue}
+  }
+
+  /// of FAILED
+  public var error: WireFailure {
+    get {_storage._error ?? WireFailure()}
+    set {_uniqueStorage()._error = newValue}
+  }
+  /// Returns true if `error` has been explicitly set.
+  public var hasError: Bool {_storage._error != nil}
+  /// Clears the value of `error`. Subsequent reads from it will return its default value.
+  public mutating func clearError() {_uniqueStorage()._error = nil}
+
+  /// ms since 1970 UTC
+  public var savedAt: Int64 {
+    get {_storage._savedAt}
+    set {_uniqueStorage()._savedAt = newValue}
+  }
+
+  /// the boot that it was written in
+  public var bootID: String {
+    get {_storage._bootID}
+    set {_uniqueStorage()._bootID = newValue}
+  }
+
+  /// the supervisor's life that it was written in; empty: none
+  public var fleetRun: String {
+    get {_storage._fleetRun}
+    set {_uniqueStorage()._fleetRun = newValue}
+  }
+
+  /// the process stopped in good order after it
+  public var clean: Bool {
+    get {_storage._clean}
+    set {_uniqueStorage()._clean = newValue}
+  }
+
+  /// CLOCK_MONOTONIC ns when it played on after a crash; 0: it did not
+  public var resumedAt: UInt64 {
+    get {_storage._resumedAt}
+    set {_uniqueStorage()._resumedAt = newValue}
+  }
+
+  /// the episode's state, whose played mark a new position keeps
+  public var register: WireEpisodeState {
+    get {_storage._register ?? WireEpisodeState()}
+    set {_uniqueStorage()._register = newValue}
+  }
+  /// Returns true if `register` has been explicitly set.
+  public var hasRegister: Bool {_storage._register != nil}
+  /// Clears the value of `register`. Subsequent reads from it will return its default value.
+  public mutating func clearRegister() {_uniqueStorage()._register = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _storage = _StorageClass.defaultInstance
+}
+
+/// Record `settings`/`current`.
+public nonisolated struct WirePlaybackSettingsRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var speed: Double = 0
+
+  public var volume: Double = 0
+
+  public var output: String = String()
+
+  /// as they were seen last
+  public var devices: [WireOutputState.Device] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Record `alert`/<id>, until it is answered or its cause is gone.
+public nonisolated struct WirePlaybackAlertRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var alert: WireAlert {
+    get {_alert ?? WireAlert()}
+    set {_alert = newValue}
+  }
+  /// Returns true if `alert` has been explicitly set.
+  public var hasAlert: Bool {self._alert != nil}
+  /// Clears the value of `alert`. Subsequent reads from it will return its default value.
+  public mutating func clearAlert() {self._alert = nil}
+
+  /// the load that it is about
+  public var loadID: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _alert: WireAlert? = nil
+}
+
+/// Record `answer`/<alert id>: which answer won; the newest 64 are kept.
+public nonisolated struct WirePlaybackAnswerRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var action: String = String()
+
+  public var at: Int64 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 // MARK: - Code below here is support for the SwiftProtobuf runtime.
 
 fileprivate nonisolated let _protobuf_package = "lockstep.playback"
@@ -1421,6 +1580,279 @@ nonisolated extension WireOutputState.Device: SwiftProtobuf.Message, SwiftProtob
   public static func ==(lhs: WireOutputState.Device, rhs: WireOutputState.Device) -> Bool {
     if lhs.name != rhs.name {return false}
     if lhs.description_p != rhs.description_p {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SessionRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0")
+
+  fileprivate class _StorageClass {
+    var _status: WirePlaybackState.Status = .unknown
+    var _episode: WireEpisodeSummary? = nil
+    var _loadID: String = String()
+    var _queueEntry: String = String()
+    var _position: Double = 0
+    var _duration: Double = 0
+    var _error: WireFailure? = nil
+    var _savedAt: Int64 = 0
+    var _bootID: String = String()
+    var _fleetRun: String = String()
+    var _clean: Bool = false
+    var _resumedAt: UInt64 = 0
+    var _register: WireEpisodeState? = nil
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _status = source._status
+      _episode = source._episode
+      _loadID = source._loadID
+      _queueEntry = source._queueEntry
+      _position = source._position
+      _duration = source._duration
+      _error = source._error
+      _savedAt = source._savedAt
+      _bootID = source._bootID
+      _fleetRun = source._fleetRun
+      _clean = source._clean
+      _resumedAt = source._resumedAt
+      _register = source._register
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularEnumField(value: &_storage._status) }()
+        case 2: try { try decoder.decodeSingularMessageField(value: &_storage._episode) }()
+        case 3: try { try decoder.decodeSingularStringField(value: &_storage._loadID) }()
+        case 4: try { try decoder.decodeSingularStringField(value: &_storage._queueEntry) }()
+        case 5: try { try decoder.decodeSingularDoubleField(value: &_storage._position) }()
+        case 6: try { try decoder.decodeSingularDoubleField(value: &_storage._duration) }()
+        case 7: try { try decoder.decodeSingularMessageField(value: &_storage._error) }()
+        case 8: try { try decoder.decodeSingularInt64Field(value: &_storage._savedAt) }()
+        case 9: try { try decoder.decodeSingularStringField(value: &_storage._bootID) }()
+        case 10: try { try decoder.decodeSingularStringField(value: &_storage._fleetRun) }()
+        case 11: try { try decoder.decodeSingularBoolField(value: &_storage._clean) }()
+        case 12: try { try decoder.decodeSingularFixed64Field(value: &_storage._resumedAt) }()
+        case 13: try { try decoder.decodeSingularMessageField(value: &_storage._register) }()
+        default: break
+        }
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if _storage._status != .unknown {
+        try visitor.visitSingularEnumField(value: _storage._status, fieldNumber: 1)
+      }
+      try { if let v = _storage._episode {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+      } }()
+      if !_storage._loadID.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._loadID, fieldNumber: 3)
+      }
+      if !_storage._queueEntry.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._queueEntry, fieldNumber: 4)
+      }
+      if _storage._position.bitPattern != 0 {
+        try visitor.visitSingularDoubleField(value: _storage._position, fieldNumber: 5)
+      }
+      if _storage._duration.bitPattern != 0 {
+        try visitor.visitSingularDoubleField(value: _storage._duration, fieldNumber: 6)
+      }
+      try { if let v = _storage._error {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
+      } }()
+      if _storage._savedAt != 0 {
+        try visitor.visitSingularInt64Field(value: _storage._savedAt, fieldNumber: 8)
+      }
+      if !_storage._bootID.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._bootID, fieldNumber: 9)
+      }
+      if !_storage._fleetRun.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._fleetRun, fieldNumber: 10)
+      }
+      if _storage._clean != false {
+        try visitor.visitSingularBoolField(value: _storage._clean, fieldNumber: 11)
+      }
+      if _storage._resumedAt != 0 {
+        try visitor.visitSingularFixed64Field(value: _storage._resumedAt, fieldNumber: 12)
+      }
+      try { if let v = _storage._register {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
+      } }()
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSessionRecord, rhs: WireSessionRecord) -> Bool {
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._status != rhs_storage._status {return false}
+        if _storage._episode != rhs_storage._episode {return false}
+        if _storage._loadID != rhs_storage._loadID {return false}
+        if _storage._queueEntry != rhs_storage._queueEntry {return false}
+        if _storage._position != rhs_storage._position {return false}
+        if _storage._duration != rhs_storage._duration {return false}
+        if _storage._error != rhs_storage._error {return false}
+        if _storage._savedAt != rhs_storage._savedAt {return false}
+        if _storage._bootID != rhs_storage._bootID {return false}
+        if _storage._fleetRun != rhs_storage._fleetRun {return false}
+        if _storage._clean != rhs_storage._clean {return false}
+        if _storage._resumedAt != rhs_storage._resumedAt {return false}
+        if _storage._register != rhs_storage._register {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlaybackSettingsRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlaybackSettingsRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}speed\0\u{1}volume\0\u{1}output\0\u{1}devices\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularDoubleField(value: &self.speed) }()
+      case 2: try { try decoder.decodeSingularDoubleField(value: &self.volume) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.output) }()
+      case 4: try { try decoder.decodeRepeatedMessageField(value: &self.devices) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.speed.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.speed, fieldNumber: 1)
+    }
+    if self.volume.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.volume, fieldNumber: 2)
+    }
+    if !self.output.isEmpty {
+      try visitor.visitSingularStringField(value: self.output, fieldNumber: 3)
+    }
+    if !self.devices.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.devices, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlaybackSettingsRecord, rhs: WirePlaybackSettingsRecord) -> Bool {
+    if lhs.speed != rhs.speed {return false}
+    if lhs.volume != rhs.volume {return false}
+    if lhs.output != rhs.output {return false}
+    if lhs.devices != rhs.devices {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlaybackAlertRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlaybackAlertRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}alert\0\u{3}load_id\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._alert) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.loadID) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._alert {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if !self.loadID.isEmpty {
+      try visitor.visitSingularStringField(value: self.loadID, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlaybackAlertRecord, rhs: WirePlaybackAlertRecord) -> Bool {
+    if lhs._alert != rhs._alert {return false}
+    if lhs.loadID != rhs.loadID {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlaybackAnswerRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlaybackAnswerRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}action\0\u{1}at\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.action) }()
+      case 2: try { try decoder.decodeSingularInt64Field(value: &self.at) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.action.isEmpty {
+      try visitor.visitSingularStringField(value: self.action, fieldNumber: 1)
+    }
+    if self.at != 0 {
+      try visitor.visitSingularInt64Field(value: self.at, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlaybackAnswerRecord, rhs: WirePlaybackAnswerRecord) -> Bool {
+    if lhs.action != rhs.action {return false}
+    if lhs.at != rhs.at {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,175 @@
+import BusKit
+import PodcastModel
+public import WireMessages
+
+/// What is not yet durable. A change is remembered by its name and written with the value of the moment, so that
+/// what could not be saved is saved later as it is then.
+struct PlaybackBook: Sendable {
+    /// A thing that is stored.
+    enum Item: Sendable, Hashable, Comparable {
+        case session
+        case settings
+        case register(String)
+        case alert(String)
+    }
+
+    /// What a transaction is about.
+    enum Entry: Sendable {
+        /// These things, and perhaps the answer to a command that did `fact`.
+        case state([Item], request: RequestID?, fact: String)
+        /// The answer to an alert, by a request.
+        case answer(alert: String, WirePlaybackAnswerRecord, request: RequestID)
+        /// The played mark of an episode that is not loaded.
+        case marking(request: RequestID)
+    }
+
+    private(set) var dirty: Set<Item> = []
+    private var entries: [TransactionID: Entry] = [:]
+    /// The newest states of episodes that are unsaved or on their way.
+    private(set) var registers: [String: WireEpisodeState] = [:]
+    /// Refusals in a row.
+    private(set) var refusals = 0
+
+    /// Whether a transaction has no outcome yet.
+    var isBusy: Bool { !entries.isEmpty }
+
+    mutating func mark(_ item: Item) { dirty.insert(item) }
+
+    mutating func mark(_ register: WireEpisodeState) {
+        registers[register.episode] = register
+        dirty.insert(.register(register.episode))
+    }
+
+    mutating func begin(_ id: TransactionID, _ entry: Entry) {
+        entries[id] = entry
+        if case .state = entry { dirty = [] }
+    }
+
+    mutating func committed(_ id: TransactionID) -> Entry? {
+        let entry = entries.removeValue(forKey: id)
+        refusals = 0
+        forget()
+        return entry
+    }
+
+    /// What was in a refused transaction is unsaved again; `keeping` says which of it is worth trying again.
+    mutating func refused(_ id: TransactionID, keeping: (Item) -> Bool) -> Entry? {
+        let entry = entries.removeValue(forKey: id)
+        if case .state(let items, _, _)? = entry { dirty.formUnion(items.filter(keeping)) }
+        refusals += 1
+        forget()
+        return entry
+    }
+
+    private mutating func forget() {
+        var needed: Set<String> = []
+        for case .register(let episode) in dirty { needed.insert(episode) }
+        for case .state(let items, _, _) in entries.values {
+            for case .register(let episode) in items { needed.insert(episode) }
+        }
+        registers = registers.filter { needed.contains($0.key) }
+    }
+}
+
+extension PlaybackMachine {
+    static let sessionKey = ("session", "current")
+    static let settingsKey = ("settings", "current")
+
+    /// Writes a thing as it is now.
+    func change(_ item: PlaybackBook.Item) -> WireChange {
+        switch item {
+        case .session:
+            guard let session else { return .deleting(Self.sessionKey.0, Self.sessionKey.1) }
+            let record = session.record(now: now, context: context, clean: isStopping)
+            return .putting(Self.sessionKey.0, Self.sessionKey.1, record)
+        case .settings:
+            return .putting(Self.settingsKey.0, Self.settingsKey.1, settings)
+        case .register(let episode):
+            var change = WireChange()
+            change.putEpisodeState = book.registers[episode] ?? WireEpisodeState()
+            return change
+        case .alert(let id):
+            return alerts[id].map { .putting("alert", id, $0) } ?? .deleting("alert", id)
+        }
+    }
+
+    /// See `OwnerMachine`.
+    public func everything() -> [WireChange] {
+        var changes = [change(.settings)]
+        if let session {
+            changes.append(change(.session))
+            if session.register.updatedAt > 0 {
+                var register = WireChange()
+                register.putEpisodeState = session.register
+                changes.append(register)
+            }
+        }
+        changes += alerts.keys.sorted().map { change(.alert($0)) }
+        changes += answers.sorted { $0.key < $1.key }.map { .putting("answer", $0.key, $0.value) }
+        return changes
+    }
+
+    private var settings: WirePlaybackSettingsRecord {
+        var record = WirePlaybackSettingsRecord()
+        record.speed = speed.factor
+        record.volume = volume.percent
+        record.output = output
+        record.devices = devices.map(WireOutputState.Device.init)
+        return record
+    }
+
+    /// Notes the position as unsaved: in the session, and as the episode's own, unless it is at the very start, where
+    /// there is nothing to resume, or at the end.
+    mutating func markPosition() {
+        guard var session, session.status != .finished else { return }
+        book.mark(.session)
+        let position = session.position(at: now.monotonic).seconds
+        if let duration = session.duration?.seconds, position >= duration - 0.5 { return }
+        guard position > 0 || session.register.position > 0 else { return }
+        session.register.position = position
+        if let measured = session.measured, measured.source != .growing {
+            session.register.duration = measured.duration.seconds
+        }
+        session.register.updatedAt = now.wall.milliseconds
+        self.session = session
+        book.mark(session.register)
+    }
+
+    mutating func handleCommitted(_ id: TransactionID) {
+        timers.wanted[PlaybackTimers.retry] = nil
+        switch book.committed(id) {
+        case .answer(let alert, let record, _)?: settle(alert, record)
+        case .state?, .marking?, nil: break
+        }
+        if book.refusals == 0, !book.dirty.isEmpty, !book.isBusy { pending.commit = true }
+        if session?.engine == .awaitingCommit(id) { openEngine() }
+    }
+
+    mutating func handleRefused(_ id: TransactionID, _ failure: Failure) {
+        // A state of an episode that the library has forgotten is not wanted any more.
+        let forgotten = failure.known == .notFound || failure.known == .invalidArgument
+        let answered = failure.code == "duplicateRequest"
+        switch book.refused(id, keeping: { if case .register = $0 { !forgotten } else { true } }) {
+        case .state(_, let request?, let fact)? where !answered:
+            pending.refuse(request, Failure(.notSaved, "\(fact), but not saved: \(failure.message)"))
+        case .answer(let alert, _, let request)?:
+            if !answered { pending.refuse(request, failure) }
+            (answering.removeValue(forKey: alert) ?? []).forEach { take($0) }
+        case .marking(let request)? where !answered:
+            pending.refuse(request, failure)
+        default:
+            break
+        }
+        let wait = min(30, 1 << min(book.refusals, 5))
+        timers.wanted[PlaybackTimers.retry] = now.monotonic.advanced(by: .seconds(wait))
+        guard session?.engine == .awaitingCommit(id) else { return }
+        if session?.resumedAt != nil {
+            // What crashed may crash again, and that could not be found out now.
+            session?.engine = .closed
+            session?.status = .paused
+            pending.state = true
+        } else {
+            openEngine()
+        }
+    }
+}

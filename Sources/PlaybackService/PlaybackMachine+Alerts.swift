@@ -1,0 +1,119 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+extension PlaybackMachine {
+    /// Raises an alert about what is loaded, unless one of its code stands.
+    mutating func raise(
+        _ code: String, title: String, _ message: String, _ severity: WireAlert.Severity, actions: [String]
+    ) {
+        let load = session?.loadID.text ?? ""
+        guard !alerts.values.contains(where: { $0.alert.code == code && $0.loadID == load }) else { return }
+        count += 1
+        let seed = "\(code)/\(load)/\(now.wall.milliseconds)/\(count)"
+        var record = WirePlaybackAlertRecord()
+        record.loadID = load
+        record.alert.id = AlertID.derived(from: seed).text
+        record.alert.code = code
+        record.alert.title = title
+        record.alert.message = message
+        record.alert.severity = severity
+        record.alert.actions = actions
+        record.alert.raisedAt = now.wall.milliseconds
+        record.alert.owner = Self.owner.text
+        record.alert.episode = session?.episode.id ?? ""
+        record.alert.podcast = session?.episode.podcastID ?? ""
+        alerts[record.alert.id] = record
+        book.mark(.alert(record.alert.id))
+        pending.publications.append(Publication(.put, .alert(.playback, record.alert.id), record.alert.wireBytes))
+    }
+
+    /// The causes of a load's alerts are gone: it goes on, or something else is loaded.
+    mutating func endAlerts(of load: LoadID) {
+        // A missing device is not cured by another episode.
+        end { $0.loadID == load.text && $0.alert.code != FailureCode.noSoundDevice.rawValue }
+    }
+
+    /// The cause of all alerts of a code is gone.
+    mutating func endAlerts(code: String) {
+        end { $0.alert.code == code }
+    }
+
+    private mutating func end(_ isOver: (WirePlaybackAlertRecord) -> Bool) {
+        for (id, record) in alerts.sorted(by: { $0.key < $1.key }) where isOver(record) && answering[id] == nil {
+            alerts[id] = nil
+            book.mark(.alert(id))
+            pending.commit = true
+            pending.publications.append(Publication(.delete, .alert(.playback, id)))
+        }
+    }
+
+    // MARK: Answers
+
+    /// The first answer to become durable wins; one that comes meanwhile waits to see which it was.
+    mutating func answerAlert(_ answer: WireAnswerAlert, _ command: Command) throws(Failure) {
+        if answering[answer.alert] != nil {
+            answering[answer.alert]?.append(command)
+            return
+        }
+        if let won = answers[answer.alert] {
+            guard won.action == answer.action else {
+                throw Failure(.alreadyAnswered, "The alert has been answered with “\(won.action)”.")
+            }
+            return pending.replies.append((command.id, .success(Self.reply(answer.alert, won.action))))
+        }
+        guard let record = alerts[answer.alert] else {
+            throw Failure(.notFound, "There is no alert \(answer.alert) any more; its cause may be gone.")
+        }
+        guard record.alert.actions.contains(answer.action) else {
+            let actions = record.alert.actions.joined(separator: ", ")
+            throw Self.invalid("“\(answer.action)” is no answer to this alert; there are: \(actions).")
+        }
+        var won = WirePlaybackAnswerRecord()
+        won.action = answer.action
+        won.at = now.wall.milliseconds
+        answering[answer.alert] = []
+        let id = nextTransaction()
+        book.begin(id, .answer(alert: answer.alert, won, request: command.id))
+        pending.transactions.append(
+            Transaction(
+                id: id,
+                changes: [.deleting("alert", answer.alert), .putting("answer", answer.alert, won)] + oldAnswers(),
+                publications: [Publication(.delete, .alert(.playback, answer.alert))],
+                answering: (command.id, Self.reply(answer.alert, answer.action))))
+    }
+
+    private static func reply(_ alert: String, _ action: String) -> [UInt8] {
+        var reply = WirePlaybackReply()
+        reply.alertAnswered.alert = alert
+        reply.alertAnswered.action = action
+        return reply.wireBytes
+    }
+
+    /// Deletes the oldest answer when a new one makes too many.
+    private mutating func oldAnswers() -> [WireChange] {
+        guard answers.count >= Self.answersKept,
+            let oldest = answers.min(by: { ($0.value.at, $0.key) < ($1.value.at, $1.key) })
+        else { return [] }
+        answers[oldest.key] = nil
+        return [.deleting("answer", oldest.key)]
+    }
+
+    /// An answer is durable: now it is done.
+    mutating func settle(_ alert: String, _ answer: WirePlaybackAnswerRecord) {
+        let record = alerts.removeValue(forKey: alert)
+        answers[alert] = answer
+        if record?.loadID == session?.loadID.text {
+            switch answer.action {
+            case "retry", "resume":
+                play()
+            case "restart":
+                move(to: .zero)
+                play()
+            default:
+                break
+            }
+        }
+        (answering.removeValue(forKey: alert) ?? []).forEach { take($0) }
+    }
+}

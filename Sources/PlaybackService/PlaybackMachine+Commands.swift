@@ -1,0 +1,389 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+extension PlaybackMachine {
+    /// Does a command, or refuses it without doing anything.
+    mutating func take(_ command: Command) {
+        guard let request = try? WirePlaybackRequest(wireBytes: command.payload) else {
+            pending.refuse(command.id, Failure(.malformed, "The request to the player cannot be read."))
+            return
+        }
+        do throws(Failure) {
+            switch request.command {
+            case .load(let load)?: try self.load(load, command)
+            case .setPaused(let set)?: try setPaused(set.paused, command)
+            case .seek(let seek)?: try self.seek(seek, command)
+            case .setSpeed(let set)?: try setSpeed(set.speed, command)
+            case .setVolume(let set)?: try setVolume(set.volume, command)
+            case .stop?: stop(command)
+            case .setOutput(let set)?: try setOutput(set.device, command)
+            case .answerAlert(let answer)?: try answerAlert(answer, command)
+            case .setPlayed(let set)?: try setPlayed(set, command)
+            case .unload(let unload)?: self.unload(unload.loadID, command)
+            case nil: throw Failure(.unknownCommand, "The player does not know this command.")
+            }
+        } catch {
+            pending.refuse(command.id, error)
+        }
+    }
+
+    /// The command is answered with the state as it is when all is decided; what it changed is committed first.
+    mutating func answer(_ command: Command, _ fact: String, _ body: PendingEffects.Answer.Body = .state) {
+        pending.answer = PendingEffects.Answer(request: command.id, body: body, fact: fact)
+    }
+
+    // MARK: Loading
+
+    private mutating func load(_ load: WireLoadEpisode, _ command: Command) throws(Failure) {
+        guard let loadID = LoadID(load.loadID) else { throw Self.invalid("“\(load.loadID)” is no load's id.") }
+        guard EpisodeID(load.episode.id) != nil else { throw Self.invalid("“\(load.episode.id)” is no episode's id.") }
+        if session?.loadID == loadID { return answer(command, "It is loaded") }
+        let source = try AudioSource(enclosure: load.episode.enclosureURL)
+        var explicit: PlaybackPosition?
+        if load.hasPosition {
+            guard let position = PlaybackPosition(seconds: load.position) else {
+                throw Self.invalid("An episode cannot start at \(load.position) s.")
+            }
+            explicit = position
+        }
+        leaveSession()
+        var register = WireEpisodeState()
+        register.episode = load.episode.id
+        register.played = load.episode.played
+        register.position = load.episode.position.isFinite ? max(0, load.episode.position) : 0
+        session = PlaybackSession(
+            episode: load.episode, source: source, loadID: loadID, queueEntry: load.queueEntry,
+            status: .loading(plays: !load.paused), engine: .lookingUp(command.id, explicit: explicit),
+            anchor: PlaybackAnchor(
+                position: explicit ?? PlaybackPosition(clamping: register.position), speed: speed, at: now.monotonic,
+                bootID: context.bootID, running: false, wall: now.wall),
+            register: register)
+        pending.state = true
+        lookUp(load.episode.id, as: Self.lookup(loadID), for: command.id)
+    }
+
+    /// What is stored about an episode is asked for; the answer need not come: then the load itself says enough.
+    private mutating func lookUp(_ episode: String, as id: CallID, for request: RequestID) {
+        var query = WirePersistenceRequest()
+        query.episodesByID.ids = [episode]
+        let call = Call(
+            id: id, to: .persistence, payload: query.wireBytes, request: request.derived(id.text), limit: .seconds(2))
+        pending.calls.append(call)
+    }
+
+    static func lookup(_ load: LoadID) -> CallID { CallID("lookup/\(load.text)") }
+
+    mutating func handleAnswer(_ call: CallID, _ result: Result<[UInt8], Failure>) {
+        if let marking = markings.removeValue(forKey: call) {
+            return mark(played: marking.played, for: marking.request, result)
+        }
+        guard let session, call == Self.lookup(session.loadID),
+            case .lookingUp(let request, let explicit) = session.engine
+        else { return }
+        if let register = book.registers[session.episode.id] ?? Self.register(in: result) {
+            self.session?.register = register
+        } else if case .failure(let failure) = result {
+            pending.logs.append((.warning, "The state of \(session.episode.id) is not known: \(failure)"))
+        }
+        begin(at: explicit, for: request)
+    }
+
+    private static func register(in result: Result<[UInt8], Failure>) -> WireEpisodeState? {
+        guard case .success(let bytes) = result, let reply = try? WirePersistenceReply(wireBytes: bytes),
+            let episode = reply.episodes.episodes.first
+        else { return nil }
+        var state = episode.state
+        state.episode = episode.id
+        return state
+    }
+
+    /// All is known: the load becomes durable, then the engine opens it.
+    private mutating func begin(at explicit: PlaybackPosition?, for request: RequestID) {
+        guard let session else { return }
+        self.session?.recordedDuration = EpisodeDuration(seconds: session.register.duration)
+        var start = explicit ?? PlaybackPosition(clamping: session.register.position)
+        if let duration = session.duration?.seconds, start.seconds > duration - 1 { start = .zero }
+        if start != session.anchor.position { setAnchor(start, running: false) }
+        self.session?.engine = .awaitingCommit(nil)
+        book.mark(.session)
+        pending.commit = true
+        pending.answer = PendingEffects.Answer(request: request, body: .state, fact: "Loaded")
+    }
+
+    /// Gives the engine what is loaded.
+    mutating func openEngine() {
+        guard let session, let source = session.source, !isStopping else {
+            if self.session != nil, !isStopping {
+                fail(Failure(.episodeUnavailable, "The episode has no audio that can be played."))
+            }
+            return
+        }
+        self.session?.engine = .open
+        self.session?.seekAsked = 0
+        self.session?.seekDone = 0
+        pending.perform(
+            .engine(
+                .open(
+                    EngineLoad(
+                        id: session.loadID, source: source, start: session.anchor.position,
+                        paused: !session.wantsToPlay,
+                        speed: speed, volume: volume, output: output))))
+    }
+
+    /// Saves and closes what is loaded, before something else is, or nothing.
+    private mutating func leaveSession() {
+        guard let session else { return }
+        markPosition()
+        if session.engine == .open { pending.perform(.engine(.unload)) }
+        if case .lookingUp(let request, _) = session.engine {
+            let failure = Failure(.revisionMismatch, "Something else was loaded in the meantime.")
+            pending.refuse(request, failure)
+        }
+        endAlerts(of: session.loadID)
+        silent = nil
+        self.session = nil
+        book.mark(.session)
+    }
+
+    private mutating func unload(_ loadID: String, _ command: Command) {
+        if let session, loadID.isEmpty || session.loadID.text == loadID {
+            leaveSession()
+            pending.state = true
+        }
+        answer(command, "Nothing is loaded any more")
+    }
+
+    // MARK: Playing
+
+    private func loaded() throws(Failure) -> PlaybackSession {
+        guard let session else { throw Failure(.nothingLoaded, "Nothing is loaded.") }
+        return session
+    }
+
+    private mutating func setPaused(_ paused: Bool, _ command: Command) throws(Failure) {
+        let session = try loaded()
+        if paused {
+            hold()
+        } else if session.status == .finished {
+            throw Failure(.nothingLoaded, "“\(session.episode.title)” has been heard to its end; play something else.")
+        } else {
+            play()
+        }
+        answer(command, paused ? "Paused" : "Playing")
+    }
+
+    /// Pauses, if there is anything to pause.
+    mutating func hold() {
+        guard let session else { return }
+        switch session.status {
+        case .playing:
+            let position = session.position(at: now.monotonic)
+            self.session?.status = .paused
+            self.session?.buffering = false
+            setAnchor(position, running: false)
+            markPosition()
+            pending.commit = true
+        case .loading(plays: true):
+            self.session?.status = .loading(plays: false)
+            book.mark(.session)
+            pending.state = true
+            pending.commit = true
+        case .loading, .paused, .failed, .finished:
+            return
+        }
+        if session.engine == .open { pending.perform(.engine(.setPaused(true))) }
+    }
+
+    /// Plays on, opening the file again where that is needed.
+    mutating func play() {
+        guard let session else { return }
+        switch session.status {
+        case .playing, .finished, .loading(plays: true):
+            return
+        case .loading:
+            self.session?.status = .loading(plays: true)
+            if session.engine == .open { pending.perform(.engine(.setPaused(false))) }
+        case .paused where session.engine == .open:
+            self.session?.status = .playing
+            pending.perform(.engine(.setPaused(false)))
+        case .paused, .failed:
+            self.session?.status = .loading(plays: true)
+            setAnchor(session.position(at: now.monotonic), running: false)
+            openEngine()
+        }
+        endAlerts(of: session.loadID)
+        book.mark(.session)
+        pending.state = true
+        pending.commit = true
+    }
+
+    private mutating func seek(_ seek: WireSeek, _ command: Command) throws(Failure) {
+        let session = try loaded()
+        guard session.status != .finished, seek.loadID.isEmpty || seek.loadID == session.loadID.text else {
+            throw Failure(.nothingLoaded, "The episode that was to be moved in is no longer loaded.")
+        }
+        guard let position = PlaybackPosition(seconds: seek.position) else {
+            throw Self.invalid("\(seek.position) s is no position.")
+        }
+        if let duration = session.duration, position.seconds > duration.seconds {
+            throw Self.invalid("\(clockText(position.seconds)) is beyond the end at \(clockText(duration.seconds)).")
+        }
+        move(to: position)
+        answer(command, "Moved to \(clockText(position.seconds))")
+    }
+
+    /// Goes to a position; the anchor runs again when the engine says so.
+    mutating func move(to position: PlaybackPosition) {
+        guard let session else { return }
+        setAnchor(position, running: false)
+        if session.engine == .open {
+            count += 1
+            self.session?.seekAsked = count
+            pending.perform(.engine(.seek(position, serial: count)))
+        } else if case .lookingUp(let request, _) = session.engine {
+            self.session?.engine = .lookingUp(request, explicit: position)
+        }
+        markPosition()
+        pending.commit = true
+    }
+
+    private mutating func stop(_ command: Command) {
+        if let session {
+            switch session.status {
+            case .playing, .loading, .paused:
+                if session.engine == .open { pending.perform(.engine(.unload)) }
+                let changed = session.status != .paused
+                let isClosing = session.engine == .open || changed
+                if case .lookingUp(let request, _) = session.engine {
+                    pending.refuse(request, Failure(.nothingLoaded, "It was stopped before it was open."))
+                }
+                self.session?.engine = .closed
+                self.session?.status = .paused
+                self.session?.buffering = false
+                if isClosing {
+                    setAnchor(session.position(at: now.monotonic), running: false)
+                    markPosition()
+                    pending.commit = true
+                }
+            case .failed, .finished:
+                break
+            }
+        }
+        answer(command, "Stopped")
+    }
+
+    // MARK: Settings
+
+    private mutating func setSpeed(_ factor: Double, _ command: Command) throws(Failure) {
+        guard let speed = PlaybackSpeed(factor: factor) else {
+            let range = PlaybackSpeed.range
+            throw Self.invalid("The speed goes from \(range.lowerBound) to \(range.upperBound), not \(factor).")
+        }
+        if speed != self.speed {
+            let position = session?.position(at: now.monotonic)
+            self.speed = speed
+            if let position, let session {
+                setAnchor(position, running: session.anchor.running)
+                if session.engine == .open { pending.perform(.engine(.setSpeed(speed))) }
+                markPosition()
+            }
+            book.mark(.settings)
+            pending.state = true
+        }
+        answer(command, "The speed is \(speed.factor)")
+    }
+
+    private mutating func setVolume(_ percent: Double, _ command: Command) throws(Failure) {
+        guard let volume = Volume(percent: percent) else {
+            throw Self.invalid("The volume goes from 0 to 100, not \(percent).")
+        }
+        if volume != self.volume {
+            self.volume = volume
+            if session?.engine == .open { pending.perform(.engine(.setVolume(volume))) }
+            book.mark(.settings)
+            pending.state = true
+        }
+        answer(command, "The volume is \(volume.percent)")
+    }
+
+    private mutating func setOutput(_ device: String, _ command: Command) throws(Failure) {
+        guard device.isEmpty || devices.isEmpty || devices.contains(where: { $0.name == device }) else {
+            let names = devices.map(\.name).joined(separator: ", ")
+            throw Failure(.notFound, "There is no sound device “\(device)”; there are: \(names).")
+        }
+        if device != output {
+            output = device
+            if session?.engine == .open {
+                pending.perform(.engine(.setOutput(device)))
+            } else {
+                outputInUse = device
+            }
+            book.mark(.settings)
+            pending.state = true
+            pending.output = true
+        }
+        answer(command, "The sound device is chosen", .output)
+    }
+
+    static func invalid(_ message: String) -> Failure { Failure(.invalidArgument, message) }
+
+    // MARK: Played marks
+
+    private mutating func setPlayed(_ set: WireSetPlayed, _ command: Command) throws(Failure) {
+        guard EpisodeID(set.episode) != nil else { throw Self.invalid("“\(set.episode)” is no episode's id.") }
+        guard let session, session.episode.id == set.episode else {
+            let call = CallID("played/\(command.id)")
+            markings[call] = (command.id, set.played)
+            return lookUp(set.episode, as: call, for: command.id)
+        }
+        let register = marked(session.register, played: set.played, keepsPosition: session.status != .finished)
+        if register.played != session.register.played {
+            self.session?.register = register
+            book.mark(.session)
+            book.mark(register)
+        }
+        answer(command, set.played ? "Marked as played" : "Marked as not played", .register(register))
+    }
+
+    private mutating func mark(played: Bool, for request: RequestID, _ result: Result<[UInt8], Failure>) {
+        if case .failure(let failure) = result { return pending.refuse(request, failure) }
+        guard let stored = Self.register(in: result) else {
+            return pending.refuse(request, Failure(.notFound, "There is no such episode."))
+        }
+        let register = marked(book.registers[stored.episode] ?? stored, played: played, keepsPosition: !played)
+        var reply = WirePlaybackReply()
+        reply.episodeState = register
+        guard register.played != stored.played || register.position != stored.position else {
+            return pending.replies.append((request, .success(reply.wireBytes)))
+        }
+        var change = WireChange()
+        change.putEpisodeState = register
+        let id = nextTransaction()
+        book.begin(id, .marking(request: request))
+        pending.transactions.append(
+            Transaction(
+                id: id, changes: [change],
+                publications: [Publication(.event, .episodeState(register.episode), register.wireBytes)],
+                answering: (request, reply.wireBytes)))
+    }
+
+    /// The register with its mark set; where it was heard to the end there is nothing to resume.
+    func marked(_ register: WireEpisodeState, played: Bool, keepsPosition: Bool) -> WireEpisodeState {
+        var register = register
+        register.played = played
+        register.completedAt = played ? now.wall.milliseconds : 0
+        if !keepsPosition { register.position = 0 }
+        register.updatedAt = now.wall.milliseconds
+        return register
+    }
+}
+
+/// A position as people write it: `1:02:03`, `12:34`.
+func clockText(_ seconds: Double) -> String {
+    let whole = Int(max(0, min(seconds, 1e9)))
+    func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
+    let tail = "\(two(whole % 60))"
+    let minutes = whole / 60 % 60
+    return whole >= 3_600 ? "\(whole / 3_600):\(two(minutes)):\(tail)" : "\(minutes):\(tail)"
+}

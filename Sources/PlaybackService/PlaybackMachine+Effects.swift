@@ -1,0 +1,151 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// What one event has brought about so far; put in order when all of it is decided.
+struct PendingEffects: Sendable {
+    var actions: [PlaybackAction] = []
+    /// The state has changed.
+    var state = false
+    /// The sound devices have changed.
+    var output = false
+    /// Other things to publish.
+    var publications: [Publication] = []
+    /// What is unsaved is to be committed now.
+    var commit = false
+    /// The command that is to be answered, with what, and what it did in words.
+    var answer: Answer?
+    var replies: [(RequestID, Result<[UInt8], Failure>)] = []
+    var transactions: [Transaction] = []
+    var calls: [Call] = []
+    var logs: [(LogLevel, String)] = []
+
+    struct Answer: Sendable {
+        var request: RequestID
+        var body: Body
+        /// "Paused", for "Paused, but not saved".
+        var fact: String
+        enum Body: Sendable { case state, output, register(WireEpisodeState) }
+    }
+
+    mutating func perform(_ action: PlaybackAction) { actions.append(action) }
+    mutating func refuse(_ request: RequestID, _ failure: Failure) { replies.append((request, .failure(failure))) }
+}
+
+/// The timers as they are set, so that only changes are asked for.
+struct PlaybackTimers: Sendable {
+    static let sample = TimerName("sample")
+    static let save = TimerName("save")
+    static let retry = TimerName("retry")
+
+    var wanted: [TimerName: MonotonicTime] = [:]
+    private var set: [TimerName: MonotonicTime] = [:]
+
+    mutating func changes<Action>() -> [OwnerEffect<Action>] {
+        let names = [Self.sample, Self.save, Self.retry].filter { wanted[$0] != set[$0] }
+        set = wanted
+        return names.map { .timer($0, at: wanted[$0]) }
+    }
+
+    /// A timer has gone off.
+    mutating func fired(_ name: TimerName) {
+        wanted[name] = nil
+        set[name] = nil
+    }
+}
+
+extension PlaybackMachine {
+    /// Everything that was decided, in order: the engine, the stream, the database and the answers.
+    mutating func flush() -> [Effect] {
+        setTimers()
+        var effects: [Effect] = pending.actions.map { .perform($0) }
+        var publications: [Publication] = []
+        if pending.state {
+            revision += 1
+            publications.append(Publication(.put, .playbackState, state.wireBytes))
+        }
+        if pending.output { publications.append(Publication(.put, .playbackOutput, outputState.wireBytes)) }
+        publications += pending.publications
+        if !publications.isEmpty { effects.append(.publish(publications)) }
+        effects += pending.replies.map { .reply($0, $1) }
+        effects += pending.transactions.map { .commit($0) }
+        if let outcome = commitOrReply() { effects.append(outcome) }
+        effects += pending.calls.map { .call($0) }
+        effects += timers.changes()
+        effects += pending.logs.map { .log($0, $1) }
+        pending = PendingEffects()
+        return effects
+    }
+
+    private mutating func commitOrReply() -> Effect? {
+        let reply = pending.answer.map { ($0.request, body(of: $0.body)) }
+        guard pending.commit || reply != nil else { return nil }
+        guard !book.dirty.isEmpty else { return reply.map { .reply($0.0, .success($0.1)) } }
+        let items = book.dirty.sorted()
+        let id = nextTransaction()
+        book.begin(id, .state(items, request: reply?.0, fact: pending.answer?.fact ?? ""))
+        if case .awaitingCommit(nil)? = session?.engine { session?.engine = .awaitingCommit(id) }
+        let events = items.compactMap { item -> Publication? in
+            guard case .register(let episode) = item, let register = book.registers[episode] else { return nil }
+            return Publication(.event, .episodeState(episode), register.wireBytes)
+        }
+        return .commit(Transaction(id: id, changes: items.map(change), publications: events, answering: reply))
+    }
+
+    mutating func nextTransaction() -> TransactionID {
+        count += 1
+        return TransactionID(count)
+    }
+
+    private func body(of body: PendingEffects.Answer.Body) -> [UInt8] {
+        var reply = WirePlaybackReply()
+        switch body {
+        case .state: reply.state = state
+        case .output: reply.output = outputState
+        case .register(let register): reply.episodeState = register
+        }
+        return reply.wireBytes
+    }
+
+    private mutating func setTimers() {
+        let playing = session?.status == .playing && session?.engine == .open && !isStopping
+        if !playing {
+            timers.wanted[PlaybackTimers.sample] = nil
+            timers.wanted[PlaybackTimers.save] = nil
+        } else {
+            if pending.state || timers.wanted[PlaybackTimers.sample] == nil {
+                timers.wanted[PlaybackTimers.sample] = now.monotonic.advanced(by: Self.sampleAfterChange)
+            }
+            if timers.wanted[PlaybackTimers.save] == nil {
+                timers.wanted[PlaybackTimers.save] = now.monotonic.advanced(by: Self.saveInterval)
+            }
+        }
+    }
+
+    mutating func handleTimer(_ name: TimerName) {
+        timers.fired(name)
+        switch name {
+        case PlaybackTimers.sample:
+            pending.perform(.engine(.sample))
+            timers.wanted[name] = now.monotonic.advanced(by: Self.sampleInterval)
+        case PlaybackTimers.save:
+            markPosition()
+            // While the database does not answer, one commit waits, not one for each ten seconds.
+            pending.commit = !book.isBusy
+        case PlaybackTimers.retry:
+            pending.commit = !book.isBusy
+        default:
+            break
+        }
+    }
+
+    /// Fixes the position at `position`, now.
+    mutating func setAnchor(_ position: PlaybackPosition, running: Bool, at time: MonotonicTime? = nil) {
+        let at = time ?? now.monotonic
+        let age = Int64(now.monotonic.since(at) / .milliseconds(1))
+        session?.anchor = PlaybackAnchor(
+            position: position, speed: speed, at: at, bootID: context.bootID, running: running,
+            wall: Timestamp(milliseconds: now.wall.milliseconds - age))
+        pending.state = true
+    }
+}

@@ -1,0 +1,155 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+extension PlaybackMachine {
+    /// Takes in what the engine reports; what it says of another load than the present one is past.
+    mutating func handle(_ event: EngineEvent) {
+        switch event {
+        case .opened(let load, let audio): if isOpen(load) { handleOpened(audio) }
+        case .measured(let load, let measured): if isOpen(load) { handleMeasured(measured) }
+        case .progress(let load, let progress): if isOpen(load) { handleProgress(progress) }
+        case .ended(let load, let end): if isOpen(load) { handleEnd(end) }
+        case .failed(let load, let failure): if isOpen(load) { fail(failure) }
+        case .outputs(let outputs): handleOutputs(outputs)
+        case .unusable(let failure): if session?.engine == .open { fail(failure) }
+        }
+    }
+
+    private func isOpen(_ load: LoadID) -> Bool { session?.loadID == load && session?.engine == .open }
+
+    private mutating func handleOpened(_ audio: OpenedAudio) {
+        guard let session else { return }
+        self.session?.measured = audio.duration
+        self.session?.chapters = audio.chapters
+        pending.state = true
+        if session.status == .loading(plays: false) {
+            self.session?.status = .paused
+            endAlerts(of: session.loadID)
+        }
+        // A position that was saved for a longer version of the audio would end it at once.
+        if let measured = audio.duration, measured.source == .declared,
+            session.anchor.position.seconds > measured.duration.seconds - 1
+        {
+            move(to: .zero)
+        }
+    }
+
+    private mutating func handleMeasured(_ measured: MeasuredDuration) {
+        let before = session?.duration?.seconds ?? 0
+        session?.measured = measured
+        // A length that grows while the file is read is not worth a message a second.
+        let step = measured.source == .growing ? 10.0 : 0.5
+        if abs((session?.duration?.seconds ?? 0) - before) >= step { pending.state = true }
+    }
+
+    private mutating func handleProgress(_ progress: EngineProgress) {
+        guard let session, progress.serial >= session.seekAsked else { return }
+        self.session?.seekDone = progress.serial
+        switch session.status {
+        case .loading(plays: true):
+            guard progress.running else { return setBuffering(progress.buffering) }
+            self.session?.status = .playing
+            self.session?.buffering = false
+            setAnchor(progress.position, running: true, at: progress.at)
+            endAlerts(of: session.loadID)
+        case .playing:
+            setBuffering(progress.buffering && !progress.running)
+            let drift = progress.position.seconds - session.position(at: progress.at).seconds
+            guard progress.running != session.anchor.running || abs(drift) > Self.drift else { return }
+            setAnchor(progress.position, running: progress.running, at: progress.at)
+        case .paused:
+            let drift = progress.position.seconds - session.anchor.position.seconds
+            guard !progress.running, abs(drift) > Self.drift else { return }
+            setAnchor(progress.position, running: false)
+            markPosition()
+            pending.commit = true
+        case .loading, .finished, .failed:
+            break
+        }
+    }
+
+    private mutating func setBuffering(_ buffering: Bool) {
+        guard session?.buffering != buffering else { return }
+        session?.buffering = buffering
+        pending.state = true
+    }
+
+    // MARK: The end
+
+    /// An end is believed only when it is proven: everything that follows a finished episode follows from here.
+    private mutating func handleEnd(_ end: EndOfFile) {
+        guard let session, session.seekDone >= session.seekAsked else { return }
+        self.session?.measured = end.measured ?? session.measured
+        guard end.isProven(announced: session.announced) else {
+            let expected = end.expected(announced: session.announced).map { " of \(clockText($0.seconds))" } ?? ""
+            let reason = end.cut ? "its stream was cut" : "its audio ended"
+            setAnchor(end.position, running: false)
+            let title = session.episode.title.isEmpty ? "The episode" : "“\(session.episode.title)”"
+            return fail(
+                Failure(.endedEarly, "\(title) stopped at \(clockText(end.position.seconds))\(expected): \(reason)."))
+        }
+        finish(at: end.position)
+    }
+
+    private mutating func finish(at position: PlaybackPosition) {
+        guard let session else { return }
+        var register = marked(session.register, played: true, keepsPosition: false)
+        if let duration = session.duration { register.duration = duration.seconds }
+        self.session?.register = register
+        self.session?.status = .finished
+        self.session?.engine = .closed
+        self.session?.buffering = false
+        self.session?.resumedAt = nil
+        setAnchor(session.duration.flatMap { PlaybackPosition(seconds: $0.seconds) } ?? position, running: false)
+        pending.perform(.engine(.unload))
+        endAlerts(of: session.loadID)
+        book.mark(.session)
+        book.mark(register)
+        pending.commit = true
+    }
+
+    /// It cannot go on: the position is kept, and an alert offers to try again.
+    mutating func fail(_ failure: Failure) {
+        guard let session else { return }
+        setAnchor(session.position(at: now.monotonic), running: false)
+        if session.engine == .open { pending.perform(.engine(.unload)) }
+        self.session?.status = .failed(failure)
+        self.session?.engine = .closed
+        self.session?.buffering = false
+        markPosition()
+        raise(failure.code, title: "Playback stopped", failure.message, .error, actions: ["retry", "dismiss"])
+        pending.commit = true
+    }
+
+    // MARK: Sound devices
+
+    private mutating func handleOutputs(_ outputs: EngineOutputs) {
+        if let found = outputs.devices, found != devices {
+            devices = found
+            book.mark(.settings)
+            pending.output = true
+        }
+        if outputs.inUse != outputInUse {
+            outputInUse = outputs.inUse
+            pending.output = true
+            pending.state = true
+        }
+        guard outputs.silent != silent else { return }
+        let isLost = silent == false && outputs.silent
+        silent = outputs.silent
+        pending.state = true
+        guard outputs.silent else { return endAlerts(code: FailureCode.noSoundDevice.rawValue) }
+        if isLost && session?.wantsToPlay == true {
+            hold()
+            raise(
+                FailureCode.noSoundDevice.rawValue, title: "No sound device",
+                "The sound device is gone; playback is paused.", .warning, actions: ["resume", "dismiss"])
+        } else {
+            raise(
+                FailureCode.noSoundDevice.rawValue, title: "No sound device",
+                "No sound device can be opened; playback goes on without sound.", .warning, actions: ["dismiss"])
+        }
+        pending.commit = true
+    }
+}

@@ -1,0 +1,97 @@
+public import BusKit
+public import PodcastModel
+import WireMessages
+
+extension PlaybackMachine {
+    /// See `OwnerMachine`. What was loaded comes back: playing on if the process died or was restarted in a living
+    /// fleet, else paused; see `protocols/playback.md`.
+    public mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<PlaybackAction>] {
+        self.now = now
+        revision = UInt64(clamping: now.wall.milliseconds)
+        var stored: WireSessionRecord?
+        for record in records {
+            do {
+                switch record.collection {
+                case Self.sessionKey.0: stored = try WireSessionRecord(wireBytes: record.value)
+                case Self.settingsKey.0: restore(try WirePlaybackSettingsRecord(wireBytes: record.value))
+                case "alert": alerts[record.key] = try WirePlaybackAlertRecord(wireBytes: record.value)
+                case "answer": answers[record.key] = try WirePlaybackAnswerRecord(wireBytes: record.value)
+                default: break
+                }
+            } catch {
+                pending.logs.append((.error, "The record \(record.collection)/\(record.key) cannot be read: \(error)"))
+            }
+        }
+        if let stored { restore(stored) }
+        return flush()
+    }
+
+    private mutating func restore(_ record: WirePlaybackSettingsRecord) {
+        speed = PlaybackSpeed(factor: record.speed) ?? .normal
+        volume = Volume(percent: record.volume) ?? .full
+        output = record.output
+        outputInUse = record.output
+        devices = record.devices.map { OutputDevice(name: $0.name, description: $0.description_p) }
+    }
+
+    private mutating func restore(_ record: WireSessionRecord) {
+        guard let session = PlaybackSession(record, now: now, speed: speed, context: context) else {
+            pending.logs.append((.error, "The stored session makes no sense and is dropped."))
+            return
+        }
+        self.session = session
+        let isSameFleet =
+            !context.fleetRun.isEmpty && record.fleetRun == context.fleetRun && record.bootID == context.bootID
+        if record.status == .playing && isSameFleet {
+            playOn(afterCrash: !record.clean)
+        } else if session.status != .finished {
+            askOrWait(age: now.wall.milliseconds - record.savedAt, isSameFleet: isSameFleet)
+        }
+    }
+
+    /// It was playing when the process went away and the fleet lived on.
+    private mutating func playOn(afterCrash: Bool) {
+        if afterCrash, let before = session?.resumedAt, now.monotonic.since(before) < Self.crashWindow {
+            session?.resumedAt = nil
+            raise(
+                "playbackCrashed", title: "Playback crashed twice",
+                "The player crashed twice within a minute at “\(session?.episode.title ?? "")”, which is now paused.",
+                .error, actions: ["resume", "dismiss"])
+        } else {
+            if afterCrash { session?.resumedAt = now.monotonic }
+            session?.status = .loading(plays: true)
+            session?.engine = .awaitingCommit(nil)
+        }
+        book.mark(.session)
+        pending.commit = true
+    }
+
+    private mutating func askOrWait(age: Int64, isSameFleet: Bool) {
+        if let session, case .file(let path)? = session.source {
+            pending.perform(.examine(session.loadID, path: path))
+        }
+        guard age > Self.sessionAge, !isSameFleet, let session, session.position(at: now.monotonic) > .zero else {
+            return
+        }
+        raise(
+            "resumeOrRestart", title: "Resume or restart?",
+            "“\(session.episode.title)” was left at \(clockText(session.anchor.position.seconds)) more than a day ago.",
+            .info, actions: ["resume", "restart", "dismiss"])
+        pending.commit = true
+    }
+
+    /// An episode whose file is gone is not offered any longer.
+    mutating func handleExamined(_ load: LoadID, isThere: Bool) {
+        guard let session, session.loadID == load, session.engine == .closed, !isThere else { return }
+        let place = session.source.map { " (\($0))" } ?? ""
+        endAlerts(of: load)
+        raise(
+            "episodeGone", title: "The episode is gone",
+            "“\(session.episode.title)” was loaded, but its file is not there any more\(place).", .warning,
+            actions: ["dismiss"])
+        self.session = nil
+        book.mark(.session)
+        pending.state = true
+        pending.commit = true
+    }
+}

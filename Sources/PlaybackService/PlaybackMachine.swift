@@ -1,0 +1,156 @@
+public import BusKit
+public import PodcastModel
+public import WireMessages
+
+/// What a process knows about itself, by which it tells a crash from an orderly end and a living fleet from a new one.
+public struct PlaybackContext: Sendable, Hashable {
+    /// The boot, as in `/proc/sys/kernel/random/boot_id`.
+    public var bootID: String
+    /// The supervisor's life; empty: there is no supervisor, and nothing ever plays on by itself.
+    public var fleetRun: String
+
+    /// A process's surroundings.
+    public init(bootID: String, fleetRun: String) {
+        self.bootID = bootID
+        self.fleetRun = fleetRun
+    }
+}
+
+/// What the shell tells the player.
+public enum PlaybackInput: Sendable, Hashable {
+    /// The engine reports.
+    case engine(EngineEvent)
+    /// Whether the file of a load is there, as `examine` asked.
+    case examined(LoadID, isThere: Bool)
+}
+
+/// What only the shell can do for the player.
+public enum PlaybackAction: Sendable, Hashable {
+    /// Tell the engine.
+    case engine(EngineCommand)
+    /// See whether a file is there, and report `examined`.
+    case examine(LoadID, path: String)
+}
+
+/// The player's decisions: what is loaded, how it stands, what is stored, published and answered.
+///
+/// What the engine does is a fact: it is published at once, and stays when it cannot be saved; the command is then
+/// answered `notSaved`, and what is unsaved is tried again. See `protocols/playback.md`.
+public struct PlaybackMachine: OwnerMachine {
+    /// The engine's and the shell's reports.
+    public typealias Input = PlaybackInput
+    /// Commands to the engine and the shell.
+    public typealias Action = PlaybackAction
+    typealias Effect = OwnerEffect<PlaybackAction>
+
+    /// `playback`.
+    public static let owner = ServiceName.playback
+
+    /// How much the engine may differ from the published anchor before there is a new one.
+    static let drift = 0.05
+    static let sampleInterval = Duration.seconds(1)
+    static let sampleAfterChange = Duration.milliseconds(300)
+    static let saveInterval = Duration.seconds(10)
+    /// Two crashes on an episode within this time leave it paused.
+    static let crashWindow = Duration.seconds(60)
+    /// A session older than this is asked about, in milliseconds.
+    static let sessionAge: Int64 = 24 * 3_600 * 1_000
+    static let answersKept = 64
+
+    let context: PlaybackContext
+    var now = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: Timestamp(milliseconds: 0))
+    var session: PlaybackSession?
+    var speed = PlaybackSpeed.normal
+    var volume = Volume.full
+    var output = ""
+    var devices: [OutputDevice] = []
+    var outputInUse = ""
+    /// Whether the engine plays into the void; nil: it has not said.
+    var silent: Bool?
+    var alerts: [String: WirePlaybackAlertRecord] = [:]
+    var answers: [String: WirePlaybackAnswerRecord] = [:]
+    var answering: [String: [Command]] = [:]
+    var markings: [CallID: (request: RequestID, played: Bool)] = [:]
+    var book = PlaybackBook()
+    var pending = PendingEffects()
+    var timers = PlaybackTimers()
+    var revision: UInt64 = 0
+    var count: UInt64 = 0
+    var isStopping = false
+
+    /// A player with nothing loaded.
+    public init(context: PlaybackContext) {
+        self.context = context
+    }
+
+    /// See `OwnerMachine`.
+    public mutating func handle(_ event: OwnerEvent<PlaybackInput>, now: Moment) -> [OwnerEffect<PlaybackAction>] {
+        self.now = now
+        switch event {
+        case .command(let command): take(command)
+        case .committed(let id): handleCommitted(id)
+        case .refused(let id, let failure): handleRefused(id, failure)
+        case .answered(let call, let result): handleAnswer(call, result)
+        case .timer(let name): handleTimer(name)
+        case .input(.engine(let event)): if !isStopping { handle(event) }
+        case .input(.examined(let load, let isThere)): handleExamined(load, isThere: isThere)
+        case .observed: break
+        case .stopping: stop()
+        }
+        return flush()
+    }
+
+    /// See `OwnerMachine`.
+    public func retained(now: Moment) -> [Publication] {
+        [
+            Publication(.put, .playbackState, state.wireBytes),
+            Publication(.put, .playbackOutput, outputState.wireBytes),
+        ]
+            + alerts.sorted { $0.key < $1.key }.map {
+                Publication(.put, .alert(.playback, $0.key), $0.value.alert.wireBytes)
+            }
+    }
+
+    /// What the stream shows now.
+    public var state: WirePlaybackState {
+        var state = WirePlaybackState()
+        state.status = .idle
+        session?.fill(&state)
+        state.speed = speed.factor
+        state.volume = volume.percent
+        state.output = outputInUse.isEmpty ? output : outputInUse
+        state.nullOutput = silent ?? false
+        state.revision = revision
+        return state
+    }
+
+    /// The sound devices, as the stream shows them.
+    public var outputState: WireOutputState {
+        var wire = WireOutputState()
+        wire.devices = devices.map(WireOutputState.Device.init)
+        wire.chosen = output
+        wire.inUse = outputInUse
+        return wire
+    }
+
+    /// The process will end: what plays is held where it is, and stored as playing, so that the next life knows.
+    private mutating func stop() {
+        isStopping = true
+        if session?.engine == .open { pending.perform(.engine(.unload)) }
+        if session != nil {
+            markPosition()
+            setAnchor(session?.position(at: now.monotonic) ?? .zero, running: false)
+            session?.engine = .closed
+            pending.state = true
+            pending.commit = true
+        }
+    }
+}
+
+extension WireOutputState.Device {
+    init(_ device: OutputDevice) {
+        self.init()
+        name = device.name
+        description_p = device.description
+    }
+}

@@ -1,0 +1,172 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// What is loaded, and how it stands.
+struct PlaybackSession: Sendable, Hashable {
+    /// What the player does with it.
+    enum Status: Sendable, Hashable {
+        /// Being opened; `plays` says what follows. Exits: playing, paused, failed.
+        case loading(plays: Bool)
+        /// It sounds, or waits for data. Exits: paused, finished, failed.
+        case playing
+        /// It is held; the engine's file may be closed. Exits: playing, loading.
+        case paused
+        /// It was heard to its proven end. Only another load leads on.
+        case finished
+        /// It could not go on; its position is kept. Exits: loading.
+        case failed(Failure)
+    }
+
+    /// How far the engine is involved.
+    enum Engine: Sendable, Hashable {
+        /// It has no file open.
+        case closed
+        /// What is stored about the episode is being asked for, for this request.
+        case lookingUp(RequestID, explicit: PlaybackPosition?)
+        /// It opens the file once the session is durable, so that a crash in it is found out.
+        case awaitingCommit(TransactionID?)
+        /// It has been told to open the file.
+        case open
+    }
+
+    var episode: WireEpisodeSummary
+    var source: AudioSource?
+    let loadID: LoadID
+    var queueEntry = ""
+    var status: Status
+    var engine = Engine.closed
+    var anchor: PlaybackAnchor
+    var buffering = false
+    var measured: MeasuredDuration?
+    /// The length of an earlier life's measurement.
+    var recordedDuration: EpisodeDuration?
+    var chapters: [AudioChapter] = []
+    /// The episode's stored state; its played mark outlives new positions.
+    var register: WireEpisodeState
+    /// The last seek that was asked for, and the last that the engine has done.
+    var seekAsked: UInt64 = 0
+    var seekDone: UInt64 = 0
+    /// When it played on after a crash of the process.
+    var resumedAt: MonotonicTime?
+
+    /// The length as it is shown, and as seeks are checked against.
+    var duration: EpisodeDuration? {
+        if let measured, measured.source != .growing { return measured.duration }
+        return recordedDuration ?? announced ?? measured?.duration
+    }
+
+    /// The length that came with the load.
+    var announced: EpisodeDuration? { EpisodeDuration(seconds: episode.duration) }
+
+    /// Whether it plays or is about to.
+    var wantsToPlay: Bool {
+        switch status {
+        case .playing, .loading(plays: true): true
+        default: false
+        }
+    }
+
+    func position(at now: MonotonicTime) -> PlaybackPosition {
+        anchor.position(at: now, duration: duration)
+    }
+}
+
+extension PlaybackSession {
+    /// What the stream shows.
+    func fill(_ state: inout WirePlaybackState) {
+        state.episode = episode
+        state.loadID = loadID.text
+        state.queueEntry = queueEntry
+        state.duration = duration?.seconds ?? 0
+        state.buffering = buffering
+        state.anchor.position = anchor.position.seconds
+        state.anchor.at = anchor.at.nanoseconds
+        state.anchor.bootID = anchor.bootID
+        state.anchor.running = anchor.running
+        state.anchor.wall = anchor.wall.milliseconds
+        state.chapters = chapters.map { chapter in
+            var wire = WireChapter()
+            wire.start = chapter.start.seconds
+            wire.title = chapter.title
+            return wire
+        }
+        switch status {
+        case .loading: state.status = .loading
+        case .playing: state.status = .playing
+        case .paused: state.status = .paused
+        case .finished: state.status = .finished
+        case .failed(let failure):
+            state.status = .failed
+            state.error = WireFailure(failure)
+        }
+    }
+
+    /// What is stored, so that another life of the process can go on.
+    func record(now: Moment, context: PlaybackContext, clean: Bool) -> WireSessionRecord {
+        var record = WireSessionRecord()
+        record.episode = episode
+        record.loadID = loadID.text
+        record.queueEntry = queueEntry
+        record.position = position(at: now.monotonic).seconds
+        record.duration = duration?.seconds ?? 0
+        record.savedAt = now.wall.milliseconds
+        record.bootID = context.bootID
+        record.fleetRun = context.fleetRun
+        record.clean = clean
+        record.resumedAt = resumedAt?.nanoseconds ?? 0
+        record.register = register
+        switch status {
+        case .playing, .loading(plays: true): record.status = .playing
+        case .paused, .loading(plays: false): record.status = .paused
+        case .finished:
+            record.status = .finished
+            record.position = 0
+        case .failed(let failure):
+            record.status = .failed
+            record.error = WireFailure(failure)
+        }
+        return record
+    }
+
+    /// A session as it was stored, with the engine closed; nil if the record makes no sense.
+    init?(_ record: WireSessionRecord, now: Moment, speed: PlaybackSpeed, context: PlaybackContext) {
+        guard let loadID = LoadID(record.loadID), EpisodeID(record.episode.id) != nil else { return nil }
+        switch record.status {
+        case .playing, .loading, .paused: status = .paused
+        case .finished: status = .finished
+        case .failed: status = .failed(Failure(record.error))
+        case .unknown, .idle, .UNRECOGNIZED: return nil
+        }
+        self.loadID = loadID
+        episode = record.episode
+        source = try? AudioSource(enclosure: record.episode.enclosureURL)
+        queueEntry = record.queueEntry
+        recordedDuration = EpisodeDuration(seconds: record.duration)
+        register = record.register
+        register.episode = record.episode.id
+        if record.resumedAt > 0, record.bootID == context.bootID {
+            resumedAt = MonotonicTime(nanoseconds: record.resumedAt)
+        }
+        anchor = PlaybackAnchor(
+            position: PlaybackPosition(clamping: record.position), speed: speed, at: now.monotonic,
+            bootID: context.bootID, running: false, wall: now.wall)
+    }
+}
+
+extension WireFailure {
+    /// A failure as the wire carries it.
+    init(_ failure: Failure) {
+        self.init()
+        code = failure.code
+        message = failure.message
+        retry = failure.retry
+    }
+}
+
+extension Failure {
+    /// A failure that was stored.
+    init(_ wire: WireFailure) {
+        self.init(code: wire.code, message: wire.message, retry: wire.retry)
+    }
+}

@@ -1,0 +1,272 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+struct PlaybackMachineTests {
+    private let rig = PlayerRig()
+
+    private func playing(_ length: Double = 600, from position: Double? = nil) throws {
+        try rig.start()
+        try rig.load(rig.episode(length: length), at: position)
+        try #require(rig.state.status == .playing)
+    }
+
+    @Test("With nothing loaded it is idle, and commands that need an episode say so", arguments: 0..<3)
+    func idle(_ command: Int) throws {
+        try rig.start()
+        #expect(rig.state.status == .idle)
+        #expect(!rig.state.hasEpisode)
+        let reply = try [
+            { try self.rig.setPaused(true) }, { try self.rig.setPaused(false) }, { try self.rig.seek(3) },
+        ][command]()
+        #expect(reply?.failure?.known == .nothingLoaded)
+    }
+
+    @Test("A load goes through loading to playing, and is durable before the engine opens the file")
+    func loads() throws {
+        try rig.start()
+        rig.holdsCommits = true
+        let episode = rig.episode()
+        #expect(try rig.load(episode) == nil)
+        #expect(rig.state.status == .loading)
+        #expect(rig.state.episode.id == "e1")
+        #expect(rig.state.queueEntry == "q1")
+        #expect(rig.engine.performed.isEmpty)
+        try rig.releaseCommits()
+        #expect(rig.engine.open == LoadID("l1"))
+        #expect(rig.state.status == .playing)
+        #expect(rig.state.anchor.running)
+        #expect(rig.state.duration == 600)
+        #expect(rig.session?.status == .playing)
+    }
+
+    @Test(
+        "Without a position an episode goes on where it was left",
+        arguments: [
+            (saved: 120.0, expected: 120.0), (0, 0), (599.5, 0), (700, 0),
+        ])
+    func resumes(saved: Double, expected: Double) throws {
+        try rig.start()
+        try rig.load(rig.episode(position: saved))
+        #expect(rig.position == expected)
+    }
+
+    @Test("The same load again changes nothing and is answered with the present state")
+    func repeatsLoad() throws {
+        try playing()
+        try rig.advance(3)
+        let opened = rig.engine.performed.count
+        let reply = try rig.load(rig.episode(), at: 0)
+        #expect(reply?.reply?.state.loadID == "l1")
+        #expect(rig.engine.performed.count == opened)
+        #expect(abs(rig.position - 3) < 0.1)
+    }
+
+    @Test(
+        "A load that cannot be done is refused and disturbs nothing",
+        arguments: [
+            ("", FailureCode.episodeUnavailable), ("ftp://example.org/a.mp3", .badURL), ("lavfi://sine", .badURL),
+            ("edl://%0", .badURL), ("file://elsewhere/a.mp3", .badURL), ("relative.mp3", .badURL),
+        ])
+    func refusesLoad(url: String, code: FailureCode) throws {
+        try playing()
+        var episode = rig.episode("e2")
+        episode.enclosureURL = url
+        #expect(try rig.load(episode, as: "l2")?.failure?.known == code)
+        #expect(rig.state.loadID == "l1")
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test("Arguments outside their range are refused and change nothing")
+    func refusesArguments() throws {
+        try playing()
+        let before = rig.states.count
+        let refused = [
+            try rig.seek(-1), try rig.seek(.nan), try rig.seek(.infinity), try rig.seek(601),
+            try rig.send { $0.setSpeed.speed = 99 }, try rig.send { $0.setSpeed.speed = .nan },
+            try rig.send { $0.setVolume.volume = -1 }, try rig.send { $0.setVolume.volume = 101 },
+            try rig.load(rig.episode("e2"), as: "nonsense"), try rig.load(rig.episode("e2"), as: "l2", at: -4),
+        ]
+        #expect(refused.map { $0?.failure?.known } == Array(repeating: .invalidArgument, count: refused.count))
+        #expect(try rig.send { _ in }?.failure?.known == .unknownCommand)
+        #expect(rig.states.count == before)
+    }
+
+    @Test("Pause holds the position at once, and saves it in the session and as the episode's own")
+    func pauses() throws {
+        try playing(from: 100)
+        try rig.advance(5)
+        let reply = try rig.setPaused(true)
+        #expect(reply?.reply?.state.status == .paused)
+        #expect(abs(rig.stored().position - 105) < 0.1)
+        #expect(abs((rig.session?.position ?? 0) - 105) < 0.1)
+        try rig.advance(5)
+        #expect(abs(rig.position - 105) < 0.1)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing)
+        try rig.advance(2)
+        #expect(abs(rig.position - 107) < 0.1)
+    }
+
+    @Test("Playing saves the position every ten seconds, so that no more can be lost")
+    func savesWhilePlaying() throws {
+        try playing()
+        for _ in 0..<60 {
+            try rig.advance(1)
+            #expect(rig.position - rig.stored().position <= 10.2)
+        }
+        #expect(rig.commits < 10)
+    }
+
+    @Test("Position is an anchor: a minute of undisturbed playing publishes nothing")
+    func anchors() throws {
+        try playing()
+        let before = rig.states.count
+        try rig.advance(60)
+        #expect(rig.states.count == before)
+        #expect(abs(rig.position - 60) < 0.06)
+    }
+
+    @Test(
+        "An engine that differs by more than 50 ms gives a new anchor, one within it does not",
+        arguments: [
+            (0.04, false), (0.06, true), (-0.06, true),
+        ])
+    func drifts(by difference: Double, publishes: Bool) throws {
+        try playing(from: 10)
+        try rig.advance(1)
+        let before = rig.states.count
+        try rig.report(
+            .progress(
+                try #require(LoadID("l1")),
+                EngineProgress(
+                    position: try PlaybackPosition(rig.position + difference), at: rig.now.monotonic, running: true)))
+        #expect((rig.states.count > before) == publishes)
+    }
+
+    @Test("A seek moves at once within the load that it names, and never in another")
+    func seeks() throws {
+        try playing()
+        #expect(try rig.seek(300, load: "l1")?.reply != nil)
+        #expect(abs(rig.position - 300) < 0.1)
+        #expect(rig.stored().position == 300)
+        #expect(try rig.seek(10, load: "l0")?.failure?.known == .nothingLoaded)
+        #expect(abs(rig.position - 300) < 0.1)
+    }
+
+    @Test("What the engine says of before a seek is not taken for its outcome")
+    func ignoresStaleProgress() throws {
+        try playing()
+        try rig.seek(300)
+        try rig.report(
+            .progress(
+                try #require(LoadID("l1")),
+                EngineProgress(
+                    position: try PlaybackPosition(4), at: rig.now.monotonic, running: true, serial: 0)))
+        #expect(rig.position >= 300)
+    }
+
+    @Test("Speed changes how the position moves, and outlives the process", arguments: [0.5, 1.5, 3.5])
+    func speed(_ factor: Double) throws {
+        try playing()
+        #expect(try rig.send { $0.setSpeed.speed = factor }?.reply?.state.speed == factor)
+        try rig.advance(20)
+        #expect(abs(rig.position - 20 * factor) < 0.2)
+        try rig.start()
+        #expect(rig.state.speed == factor)
+    }
+
+    @Test("Volume and output device outlive the process")
+    func settings() throws {
+        try playing()
+        try rig.send { $0.setVolume.volume = 35 }
+        #expect(try rig.send { $0.setOutput.device = "simulated" }?.reply?.output.chosen == "simulated")
+        #expect(try rig.send { $0.setOutput.device = "loft" }?.failure?.known == .notFound)
+        try rig.start()
+        #expect(rig.state.volume == 35)
+        #expect(rig.state.output == "simulated")
+        #expect(rig.machine.outputState.devices.map(\.name) == ["simulated"])
+    }
+
+    @Test("Stop holds the episode and closes the engine's file; resuming opens it again where it was")
+    func stops() throws {
+        try playing(from: 50)
+        try rig.advance(4)
+        #expect(try rig.send { $0.stop = WireStopPlayback() }?.reply?.state.status == .paused)
+        #expect(rig.engine.open == nil)
+        #expect(abs(rig.stored().position - 54) < 0.1)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing)
+        #expect(abs(rig.position - 54) < 0.1)
+    }
+
+    @Test("Unload forgets the session, but not one that is no longer meant")
+    func unloads() throws {
+        try playing(from: 50)
+        try rig.send { $0.unload.loadID = "l0" }
+        #expect(rig.state.status == .playing)
+        try rig.send { $0.unload.loadID = "l1" }
+        #expect(rig.state.status == .idle)
+        #expect(rig.session == nil)
+        #expect(abs(rig.stored().position - 50) < 0.1)
+    }
+
+    @Test("Another load saves the position of the one before, which is not seen again")
+    func switches() throws {
+        try playing(from: 50)
+        try rig.advance(4)
+        try rig.load(rig.episode("e2"), as: "l2")
+        #expect(abs(rig.stored("e1").position - 54) < 0.1)
+        let first = try #require(rig.states.firstIndex { $0.episode.id == "e2" })
+        #expect(rig.states[first...].allSatisfy { $0.episode.id == "e2" })
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test("A load that another one overtakes while it is looked up is answered, and only the last is opened")
+    func overtakes() throws {
+        try rig.start()
+        rig.holdsCommits = true
+        try rig.load(rig.episode("e1"), as: "l1")
+        try rig.load(rig.episode("e2"), as: "l2")
+        try rig.releaseCommits()
+        #expect(rig.engine.open == LoadID("l2"))
+        #expect(rig.replies.count == 2)
+        #expect(rig.session?.loadID == "l2")
+    }
+
+    @Test("Nothing is saved at the very start, and nothing at the end")
+    func savesNoEdges() throws {
+        try rig.start()
+        try rig.load(rig.episode(length: 600), paused: true)
+        try rig.setPaused(true)
+        #expect(rig.stored().updatedAt == 0)
+        try rig.seek(600)
+        #expect(rig.stored().position == 0)
+        #expect(rig.stored().updatedAt == 0)
+    }
+
+    @Test("Played marks are absolute, of the loaded episode and of others, and saved")
+    func marks() throws {
+        try playing()
+        _ = rig.episode("e2", position: 30)
+        let other = try rig.send {
+            $0.setPlayed.episode = "e2"; $0.setPlayed.played = true
+        }
+        #expect(other?.reply?.episodeState.played == true)
+        #expect(rig.stored("e2").played && rig.stored("e2").position == 0)
+        try rig.send {
+            $0.setPlayed.episode = "e1"; $0.setPlayed.played = true
+        }
+        #expect(rig.stored("e1").played)
+        try rig.setPaused(true)
+        #expect(rig.stored("e1").played)
+        try rig.send {
+            $0.setPlayed.episode = "e1"; $0.setPlayed.played = false
+        }
+        #expect(!rig.stored("e1").played)
+        #expect(try rig.send { $0.setPlayed.episode = "e9" }?.failure?.known == .notFound)
+    }
+}

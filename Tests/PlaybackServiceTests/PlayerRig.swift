@@ -1,0 +1,281 @@
+import BusKit
+import NIOConcurrencyHelpers
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// A player with a simulated engine, a disk and a library in memory, and a clock that the test turns.
+final class PlayerRig {
+    /// The process was killed: nothing more is performed.
+    struct Killed: Error {}
+
+    private(set) var machine: PlaybackMachine
+    private(set) var engine: SimulatedEngine
+    private let reported = NIOLockedValueBox<[EngineEvent]>([])
+    private var inbox: [OwnerEvent<PlaybackInput>] = []
+    private var timers: [TimerName: MonotonicTime] = [:]
+    var context: PlaybackContext
+    var now = Moment(
+        monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000),
+        wall: Timestamp(milliseconds: 1_700_000_000_000))
+
+    // What outlives the process.
+    private(set) var records: [String: StoredRecord] = [:]
+    var library: [String: WireEpisode] = [:]
+    var files: [AudioSource: SimulatedEngine.Audio] = [:]
+    /// Why commits are refused.
+    var refusal: Failure?
+    /// Commits have no outcome yet.
+    var holdsCommits = false
+    private var held: [Transaction] = []
+
+    // What the world has seen.
+    private(set) var states: [WirePlaybackState] = []
+    private(set) var retained: [Topic: [UInt8]] = [:]
+    private(set) var replies: [RequestID: Result<WirePlaybackReply, Failure>] = [:]
+    private(set) var commits = 0
+    private(set) var performed = 0
+    private(set) var examined: [String] = []
+    /// After so many effects the process is killed.
+    var killAfter: Int?
+
+    init(fleetRun: String = "run1", bootID: String = "boot1") {
+        context = PlaybackContext(bootID: bootID, fleetRun: fleetRun)
+        machine = PlaybackMachine(context: context)
+        engine = SimulatedEngine(observer: { _ in })
+    }
+
+    /// A new life of the process; what the old one had in memory is gone.
+    func start() throws {
+        inbox = []
+        timers = [:]
+        held = []
+        reported.withLockedValue { $0 = [] }
+        machine = PlaybackMachine(context: context)
+        engine = SimulatedEngine(files: files, now: now.monotonic) { [reported] event in
+            reported.withLockedValue { $0.append(event) }
+        }
+        let stored = records.values.sorted { ($0.collection, $0.key) < ($1.collection, $1.key) }
+        let effects = machine.restore(stored, now: now)
+        retained = [:]
+        publish(machine.retained(now: now))
+        try perform(effects)
+        try settle()
+    }
+
+    // MARK: Commands
+
+    @discardableResult
+    func send(_ fill: (inout WirePlaybackRequest) -> Void) throws -> Result<WirePlaybackReply, Failure>? {
+        var request = WirePlaybackRequest()
+        fill(&request)
+        let id = RequestID.random()
+        inbox.append(.command(Command(id: id, origin: "test", payload: request.wireBytes)))
+        try settle()
+        return replies[id]
+    }
+
+    @discardableResult
+    func load(
+        _ episode: WireEpisodeSummary, as load: String = "l1", at position: Double? = nil, paused: Bool = false
+    ) throws -> Result<WirePlaybackReply, Failure>? {
+        try send {
+            $0.load.episode = episode
+            $0.load.loadID = load
+            $0.load.paused = paused
+            $0.load.queueEntry = "q1"
+            if let position { $0.load.position = position }
+        }
+    }
+
+    @discardableResult
+    func setPaused(_ paused: Bool) throws -> Result<WirePlaybackReply, Failure>? {
+        try send { $0.setPaused.paused = paused }
+    }
+
+    @discardableResult
+    func seek(_ position: Double, load: String = "") throws -> Result<WirePlaybackReply, Failure>? {
+        try send {
+            $0.seek.position = position
+            $0.seek.loadID = load
+        }
+    }
+
+    @discardableResult
+    func answer(_ alert: String, _ action: String) throws -> Result<WirePlaybackReply, Failure>? {
+        try send {
+            $0.answerAlert.alert = alert
+            $0.answerAlert.action = action
+        }
+    }
+
+    func stopProcess() throws {
+        inbox.append(.stopping)
+        try settle()
+    }
+
+    /// An episode of the library whose file lasts `length` seconds.
+    func episode(
+        _ id: String = "e1", length: Double = 600, announced: Double = 600, position: Double = 0, played: Bool = false
+    ) -> WireEpisodeSummary {
+        var summary = WireEpisodeSummary()
+        summary.id = id
+        summary.title = "Episode \(id)"
+        summary.podcastID = "p1"
+        summary.duration = announced
+        summary.enclosureURL = "file:///audio/\(id).mp3"
+        var episode = WireEpisode()
+        episode.id = id
+        episode.state.episode = id
+        episode.state.position = position
+        episode.state.played = played
+        library[id] = episode
+        files[.file(path: "/audio/\(id).mp3")] = SimulatedEngine.Audio(length: length)
+        setFile(id, SimulatedEngine.Audio(length: length))
+        return summary
+    }
+
+    func setFile(_ id: String, _ audio: SimulatedEngine.Audio) {
+        files[.file(path: "/audio/\(id).mp3")] = audio
+        engine.setFile(.file(path: "/audio/\(id).mp3"), audio)
+    }
+
+    // MARK: Looking
+
+    var state: WirePlaybackState { states.last ?? WirePlaybackState() }
+    var position: Double { machine.session?.position(at: now.monotonic).seconds ?? -1 }
+    var alerts: [WireAlert] {
+        retained.filter { $0.key.text.hasPrefix("stream/playback/alert/") }
+            .compactMap { try? WireAlert(wireBytes: $0.value) }
+    }
+    var session: WireSessionRecord? {
+        records["session/current"].flatMap { try? WireSessionRecord(wireBytes: $0.value) }
+    }
+    func stored(_ episode: String = "e1") -> WireEpisodeState { library[episode]?.state ?? WireEpisodeState() }
+
+    // MARK: Time
+
+    /// Lets time pass for the clock, the engine and the timers.
+    func advance(_ seconds: Double) throws {
+        var left = Int((seconds * 20).rounded())
+        while left > 0 {
+            left -= 1
+            turn(0.05)
+            engine.advance(seconds: 0.05)
+            for (name, at) in timers.sorted(by: { $0.value < $1.value }) where at <= now.monotonic {
+                timers[name] = nil
+                inbox.append(.timer(name))
+            }
+            try settle()
+        }
+    }
+
+    /// Moves the clocks alone, as while the process is not there.
+    func turn(_ seconds: Double) {
+        now.monotonic = now.monotonic.advanced(by: .seconds(seconds))
+        now.wall = Timestamp(milliseconds: now.wall.milliseconds + Int64((seconds * 1_000).rounded()))
+    }
+
+    /// Gives the commits that were held back their outcome.
+    func releaseCommits() throws {
+        holdsCommits = false
+        let waiting = held
+        held = []
+        waiting.forEach(conclude)
+        try settle()
+    }
+
+    func report(_ event: EngineEvent) throws {
+        inbox.append(.input(.engine(event)))
+        try settle()
+    }
+
+    // MARK: The service around the machine
+
+    private func settle() throws {
+        while true {
+            let events = reported.withLockedValue { events in
+                defer { events = [] }
+                return events
+            }
+            inbox += events.map { .input(.engine($0)) }
+            guard !inbox.isEmpty else { return }
+            try perform(machine.handle(inbox.removeFirst(), now: now))
+        }
+    }
+
+    private func perform(_ effects: [OwnerEffect<PlaybackAction>]) throws {
+        for effect in effects {
+            if let killAfter, performed >= killAfter { throw Killed() }
+            performed += 1
+            switch effect {
+            case .commit(let transaction): if holdsCommits { held.append(transaction) } else { conclude(transaction) }
+            case .publish(let publications): publish(publications)
+            case .reply(let request, let result): reply(request, result)
+            case .call(let call): look(call)
+            case .timer(let name, let at): timers[name] = at
+            case .perform(.engine(let command)): engine.perform(command)
+            case .perform(.examine(let load, let path)):
+                examined.append(path)
+                inbox.append(.input(.examined(load, isThere: files[.file(path: path)] != nil)))
+            case .log: break
+            }
+        }
+    }
+
+    private func conclude(_ transaction: Transaction) {
+        if let refusal {
+            inbox.append(.refused(transaction.id, refusal))
+            return
+        }
+        commits += 1
+        for change in transaction.changes {
+            switch change.change {
+            case .put(let record)?:
+                records["\(record.collection)/\(record.key)"] = StoredRecord(
+                    collection: record.collection, key: record.key, value: Array(record.value))
+            case .delete(let key)?: records["\(key.collection)/\(key.key)"] = nil
+            case .putEpisodeState(let state)?: library[state.episode]?.state = state
+            default: Issue.record("a change that the player never makes: \(change)")
+            }
+        }
+        publish(transaction.publications)
+        if let answer = transaction.answer { reply(answer.request, .success(answer.reply)) }
+        inbox.append(.committed(transaction.id))
+    }
+
+    private func publish(_ publications: [Publication]) {
+        for publication in publications {
+            if publication.topic == .playbackState, let state = try? WirePlaybackState(wireBytes: publication.payload) {
+                states.append(state)
+            }
+            switch publication.kind {
+            case .put: retained[publication.topic] = publication.payload
+            case .delete: retained[publication.topic] = nil
+            default: break
+            }
+            #expect(publication.topic.isPublishable(by: .playback, kind: publication.kind))
+        }
+    }
+
+    private func reply(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
+        #expect(replies[request] == nil, "a request is answered once")
+        replies[request] = result.flatMap { bytes in
+            Result { try WirePlaybackReply(wireBytes: bytes) }.mapError { Failure(.malformed, "\($0)") }
+        }
+    }
+
+    private func look(_ call: Call) {
+        guard let request = try? WirePersistenceRequest(wireBytes: call.payload) else { return }
+        var reply = WirePersistenceReply()
+        reply.episodes.episodes = request.episodesByID.ids.compactMap { library[$0] }
+        inbox.append(.answered(call.id, .success(reply.wireBytes)))
+    }
+}
+
+extension Result where Success == WirePlaybackReply, Failure == PodcastModel.Failure {
+    var failure: PodcastModel.Failure? { if case .failure(let failure) = self { failure } else { nil } }
+    var reply: WirePlaybackReply? { try? get() }
+}
