@@ -62,6 +62,7 @@ struct BrokerShell: PollHandler {
     private var services: SocketID?
     private var clients: SocketID?
     private var descriptors = DescriptorWatch()
+    private var nextPulse: UInt64 = 0
 
     init(
         endpoints: BusEndpoints, epoch: UInt64, limits: BrokerLimits, logger: Logger,
@@ -119,7 +120,10 @@ struct BrokerShell: PollHandler {
         machine.handle(.turnEnded, now: Clocks.now(), into: &effects)
         try perform(sockets)
         if let warning = descriptors.check(now: MonotonicTime(nanoseconds: now)) { logger.warning("\(warning)") }
-        pulse()
+        if now >= nextPulse {
+            nextPulse = now + 900_000_000
+            pulse()
+        }
         return machine.nextDeadline.nanoseconds
     }
 

@@ -1,3 +1,4 @@
+import BusKit
 public import Logging
 import NIOConcurrencyHelpers
 public import PodcastModel
@@ -44,13 +45,13 @@ public final class BusBroker: Service {
     private let wallClock: @Sendable () -> Timestamp
     private let running = NIOLockedValueBox<Running?>(nil)
 
-    /// A started bus. A class, because the lock cannot be copied.
+    /// A started bus.
     private final class Running: Sendable {
         let epoch: UInt64
         let thread: PollThread<BrokerShell>
-        private let lock: BusLock
+        private let lock: FileLock
 
-        init(epoch: UInt64, thread: PollThread<BrokerShell>, lock: consuming BusLock) {
+        init(epoch: UInt64, thread: PollThread<BrokerShell>, lock: FileLock) {
             self.epoch = epoch
             self.thread = thread
             self.lock = lock
@@ -69,7 +70,7 @@ public final class BusBroker: Service {
     ///   - limits: what it holds at most.
     ///   - logger: for its few lines.
     ///   - wallClock: what the epoch is read from; nil for the system's clock.
-    ///   - pulse: called on the bus's thread at the end of each turn, at least twice a second.
+    ///   - pulse: called on the bus's thread about once a second, while it does its work.
     public init(
         runDirectory: String,
         stateDirectory: String,
@@ -98,7 +99,7 @@ public final class BusBroker: Service {
         }
         try RunFile.makeFolder(runDirectory)
         try RunFile.makeFolder(stateDirectory)
-        let lock = try BusLock(path: runDirectory + "/bus.lock")
+        let lock = try FileLock(runDirectory + "/bus.lock")
         let epoch = try EpochFile(path: stateDirectory + "/bus.epoch").next(now: wallClock())
         if let error = Self.raiseDescriptorLimit() { logger.warning("\(error)") }
         let thread = try PollThread(name: "lockstep-bus") { [limits, logger, pulse] in

@@ -1,5 +1,4 @@
 import PodcastModel
-import ZeroMQ
 
 #if canImport(Glibc)
 import Glibc
@@ -8,29 +7,6 @@ import Musl
 #else
 import Darwin
 #endif
-
-/// The lock that makes this process the only bus of its directory, held from before the first bind until the end.
-struct BusLock: ~Copyable {
-    private let descriptor: Int32
-
-    /// Takes the lock.
-    /// - Throws: `Failure` `alreadyRunning` if another process holds it, `badConfiguration` if it cannot be made.
-    init(path: String) throws(Failure) {
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw RunFile.failure("open", path) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let number = errno
-            _ = close(descriptor)
-            guard number == EWOULDBLOCK else { throw RunFile.failure("lock", path, number) }
-            throw Failure(.alreadyRunning, "Another bus already serves this directory: it holds the lock \(path).")
-        }
-        self.descriptor = descriptor
-    }
-
-    deinit {
-        _ = close(descriptor)
-    }
-}
 
 /// The file that remembers the newest epoch, so that epochs ascend even when the clock steps back.
 struct EpochFile: Sendable {
