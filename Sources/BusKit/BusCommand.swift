@@ -1,0 +1,72 @@
+import Logging
+import PodcastModel
+import WireMessages
+
+/// What the rest of the process wants of its poll thread. Completions are called once, on that thread, and do not block.
+enum BusCommand: Sendable {
+    case ask(RequestTracker.Asking, @Sendable (Result<Answer, Failure>) -> Void)
+    case cancel(RequestID)
+    case follow(UpdateFeed)
+    case unfollow(ObjectIdentifier)
+    case wait(PositionWait, @Sendable (Result<Void, Failure>) -> Void)
+    case publish([Publication], @Sendable (Result<StreamPosition, Failure>) -> Void)
+    case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
+    case ready
+    /// Calls back when everything is acknowledged, or at the deadline; then GOODBYE.
+    case leave(deadline: MonotonicTime, @Sendable () -> Void)
+    /// When `BusHooks.alarm` is to be called; nil: never.
+    case alarm(MonotonicTime?)
+
+    /// The thread is gone: whoever waits is told.
+    func fail(_ failure: Failure) {
+        switch self {
+        case .ask(_, let completion): completion(.failure(failure))
+        case .wait(_, let completion): completion(.failure(failure))
+        case .publish(_, let completion): completion(.failure(failure))
+        case .leave(_, let completion): completion()
+        case .follow(let feed): feed.finish()
+        default: break
+        }
+    }
+}
+
+/// Someone who waits until the stream has reached a place.
+struct PositionWait: Sendable {
+    var position: StreamPosition
+    /// Whose effect it is; in a later epoch the wait ends when it is ready.
+    var owner: ServiceName?
+    var deadline: MonotonicTime
+
+    func isOver(_ replica: Replica) -> Bool {
+        let here = replica.position
+        guard here.epoch != position.epoch else { return here.sequence >= position.sequence }
+        return here.epoch > position.epoch && owner.map { replica.ready[$0] != nil } ?? true
+    }
+}
+
+/// What the poll thread tells a service; called on it, and must not block.
+struct BusHooks: Sendable {
+    /// The bus has accepted the service in this epoch.
+    var began: @Sendable (UInt64) -> Void = { _ in }
+    /// A request; false: too many wait.
+    var command: @Sendable (IncomingCommand) -> Bool = { _ in false }
+    /// The bus refused a publication.
+    var rejected: @Sendable (Publication, String) -> Void = { _, _ in }
+    /// A younger process has taken over.
+    var fenced: @Sendable () -> Void = {}
+    /// The time of `BusCommand.alarm` has come.
+    var alarm: @Sendable () -> Void = {}
+    /// Once a second, as long as the thread turns.
+    var pulse: @Sendable () -> Void = {}
+}
+
+/// What a poll thread is for.
+struct BusConfiguration: Sendable {
+    var runDirectory: String
+    /// Who asks, in words.
+    var origin: String
+    var observesStream: Bool
+    /// The service that it connects, in one life.
+    var service: (name: ServiceName, generation: UInt32)?
+    var logger: Logger
+}

@@ -1,0 +1,254 @@
+import PodcastModel
+public import WireMessages
+import ZeroMQ
+
+// The messages of protocols/bus.md as values, both ways. Whatever cannot be read throws a `FrameError`; the shell
+// counts it and goes on.
+
+/// What comes from `pub.sock`.
+enum StreamMessage: Sendable, Hashable {
+    case event(StreamEvent)
+    case live(StreamEvent)
+    case heartbeat(epoch: UInt64, head: UInt64)
+    case sync(nonce: String, epoch: UInt64, head: UInt64)
+
+    init(decoding message: Message) throws(FrameError) {
+        let event = try StreamEvent(decoding: message[...])
+        switch event.header.kind {
+        case .put, .delta, .delete, .event: self = .event(event)
+        case .live: self = .live(event)
+        case .heartbeat: self = .heartbeat(epoch: event.header.epoch, head: event.header.sequence)
+        case .sync:
+            let nonce = String(event.topic.text.dropFirst("sync/".count))
+            self = .sync(nonce: nonce, epoch: event.header.epoch, head: event.header.sequence)
+        default: throw .unexpectedKind(event.header.kind)
+        }
+    }
+}
+
+extension StreamEvent {
+    /// Reads topic, header and payload; frames behind them are ignored.
+    init(decoding frames: ArraySlice<Frame>) throws(FrameError) {
+        guard frames.count >= 2 else { throw .frameCount(expected: 3, got: frames.count) }
+        let first = frames.startIndex
+        guard let topic = frames[first].text else { throw .badText }
+        let header = try BusHeader(decoding: frames[first + 1].bytes)
+        self.init(topic: Topic(topic), header: header, payload: frames.count > 2 ? frames[first + 2].bytes : [])
+    }
+
+    /// Topic, header and payload.
+    var frames: Message { [Frame(topic.text), Frame(header.encoded), Frame(payload)] }
+}
+
+/// One chunk of the answer to a FETCH.
+public struct FetchChunk: Sendable, Hashable {
+    /// Whether it is of a snapshot; else of a replay.
+    public var isSnapshot: Bool
+    /// The join that it belongs to.
+    public var nonce: String
+    /// The bus's epoch.
+    public var epoch: UInt64
+    /// The place up to which the answer reaches, the same in all its chunks.
+    public var head: UInt64
+    /// Whether another chunk follows.
+    public var more: Bool
+    /// Of a snapshot: the services that are ready.
+    public var ready: [ServiceName: UInt32]
+    /// Events, or retained values and their deltas.
+    public var entries: [StreamEvent]
+
+    /// A chunk of these parts.
+    public init(
+        isSnapshot: Bool, nonce: String, epoch: UInt64, head: UInt64, more: Bool = false,
+        ready: [ServiceName: UInt32] = [:], entries: [StreamEvent]
+    ) {
+        self.isSnapshot = isSnapshot
+        self.nonce = nonce
+        self.epoch = epoch
+        self.head = head
+        self.more = more
+        self.ready = ready
+        self.entries = entries
+    }
+
+    init(_ header: BusHeader, decoding message: Message) throws(FrameError) {
+        let isSnapshot = header.kind == .snapshot
+        let fixed = isSnapshot ? 3 : 2
+        guard message.count >= fixed, (message.count - fixed) % 3 == 0 else {
+            throw .frameCount(expected: fixed, got: message.count)
+        }
+        guard let nonce = message[1].text else { throw .badText }
+        var ready: [ServiceName: UInt32] = [:]
+        if isSnapshot {
+            guard let text = message[2].text else { throw .badText }
+            ready = Self.services(text)
+        }
+        var entries: [StreamEvent] = []
+        entries.reserveCapacity((message.count - fixed) / 3)
+        for index in stride(from: fixed, to: message.count, by: 3) {
+            entries.append(try StreamEvent(decoding: message[index..<index + 3]))
+        }
+        self.init(
+            isSnapshot: isSnapshot, nonce: nonce, epoch: header.epoch, head: header.sequence,
+            more: header.flags.contains(.more), ready: ready, entries: entries)
+    }
+
+    private static func services(_ text: String) -> [ServiceName: UInt32] {
+        var ready: [ServiceName: UInt32] = [:]
+        for line in text.split(separator: "\n") {
+            let parts = line.split(separator: "#")
+            guard parts.count == 2, let name = ServiceName(String(parts[0])), let generation = UInt32(parts[1]) else {
+                continue
+            }
+            ready[name] = generation
+        }
+        return ready
+    }
+}
+
+/// What comes from `cli.sock`.
+enum ClientMessage: Sendable, Hashable {
+    case chunk(FetchChunk)
+    case reply(RequestID, payload: [UInt8], StreamPosition?)
+    case failure(RequestID, Failure, epoch: UInt64)
+
+    init(decoding message: Message) throws(FrameError) {
+        guard let first = message.first else { throw .frameCount(expected: 2, got: 0) }
+        let header = try BusHeader(decoding: first.bytes)
+        switch header.kind {
+        case .replay, .snapshot: self = .chunk(try FetchChunk(header, decoding: message))
+        case .reply, .failure:
+            guard message.count >= 2 else { throw .frameCount(expected: 3, got: message.count) }
+            guard let id = RequestID(message[1].bytes) else {
+                throw .truncated(expected: RequestID.length, got: message[1].count)
+            }
+            let payload = message.count > 2 ? message[2].bytes : []
+            if header.kind == .failure {
+                self = .failure(id, Failure(decoding: payload), epoch: header.epoch)
+                return
+            }
+            let position = StreamPosition(epoch: header.epoch, sequence: header.sequence)
+            self = .reply(id, payload: payload, header.epoch == 0 ? nil : position)
+        default: throw .unexpectedKind(header.kind)
+        }
+    }
+}
+
+extension Failure {
+    /// A failure's payload; one that cannot be read is an `internalError`.
+    init(decoding payload: [UInt8]) {
+        do {
+            self = try WireFailure(wireBytes: payload).failure
+        } catch {
+            self.init(.internalError, "The failure that was answered cannot be read.")
+        }
+    }
+}
+
+/// What comes from `svc.sock`.
+enum ServiceMessage: Sendable, Hashable {
+    case welcome(generation: UInt32, epoch: UInt64, head: UInt64)
+    case acknowledge(epoch: UInt64, count: UInt64, origin: UInt64, sequence: UInt64)
+    case reject(code: String, epoch: UInt64, origin: UInt64)
+    case pong(epoch: UInt64, head: UInt64)
+    case request(IncomingRequest)
+
+    init(decoding message: Message) throws(FrameError) {
+        guard let first = message.first else { throw .frameCount(expected: 1, got: 0) }
+        let header = try BusHeader(decoding: first.bytes)
+        switch header.kind {
+        case .welcome: self = .welcome(generation: header.generation, epoch: header.epoch, head: header.sequence)
+        case .acknowledge:
+            self = .acknowledge(
+                epoch: header.epoch, count: UInt64(header.generation), origin: header.originSequence,
+                sequence: header.sequence)
+        case .reject:
+            guard message.count >= 2, let code = message[1].text else {
+                throw .frameCount(expected: 2, got: message.count)
+            }
+            self = .reject(code: code, epoch: header.epoch, origin: header.originSequence)
+        case .pong: self = .pong(epoch: header.epoch, head: header.sequence)
+        case .request: self = .request(try IncomingRequest(header, decoding: message))
+        default: throw .unexpectedKind(header.kind)
+        }
+    }
+}
+
+/// A request as the bus hands it to a service.
+struct IncomingRequest: Sendable, Hashable {
+    var ticket: UInt64
+    var id: RequestID
+    var origin: String
+    var payload: [UInt8]
+    var deadline: MonotonicTime
+    var mayBeRepeat: Bool
+
+    init(
+        ticket: UInt64, id: RequestID, origin: String = "", payload: [UInt8], deadline: MonotonicTime,
+        mayBeRepeat: Bool = false
+    ) {
+        self.ticket = ticket
+        self.id = id
+        self.origin = origin
+        self.payload = payload
+        self.deadline = deadline
+        self.mayBeRepeat = mayBeRepeat
+    }
+
+    init(_ header: BusHeader, decoding message: Message) throws(FrameError) {
+        guard message.count >= 4 else { throw .frameCount(expected: 4, got: message.count) }
+        guard let id = RequestID(message[1].bytes) else {
+            throw .truncated(expected: RequestID.length, got: message[1].count)
+        }
+        guard let origin = message[2].text else { throw .badText }
+        self.init(
+            ticket: header.originSequence, id: id, origin: origin, payload: message[3].bytes,
+            deadline: MonotonicTime(nanoseconds: header.time), mayBeRepeat: header.flags.contains(.mayBeRepeat))
+    }
+}
+
+// What a client sends.
+
+extension FetchRequest {
+    var message: Message {
+        let header = BusHeader(
+            .fetch, flags: forceSnapshot ? .forceSnapshot : [], epoch: from.epoch, sequence: from.sequence)
+        return [Frame(header.encoded), Frame(nonce)]
+    }
+}
+
+extension RequestTracker.Sending {
+    func message(origin: String) -> Message {
+        let header = BusHeader(.request, flags: mayBeRepeat ? .mayBeRepeat : [], time: deadline.nanoseconds)
+        return [
+            Frame(header.encoded), Frame(id.bytes), Frame(service.text), Frame(origin), Frame(payload),
+        ]
+    }
+}
+
+// What a service sends.
+
+extension PublishLink.Sending {
+    func message(name: ServiceName) -> Message {
+        switch self {
+        case .hello(let generation):
+            return [Frame(BusHeader(.hello, generation: generation).encoded), Frame(name.text)]
+        case .publish(let publication, let generation, let epoch, let origin, let time):
+            let header = BusHeader(
+                publication.kind, generation: generation, epoch: epoch, originSequence: origin, time: time)
+            return [Frame(header.encoded), Frame(publication.topic.text), Frame(publication.payload)]
+        case .ready(let generation, let epoch, let origin):
+            return [Frame(BusHeader(.ready, generation: generation, epoch: epoch, originSequence: origin).encoded)]
+        case .goodbye(let generation): return [Frame(BusHeader(.goodbye, generation: generation).encoded)]
+        case .ping(let generation, let epoch):
+            return [Frame(BusHeader(.ping, generation: generation, epoch: epoch).encoded)]
+        case .answer(let ticket, let id, .success(let payload), let position):
+            let header = BusHeader(
+                .reply, epoch: position.epoch, sequence: position.sequence, originSequence: ticket)
+            return [Frame(header.encoded), Frame(id.bytes), Frame(payload)]
+        case .answer(let ticket, let id, .failure(let failure), let position):
+            let header = BusHeader(.failure, epoch: position.epoch, originSequence: ticket)
+            return [Frame(header.encoded), Frame(id.bytes), Frame(WireFailure(failure).wireBytes)]
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import Logging
+import PodcastModel
+import WireMessages
+import ZeroMQ
+
+// Observing and asking.
+
+extension BusLoop {
+    mutating func received(_ message: StreamMessage, _ now: MonotonicTime, _ sockets: SocketSet) {
+        switch message {
+        case .event(let event):
+            epochSeen(event.header.epoch, now, sockets)
+            reduce(.stream(event), now, sockets)
+        case .live(let event): reduce(.live(event), now, sockets)
+        case .heartbeat(let epoch, let head):
+            epochSeen(epoch, now, sockets)
+            reduce(.heartbeat(epoch: epoch, head: head), now, sockets)
+        case .sync(let nonce, let epoch, let head):
+            epochSeen(epoch, now, sockets)
+            reduce(.sync(nonce: nonce, epoch: epoch, head: head), now, sockets)
+        }
+    }
+
+    mutating func received(_ message: ClientMessage, _ now: MonotonicTime, _ sockets: SocketSet) {
+        switch message {
+        case .chunk(let chunk): reduce(.chunk(chunk), now, sockets)
+        case .reply(let id, let payload, let position):
+            track(.reply(id, Answer(payload: payload, position: position)), now, sockets)
+        case .failure(let id, let failure, _): track(.failure(id, failure), now, sockets)
+        }
+    }
+
+    /// A smaller epoch is left to those who ask the bus itself: it may come from a buffer of the dead one.
+    private mutating func epochSeen(_ seen: UInt64, _ now: MonotonicTime, _ sockets: SocketSet) {
+        guard seen != epoch else { return }
+        if reducer == nil, epoch != 0 { track(.connectionLost, now, sockets) }
+        epoch = seen
+        if let mine = link?.epoch, seen > mine { link(.epochSeen(seen), now, sockets) }
+    }
+
+    mutating func reduce(_ event: StreamReducer.Event, _ now: MonotonicTime, _ sockets: SocketSet) {
+        guard let effects = reducer?.handle(event, now: now), !effects.isEmpty else { return }
+        for effect in effects {
+            switch effect {
+            case .open(let nonce): open(nonce, now, sockets)
+            case .fetch(let request): _ = send(request.message, on: client, sockets)
+            case .update(let update): tell(update, now, sockets)
+            }
+        }
+        settleWaits(now)
+    }
+
+    private mutating func open(_ nonce: String, _ now: MonotonicTime, _ sockets: SocketSet) {
+        do throws(ZeroMQError) {
+            try openStream(nonce: nonce, sockets)
+            if let old = client { sockets.close(old) }
+            client = nil
+            client = try openClient(sockets)
+        } catch {
+            // The join that cannot be made is tried again when its silence is over.
+            log("the bus cannot be joined", error)
+        }
+        track(.connectionLost, now, sockets)
+    }
+
+    private mutating func tell(_ update: ReplicaUpdate, _ now: MonotonicTime, _ sockets: SocketSet) {
+        guard let reducer else { return }
+        for feed in feeds.values { feed.push(update, replica: reducer.replica, connection: reducer.connection) }
+        switch update {
+        case .event(let event): wakeRequests(for: event, now, sockets)
+        case .snapshot(let replica):
+            for service in replica.ready.keys { track(.ready(service), now, sockets) }
+        default: break
+        }
+    }
+
+    /// A service that has become ready is asked at once by those who wait to repeat their request.
+    private mutating func wakeRequests(for event: StreamEvent, _ now: MonotonicTime, _ sockets: SocketSet) {
+        guard tracker.count > 0, event.header.kind == .put, event.topic.text.hasPrefix("stream/bus/service/"),
+            let name = ServiceName(String(event.topic.text.dropFirst("stream/bus/service/".count))),
+            reducer?.replica.ready[name] != nil
+        else { return }
+        track(.ready(name), now, sockets)
+    }
+
+    mutating func follow(_ feed: UpdateFeed) {
+        guard let reducer else { return feed.finish() }
+        feeds[ObjectIdentifier(feed)] = feed
+        if reducer.replica.position.epoch != 0 {
+            feed.push(.snapshot(reducer.replica), replica: reducer.replica, connection: reducer.connection)
+        }
+        feed.push(.connection(reducer.connection), replica: reducer.replica, connection: reducer.connection)
+    }
+
+    mutating func settleWaits(_ now: MonotonicTime) {
+        guard !waits.isEmpty else { return }
+        guard let replica = reducer?.replica else {
+            for wait in waits {
+                wait.completion(.failure(Failure(.invalidArgument, "This client does not follow the stream.")))
+            }
+            waits = []
+            return
+        }
+        waits.removeAll { entry in
+            if entry.wait.isOver(replica) {
+                entry.completion(.success(()))
+                return true
+            }
+            guard now >= entry.wait.deadline else { return false }
+            entry.completion(.failure(Failure(.unavailable, "The change has not come through the stream in time.")))
+            return true
+        }
+    }
+
+    mutating func track(_ event: RequestTracker.Event, _ now: MonotonicTime, _ sockets: SocketSet) {
+        for effect in tracker.handle(event, now: now) {
+            switch effect {
+            case .send(let sending):
+                if !send(sending.message(origin: configuration.origin), on: client, sockets) {
+                    track(.unsent(sending.id), now, sockets)
+                }
+            case .finish(let id, let result): finish(id, result)
+            }
+        }
+    }
+
+    mutating func finish(_ id: RequestID, _ result: Result<Answer, Failure>) {
+        for completion in completions.removeValue(forKey: id) ?? [] { completion(result) }
+    }
+}

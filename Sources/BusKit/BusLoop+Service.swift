@@ -1,0 +1,90 @@
+import Logging
+import PodcastModel
+import WireMessages
+import ZeroMQ
+
+// Serving.
+
+extension BusLoop {
+    mutating func received(_ message: ServiceMessage, _ now: MonotonicTime, _ sockets: SocketSet) {
+        switch message {
+        case .welcome(let generation, let epoch, let head):
+            link(.welcome(generation: generation, epoch: epoch, head: head), now, sockets)
+        case .acknowledge(let epoch, let count, let origin, let sequence):
+            link(.acknowledge(epoch: epoch, count: count, origin: origin, sequence: sequence), now, sockets)
+        case .reject(let code, let epoch, let origin):
+            link(.reject(code: code, epoch: epoch, origin: origin), now, sockets)
+        case .pong(let epoch, let head): link(.pong(epoch: epoch, head: head), now, sockets)
+        case .request(let request): requested(request, now, sockets)
+        }
+    }
+
+    private mutating func requested(_ request: IncomingRequest, _ now: MonotonicTime, _ sockets: SocketSet) {
+        guard let epoch = link?.epoch else { return }
+        let ticket = ReplyTicket(epoch: epoch, number: request.ticket)
+        let command = BusKit.Command(id: request.id, origin: request.origin, payload: request.payload)
+        let incoming = IncomingCommand(
+            ticket: ticket, command: command, deadline: request.deadline, mayBeRepeat: request.mayBeRepeat)
+        if !hooks.command(incoming) {
+            let busy = Failure(.busy, "Too many requests wait for the service.")
+            link(.reply(ticket, request.id, .failure(busy)), now, sockets)
+        }
+    }
+
+    mutating func link(_ event: PublishLink.Event, _ now: MonotonicTime, _ sockets: SocketSet) {
+        guard let name = configuration.service?.name, let effects = link?.handle(event, now: now) else {
+            if case .publish(let token, _, _) = event {
+                finish(token, .failure(Failure(.unavailable, "This connection does not serve.")))
+            }
+            return
+        }
+        for effect in effects {
+            switch effect {
+            case .open:
+                do throws(ZeroMQError) { try openService(sockets) } catch { log("the bus cannot be reached", error) }
+            case .clear:
+                outbox = []
+                outboxIndex = 0
+            case .send(let sending): outbox.append(sending.message(name: name))
+            case .begin(let epoch): hooks.began(epoch)
+            case .placed(let token, let position): finish(token, .success(position))
+            case .dropped(let token, let failure): finish(token, .failure(failure))
+            case .rejected(let publication, let code): hooks.rejected(publication, code)
+            case .fenced: hooks.fenced()
+            }
+        }
+        flushOutbox(sockets)
+    }
+
+    private mutating func finish(_ token: PublishLink.Token, _ result: Result<StreamPosition, Failure>) {
+        publishes.removeValue(forKey: token)?(result)
+    }
+
+    /// Sends what waits, in order. A dealer without a connection takes nothing: then it says when it does.
+    mutating func flushOutbox(_ sockets: SocketSet) {
+        guard let service else { return }
+        while outboxIndex < outbox.count {
+            guard send(outbox[outboxIndex], on: service, sockets) else { break }
+            outboxIndex += 1
+        }
+        let isEmpty = outboxIndex == outbox.count
+        if isEmpty || outboxIndex >= 256 {
+            outbox.removeFirst(outboxIndex)
+            outboxIndex = 0
+        }
+        do throws(ZeroMQError) { try sockets.notifyWritable(!isEmpty, on: service) } catch {
+            log("the bus's socket cannot be watched", error)
+        }
+    }
+
+    mutating func settleLeaving(_ now: MonotonicTime, _ sockets: SocketSet) {
+        guard let leaving, link?.isSettled ?? true || now >= leaving.deadline else { return }
+        self.leaving = nil
+        if link?.epoch != nil {
+            // The socket is closed next: what it has taken must still get out.
+            if let service { try? sockets.set(.linger(200), on: service) }
+            link(.goodbye, now, sockets)
+        }
+        leaving.completion()
+    }
+}

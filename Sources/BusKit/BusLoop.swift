@@ -1,0 +1,217 @@
+import Logging
+import PodcastModel
+import WireMessages
+import ZeroMQ
+
+/// What runs on a process's poll thread: all its sockets to the bus, and the machines that decide about them.
+///
+/// After `start` no callback throws: a message that cannot be read is counted and dropped, a failing send is retried by
+/// the machine that wanted it.
+struct BusLoop: PollHandler, ~Copyable {
+    let configuration: BusConfiguration
+    let hooks: BusHooks
+    let endpoints: Endpoints
+    var stream: SocketID?
+    var client: SocketID?
+    var service: SocketID?
+
+    // Observing and asking.
+    var reducer: StreamReducer?
+    var tracker = RequestTracker()
+    var completions: [RequestID: [@Sendable (Result<Answer, Failure>) -> Void]] = [:]
+    var feeds: [ObjectIdentifier: UpdateFeed] = [:]
+    var waits: [(wait: PositionWait, completion: @Sendable (Result<Void, Failure>) -> Void)] = []
+    var epoch: UInt64 = 0
+
+    // Serving.
+    var link: PublishLink?
+    var outbox: [Message] = []
+    var outboxIndex = 0
+    var publishes: [PublishLink.Token: @Sendable (Result<StreamPosition, Failure>) -> Void] = [:]
+    var lastToken: PublishLink.Token = 0
+    var leaving: (deadline: MonotonicTime, completion: @Sendable () -> Void)?
+
+    var alarm: MonotonicTime?
+    var nextPulse = MonotonicTime(nanoseconds: 0)
+    var malformed = 0
+
+    struct Endpoints {
+        var stream: IPCEndpoint
+        var client: IPCEndpoint
+        var service: IPCEndpoint
+
+        init(runDirectory: String) throws(ZeroMQError) {
+            stream = try IPCEndpoint(path: runDirectory + "/pub.sock")
+            client = try IPCEndpoint(path: runDirectory + "/cli.sock")
+            service = try IPCEndpoint(path: runDirectory + "/svc.sock")
+        }
+    }
+
+    init(_ configuration: BusConfiguration, hooks: BusHooks) throws {
+        self.configuration = configuration
+        self.hooks = hooks
+        endpoints = try Endpoints(runDirectory: configuration.runDirectory)
+        if configuration.observesStream { reducer = StreamReducer(seed: .random(in: .min ... .max)) }
+        if let service = configuration.service { link = PublishLink(generation: service.generation) }
+    }
+
+    mutating func start(_ sockets: SocketSet) throws {
+        let now = SystemClocks.monotonic()
+        nextPulse = now
+        if reducer == nil {
+            try openPulse(sockets)
+            client = try openClient(sockets)
+        } else {
+            reduce(.start, now, sockets)
+        }
+        link(.start, now, sockets)
+    }
+
+    mutating func received(_ command: BusCommand, _ sockets: SocketSet) throws {
+        let now = SystemClocks.monotonic()
+        switch command {
+        case .ask(let asking, let completion):
+            completions[asking.id, default: []].append(completion)
+            track(.ask(asking), now, sockets)
+        case .cancel(let id):
+            track(.cancel(id), now, sockets)
+            finish(id, .failure(Failure(.outcomeUnknown, "The program no longer waits for the answer.")))
+        case .follow(let feed): follow(feed)
+        case .unfollow(let id): feeds.removeValue(forKey: id)?.finish()
+        case .wait(let wait, let completion):
+            waits.append((wait, completion))
+            settleWaits(now)
+        case .publish(let publications, let completion):
+            lastToken += 1
+            publishes[lastToken] = completion
+            link(.publish(lastToken, publications, wall: SystemClocks.wallNanoseconds()), now, sockets)
+        case .reply(let ticket, let id, let result): link(.reply(ticket, id, result), now, sockets)
+        case .ready: link(.ready, now, sockets)
+        case .leave(let deadline, let completion): leaving = (deadline, completion)
+        case .alarm(let time): alarm = time
+        }
+    }
+
+    mutating func received(_ message: Message, from socket: SocketID, _ sockets: SocketSet) throws {
+        let now = SystemClocks.monotonic()
+        do throws(FrameError) {
+            if socket == stream {
+                received(try StreamMessage(decoding: message), now, sockets)
+            } else if socket == client {
+                received(try ClientMessage(decoding: message), now, sockets)
+            } else if socket == service {
+                received(try ServiceMessage(decoding: message), now, sockets)
+            }
+        } catch {
+            malformed += 1
+            if malformed.nonzeroBitCount == 1 {
+                configuration.logger.warning(
+                    "a message of the bus cannot be read", metadata: ["why": "\(error)", "count": "\(malformed)"])
+            }
+        }
+    }
+
+    mutating func writable(_ socket: SocketID, _ sockets: SocketSet) throws {
+        if socket == service { flushOutbox(sockets) }
+    }
+
+    mutating func turnEnded(now nanoseconds: UInt64, _ sockets: SocketSet) throws -> UInt64? {
+        let now = MonotonicTime(nanoseconds: nanoseconds)
+        reduce(.tick, now, sockets)
+        if let due = tracker.deadline, now >= due { track(.tick, now, sockets) }
+        if let due = link?.deadline, now >= due { link(.tick, now, sockets) }
+        settleWaits(now)
+        settleLeaving(now, sockets)
+        if let alarm, now >= alarm {
+            self.alarm = nil
+            hooks.alarm()
+        }
+        if now >= nextPulse {
+            nextPulse = now.advanced(by: .seconds(1))
+            hooks.pulse()
+        }
+        let deadlines = [
+            reducer?.deadline, tracker.deadline, link?.deadline, alarm, leaving?.deadline, nextPulse,
+            waits.map(\.wait.deadline).min(),
+        ]
+        return deadlines.compactMap { $0?.nanoseconds }.min()
+    }
+
+    mutating func stop(_ sockets: SocketSet) {
+        let closed = Failure(.unavailable, "The program leaves the bus.")
+        for case .finish(let id, let result) in tracker.close(closed) { finish(id, result) }
+        for wait in waits { wait.completion(.failure(closed)) }
+        waits = []
+        for feed in feeds.values { feed.finish() }
+        feeds = [:]
+        for completion in publishes.values { completion(.failure(closed)) }
+        publishes = [:]
+        leaving?.completion()
+        leaving = nil
+    }
+}
+
+// MARK: - Sockets
+
+extension BusLoop {
+    private static var options: [SocketOption] {
+        [.reconnectInterval(10), .sendHighWaterMark(1_000), .receiveHighWaterMark(1_000)]
+    }
+    private static let frameLimit: Int64 = 8 << 20
+    private static let streamFrameLimit: Int64 = 1 << 20
+
+    /// Only the pulse: for those who do not follow the stream.
+    mutating func openPulse(_ sockets: SocketSet) throws(ZeroMQError) {
+        let id = try sockets.open(
+            .subscribe, options: Self.options + [.subscribe(Array(Topic.heartbeat.text.utf8))])
+        stream = id
+        try sockets.connect(id, to: endpoints.stream)
+    }
+
+    mutating func openStream(nonce: String, _ sockets: SocketSet) throws(ZeroMQError) {
+        if let old = stream { sockets.close(old) }
+        stream = nil
+        let prefixes = [Topic.streamPrefix, Topic.heartbeat.text, "live/", "sync/" + nonce]
+        let id = try sockets.open(
+            .subscribe,
+            options: Self.options + [.maximumMessageSize(Self.streamFrameLimit)]
+                + prefixes.map { .subscribe(Array($0.utf8)) })
+        stream = id
+        try sockets.connect(id, to: endpoints.stream)
+    }
+
+    func openClient(_ sockets: SocketSet) throws(ZeroMQError) -> SocketID {
+        let id = try sockets.open(.dealer, options: Self.options + [.maximumMessageSize(Self.frameLimit)])
+        try sockets.connect(id, to: endpoints.client)
+        return id
+    }
+
+    mutating func openService(_ sockets: SocketSet) throws(ZeroMQError) {
+        guard let (name, generation) = configuration.service else { return }
+        if let old = service { sockets.close(old) }
+        service = nil
+        let id = try sockets.open(
+            .dealer,
+            options: Self.options + [
+                .maximumMessageSize(Self.frameLimit), .immediate(true),
+                .routingID(Array("\(name.text)#\(generation)".utf8)),
+            ])
+        service = id
+        try sockets.connect(id, to: endpoints.service)
+    }
+
+    /// Whether the socket took the message.
+    func send(_ message: Message, on socket: SocketID?, _ sockets: SocketSet) -> Bool {
+        guard let socket else { return false }
+        do {
+            return try sockets.send(message, on: socket) == .sent
+        } catch {
+            configuration.logger.error("a message cannot be sent", metadata: ["why": "\(error)"])
+            return false
+        }
+    }
+
+    func log(_ what: String, _ error: any Error) {
+        configuration.logger.error("\(what)", metadata: ["why": "\(error)"])
+    }
+}

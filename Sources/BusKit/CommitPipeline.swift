@@ -1,0 +1,281 @@
+import FoundationEssentials
+public import PodcastModel
+import SwiftProtobuf
+public import WireMessages
+
+/// An owner's way to the database: transactions in order, one batch under way, everything that gathers meanwhile in the
+/// next one.
+///
+/// It holds no socket. The shell sends each batch, repeating the same bytes until they are answered.
+public struct CommitPipeline: Sendable {
+    /// How much goes into one batch, and how much may wait.
+    public struct Limits: Sendable, Hashable {
+        /// Commits in a batch.
+        public var batchCount = 256
+        /// Bytes in a batch; a larger commit goes alone.
+        public var batchBytes = 512 << 10
+        /// Transactions that may wait while the database does not answer.
+        public var waitingCount = 1_024
+        /// Bytes that may wait.
+        public var waitingBytes = 16 << 20
+        /// Bytes of changes in one commit of an owner's whole state.
+        public var replacementBytes = 4 << 20
+        /// The usual limits.
+        public init() {}
+    }
+
+    /// What happens.
+    public enum Event: Sendable {
+        /// The owner's records have been read.
+        case loaded(revision: UInt64, incarnation: String)
+        /// The owner wants this committed.
+        case enqueue(Transaction)
+        /// The answer to the batch under way.
+        case outcomes(WireCommitOutcomes)
+        /// The batch under way was refused as a whole; none of it took effect.
+        case failed(Failure)
+        /// The answer to `collectEverything`.
+        case everything([WireChange])
+        /// The database's service has started anew: ask whether it is still the same database.
+        case probe
+    }
+
+    /// What is to be done, in order.
+    public enum Effect: Sendable {
+        /// Send to persistence, again and again until it is answered.
+        case send(WireCommitBatch)
+        /// It is durable.
+        case committed(Transaction)
+        /// It never will be. `stored` is the first answer of a request that was answered before.
+        case refused(Transaction, Failure, stored: [UInt8]?)
+        /// A younger process of the same service has taken over: stop.
+        case fenced(Failure)
+        /// The database is another one: hand in the whole state, at once.
+        case collectEverything
+    }
+
+    private struct Item {
+        var id: RequestID
+        var changes: [WireChange]
+        var size: Int
+        var transaction: Transaction?
+        var replacesEverything = false
+    }
+
+    private let owner: ServiceName
+    private let generation: UInt32
+    private let limits: Limits
+    private let seed: UInt64
+    private var counter: UInt64 = 0
+    private var incarnation: String?
+    private var needsReplacement = false
+    private var revision: UInt64 = 0
+    private var queue: [Item] = []
+    private var queuedBytes = 0
+    private var underway: [Item]?
+
+    /// How many batches were sent, and how many of them answered: what is unanswered now is answered when the second
+    /// number reaches the first.
+    public private(set) var sent: UInt64 = 0
+    /// See `sent`.
+    public private(set) var answered: UInt64 = 0
+
+    /// A pipeline of `owner` in one life. `seed` makes its commits' ids unlike those of other lives.
+    public init(owner: ServiceName, generation: UInt32, seed: UInt64, limits: Limits = Limits()) {
+        self.owner = owner
+        self.generation = generation
+        self.seed = seed
+        self.limits = limits
+    }
+
+    /// Whether everything has been answered.
+    public var isIdle: Bool { underway == nil && queue.isEmpty }
+
+    /// Decides.
+    public mutating func handle(_ event: Event) -> [Effect] {
+        var effects: [Effect] = []
+        switch event {
+        case .loaded(let revision, let incarnation):
+            self.revision = revision
+            self.incarnation = incarnation
+        case .enqueue(let transaction): enqueue(transaction, &effects)
+        case .outcomes(let outcomes): answered(outcomes, &effects)
+        case .failed(let failure): failed(failure, &effects)
+        case .everything(let changes): replace(changes)
+        case .probe:
+            guard incarnation != nil, isIdle else { break }
+            send([], &effects)
+        }
+        // A refusal is heard by the owner before anything new is sent, and the whole state comes first of all.
+        if !effects.contains(where: \.isCollect) { sendNext(&effects) }
+        return effects
+    }
+}
+
+extension CommitPipeline.Effect {
+    fileprivate var isCollect: Bool {
+        if case .collectEverything = self { true } else { false }
+    }
+}
+
+// MARK: - Sending
+
+extension CommitPipeline {
+    private mutating func enqueue(_ transaction: Transaction, _ effects: inout [Effect]) {
+        let size = Self.size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
+        guard queue.count < limits.waitingCount, queuedBytes + size <= limits.waitingBytes || queue.isEmpty else {
+            let failure = Failure(.notSaved, "The database does not answer, and too many changes wait for it.")
+            effects.append(.refused(transaction, failure, stored: nil))
+            return
+        }
+        queue.append(Item(id: nextID(), changes: transaction.changes, size: size, transaction: transaction))
+        queuedBytes += size
+        if needsReplacement, underway == nil { effects.append(.collectEverything) }
+    }
+
+    private mutating func replace(_ changes: [WireChange]) {
+        var parts: [Item] = []
+        var part = Item(id: nextID(), changes: [], size: 64, replacesEverything: true)
+        for change in changes {
+            let size = Self.size([change])
+            if part.size + size > limits.replacementBytes, !part.changes.isEmpty {
+                parts.append(part)
+                part = Item(id: nextID(), changes: [], size: 64)
+            }
+            part.changes.append(change)
+            part.size += size
+        }
+        parts.append(part)
+        queue.insert(contentsOf: parts, at: 0)
+        queuedBytes += parts.reduce(0) { $0 + $1.size }
+        needsReplacement = false
+    }
+
+    private mutating func sendNext(_ effects: inout [Effect]) {
+        guard underway == nil, incarnation != nil, !queue.isEmpty else { return }
+        var count = 0
+        var bytes = 0
+        for item in queue {
+            guard count < limits.batchCount, count == 0 || bytes + item.size <= limits.batchBytes else { break }
+            count += 1
+            bytes += item.size
+        }
+        let batch = Array(queue[..<count])
+        queue.removeFirst(count)
+        queuedBytes -= bytes
+        send(batch, &effects)
+    }
+
+    private mutating func send(_ items: [Item], _ effects: inout [Effect]) {
+        var batch = WireCommitBatch()
+        batch.owner = owner.text
+        batch.generation = generation
+        batch.commits = items.enumerated().map { index, item in
+            var commit = WireCommit()
+            commit.id = item.id.data
+            commit.expectedRevision = revision + UInt64(index)
+            commit.changes = item.changes
+            commit.replacesEverything = item.replacesEverything
+            if let answer = item.transaction?.answer {
+                commit.requestID = answer.request.data
+                commit.reply = Data(answer.reply)
+            }
+            return commit
+        }
+        underway = items
+        sent += 1
+        effects.append(.send(batch))
+    }
+
+    private mutating func nextID() -> RequestID {
+        counter += 1
+        return RequestID(high: seed, low: counter)
+    }
+
+    private static func size(_ changes: [WireChange]) -> Int {
+        changes.reduce(0) { $0 + $1.wireBytes.count + 8 }
+    }
+}
+
+// MARK: - Answers
+
+extension CommitPipeline {
+    private mutating func answered(_ outcomes: WireCommitOutcomes, _ effects: inout [Effect]) {
+        guard let items = underway else { return }
+        underway = nil
+        answered += 1
+        let isAnother = outcomes.incarnation != incarnation
+        incarnation = outcomes.incarnation
+        if isAnother { needsReplacement = true }
+        for (index, item) in items.enumerated() {
+            guard outcomes.outcomes.indices.contains(index) else {
+                let failure = Failure(.internalError, "The database's answer does not name this change.")
+                return refuse(items[index...], failure, stored: nil, &effects)
+            }
+            let outcome = outcomes.outcomes[index]
+            switch outcome.kind {
+            case .committed, .repeated:
+                revision = outcome.revision
+                if let transaction = item.transaction { effects.append(.committed(transaction)) }
+            default:
+                return refused(items[index...], outcome, isAnother: isAnother, &effects)
+            }
+        }
+        collectIfNeeded(&effects)
+    }
+
+    private mutating func refused(
+        _ items: ArraySlice<Item>, _ outcome: WireCommitOutcome, isAnother: Bool, _ effects: inout [Effect]
+    ) {
+        revision = outcome.revision
+        let failure = outcome.failure.failure
+        if outcome.kind == .duplicateRequest {
+            let known = Failure(code: "duplicateRequest", message: "The command was answered before.")
+            return refuse(items, known, stored: [UInt8](outcome.reply), &effects)
+        }
+        if failure.known == .fenced {
+            effects.append(.fenced(failure))
+            return
+        }
+        if isAnother {
+            // It was refused because the database does not know what went before: that is written first.
+            let waiting = items.filter { $0.transaction != nil }
+            queue.insert(contentsOf: waiting, at: 0)
+            queuedBytes += waiting.reduce(0) { $0 + $1.size }
+            return collectIfNeeded(&effects)
+        }
+        refuse(items, failure, stored: nil, &effects)
+    }
+
+    private mutating func failed(_ failure: Failure, _ effects: inout [Effect]) {
+        guard let items = underway else { return }
+        underway = nil
+        answered += 1
+        if failure.known == .fenced {
+            effects.append(.fenced(failure))
+            return
+        }
+        refuse(items[...], failure, stored: nil, &effects)
+    }
+
+    /// Refuses the first of `items` for its own reason, and all behind it because they build on it.
+    private mutating func refuse(
+        _ items: ArraySlice<Item>, _ failure: Failure, stored: [UInt8]?, _ effects: inout [Effect]
+    ) {
+        if items.contains(where: { $0.transaction == nil }) { needsReplacement = true }
+        let follows = Failure(.busy, "A change before this one could not be saved, so this one was taken back too.")
+        var first = true
+        for item in items + queue {
+            if let transaction = item.transaction {
+                effects.append(.refused(transaction, first ? failure : follows, stored: first ? stored : nil))
+            }
+            first = first && item.transaction == nil
+        }
+        queue = []
+        queuedBytes = 0
+    }
+
+    private func collectIfNeeded(_ effects: inout [Effect]) {
+        if needsReplacement { effects.append(.collectEverything) }
+    }
+}

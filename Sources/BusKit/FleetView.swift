@@ -1,0 +1,159 @@
+import SwiftProtobuf
+public import WireMessages
+
+/// The stream as screens want it: typed, with deltas applied, and with what may be out of date marked.
+public struct FleetView: Sendable {
+    /// What an update changed.
+    public enum Change: Sendable, Hashable {
+        /// The player.
+        case player
+        /// The sound devices.
+        case output
+        /// A queue, by name.
+        case queue(String)
+        /// A podcast, by id.
+        case podcast(String)
+        /// An alert, by topic.
+        case alert(Topic)
+        /// A service's state.
+        case service(ServiceName)
+        /// The database's state.
+        case database
+        /// The connection.
+        case connection
+        /// An episode's position or played mark; it is not kept.
+        case episode(WireEpisodeState)
+        /// A podcast's episodes came, changed or went; they are not kept.
+        case episodes(WireEpisodesChanged)
+        /// Everything may have changed: a resync.
+        case everything
+    }
+
+    /// Everything as it came.
+    public private(set) var replica = Replica()
+    /// How it stands to the bus.
+    public private(set) var connection = ConnectionState.connecting
+    /// The player; nil until it has said something.
+    public private(set) var player: WirePlaybackState?
+    /// The sound devices.
+    public private(set) var output: WireOutputState?
+    /// The queues, by name.
+    public private(set) var queues: [String: WireQueueState] = [:]
+    /// The podcasts, by id.
+    public private(set) var podcasts: [String: WirePodcast] = [:]
+    /// The alerts that wait for an answer, by topic.
+    public private(set) var alerts: [Topic: WireAlert] = [:]
+    /// The services' states.
+    public private(set) var services: [ServiceName: WireServiceStatus] = [:]
+    /// The database's state.
+    public private(set) var database: WirePersistenceStatus?
+
+    /// Knows nothing yet.
+    public init() {}
+
+    /// The usual queue.
+    public var mainQueue: WireQueueState? { queues["main"] }
+
+    /// The alerts, the oldest first.
+    public var alertsInOrder: [WireAlert] {
+        alerts.values.sorted { ($0.raisedAt, $0.id) < ($1.raisedAt, $1.id) }
+    }
+
+    /// Whether the values under a topic may be out of date: their owner is not ready.
+    public func isStale(_ topic: Topic) -> Bool { replica.isStale(topic) }
+
+    /// Whether what `owner` has put may be out of date.
+    public func isStale(_ owner: ServiceName) -> Bool { replica.ready[owner] == nil }
+
+    /// Takes over an update.
+    /// - Returns: what changed.
+    @discardableResult
+    public mutating func apply(_ update: ReplicaUpdate) -> Set<Change> {
+        switch update {
+        case .connection(let state):
+            connection = state
+            return [.connection]
+        case .live: return []
+        case .snapshot(let snapshot):
+            self = FleetView(snapshot, connection: connection)
+            return [.everything]
+        case .event(let event): return apply(event)
+        }
+    }
+
+    private init(_ snapshot: Replica, connection: ConnectionState) {
+        self.connection = connection
+        replica = snapshot
+        for topic in snapshot.entries.keys { read(topic) }
+    }
+
+    private mutating func apply(_ event: StreamEvent) -> Set<Change> {
+        let changed = replica.apply(event)
+        var changes: Set<Change> = []
+        if event.header.kind == .event {
+            if let change = Self.occurrence(event) { changes.insert(change) }
+            return changes
+        }
+        for topic in changed {
+            if topic == event.topic, event.header.kind == .delta {
+                applyDelta(event)
+            } else {
+                read(topic)
+            }
+            if let change = Self.change(of: topic) { changes.insert(change) }
+        }
+        return changes
+    }
+
+    private static func occurrence(_ event: StreamEvent) -> Change? {
+        let parts = event.topic.parts
+        guard parts.count == 4 else { return nil }
+        switch (parts[1], parts[2]) {
+        case ("playback", "episode"): return (try? WireEpisodeState(wireBytes: event.payload)).map(Change.episode)
+        case ("feeds", "episodes"): return (try? WireEpisodesChanged(wireBytes: event.payload)).map(Change.episodes)
+        default: return nil
+        }
+    }
+
+    private static func change(of topic: Topic) -> Change? {
+        let parts = topic.parts.map(String.init)
+        guard parts.count >= 3 else { return nil }
+        switch (parts[1], parts[2], parts.count) {
+        case ("playback", "state", 3): return .player
+        case ("playback", "output", 3): return .output
+        case ("persistence", "status", 3): return .database
+        case ("queue", "queue", 4): return .queue(parts[3])
+        case ("feeds", "podcast", 4): return .podcast(parts[3])
+        case ("bus", "service", 4): return ServiceName(parts[3]).map(Change.service)
+        case (_, "alert", 4): return .alert(topic)
+        default: return nil
+        }
+    }
+
+    /// Reads a topic's value anew, from its put and its deltas. One that cannot be read is as one that is not there.
+    private mutating func read(_ topic: Topic) {
+        let value = replica.entries[topic]
+        func decoded<Message: SwiftProtobuf.Message>(_ type: Message.Type) -> Message? {
+            value.flatMap { try? Message(wireBytes: $0.put.payload) }
+        }
+        switch Self.change(of: topic) {
+        case .player: player = decoded(WirePlaybackState.self)
+        case .output: output = decoded(WireOutputState.self)
+        case .database: database = decoded(WirePersistenceStatus.self)
+        case .podcast(let id): podcasts[id] = decoded(WirePodcast.self)
+        case .alert: alerts[topic] = decoded(WireAlert.self)
+        case .service(let name): services[name] = decoded(WireServiceStatus.self)
+        case .queue(let name):
+            queues[name] = decoded(WireQueueState.self)
+            for delta in value?.deltas ?? [] { applyDelta(delta) }
+        default: break
+        }
+    }
+
+    private mutating func applyDelta(_ event: StreamEvent) {
+        guard case .queue(let name) = Self.change(of: event.topic),
+            let delta = try? WireQueueDelta(wireBytes: event.payload)
+        else { return }
+        queues[name]?.apply(delta)
+    }
+}

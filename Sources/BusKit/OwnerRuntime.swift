@@ -1,0 +1,245 @@
+import PodcastModel
+import WireMessages
+
+/// What an `OwnerService` decides: requests, commits, the epoch's beginning, timers, around an owner's own machine.
+///
+/// It holds no socket, clock or task either: so a whole owner can be tested against a scripted database.
+struct OwnerRuntime<Machine: OwnerMachine> {
+    /// What an answer answers.
+    enum Purpose: Sendable, Hashable {
+        case load
+        case records
+        case batch
+        case lookUp(RequestID)
+        case call(CallID)
+    }
+
+    enum Event: Sendable {
+        case start
+        case began(epoch: UInt64)
+        case command(IncomingCommand)
+        case update(ReplicaUpdate)
+        case answered(Purpose, Result<[UInt8], Failure>)
+        case rejected(Publication, code: String)
+        case alarm
+        case input(Machine.Input)
+        case stopping
+        case fenced
+    }
+
+    enum Effect: Sendable {
+        case publish([Publication])
+        case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
+        /// `limit` nil: until it is answered.
+        case ask(ServiceName, [UInt8], id: RequestID, limit: Duration?, mayBeRepeat: Bool, Purpose)
+        /// READY to the bus; what it retains has been published in this epoch.
+        case ready
+        case perform(Machine.Action)
+        case log(LogLevel, String)
+        /// The service is over: nil as it was asked to, else why.
+        case stop(Failure?)
+    }
+
+    enum Phase {
+        case loading
+        case serving
+        case stopping(until: MonotonicTime)
+        case stopped
+    }
+
+    /// How long the last commits may take after SIGTERM.
+    static var stopLimit: Duration { .milliseconds(2_500) }
+
+    var machine: Machine
+    var ledger = RequestLedger()
+    var pipeline: CommitPipeline
+    let generation: UInt32
+    var phase = Phase.loading
+    var replica = Replica()
+    var timers: [TimerName: MonotonicTime] = [:]
+    var loaded: (revision: UInt64, incarnation: String) = (0, "")
+    var records: [StoredRecord] = []
+    /// The epoch in which the bus has accepted it; and the batches that must be answered before READY.
+    var epoch: UInt64?
+    var unanswered: UInt64 = 0
+    var isAnnounced = false
+    var persistenceGeneration: UInt32?
+
+    init(_ machine: Machine, generation: UInt32, seed: UInt64) {
+        self.machine = machine
+        self.generation = generation
+        pipeline = CommitPipeline(owner: Machine.owner, generation: generation, seed: seed)
+    }
+
+    /// When `alarm` is due; nil: never.
+    var deadline: MonotonicTime? {
+        var next = [ledger.deadline, timers.values.min()].compactMap { $0 }.min()
+        if case .stopping(let until) = phase { next = next.map { min($0, until) } ?? until }
+        return next
+    }
+
+    mutating func handle(_ event: Event, now: Moment) -> [Effect] {
+        var effects: [Effect] = []
+        if case .stopped = phase { return [] }
+        switch event {
+        case .start: load(&effects)
+        case .began(let epoch):
+            self.epoch = epoch
+            isAnnounced = false
+            unanswered = pipeline.sent
+            note(ledger.handle(.connectionLost, now: now.monotonic), now, &effects)
+        case .command(let command): arrived(command, now, &effects)
+        case .update(let update): observed(update, now, &effects)
+        case .answered(let purpose, let result): answered(purpose, result, now, &effects)
+        case .rejected(let publication, let code): rejected(publication, code, now, &effects)
+        case .alarm: alarm(now, &effects)
+        case .input(let input): run(.input(input), now, &effects)
+        case .stopping:
+            guard case .serving = phase else {
+                phase = .stopped
+                return [.stop(nil)]
+            }
+            phase = .stopping(until: now.monotonic.advanced(by: Self.stopLimit))
+            run(.stopping, now, &effects)
+        case .fenced: fenced(Failure(.fenced, "A newer process of the same service has taken over."), &effects)
+        }
+        announceIfDue(now, &effects)
+        stopIfDone(now, &effects)
+        return effects
+    }
+
+    private mutating func announceIfDue(_ now: Moment, _ effects: inout [Effect]) {
+        guard case .serving = phase, epoch != nil, !isAnnounced, pipeline.answered >= unanswered else { return }
+        isAnnounced = true
+        effects.append(.publish(machine.retained(now: now)))
+        effects.append(.ready)
+    }
+
+    private mutating func stopIfDone(_ now: Moment, _ effects: inout [Effect]) {
+        guard case .stopping(let until) = phase, pipeline.isIdle || now.monotonic >= until else { return }
+        if !pipeline.isIdle { effects.append(.log(.warning, "stopping with changes that are not saved")) }
+        phase = .stopped
+        effects.append(.stop(nil))
+    }
+
+    mutating func fenced(_ failure: Failure, _ effects: inout [Effect]) {
+        phase = .stopped
+        effects.append(.stop(failure))
+    }
+}
+
+// MARK: - The machine
+
+extension OwnerRuntime {
+    mutating func run(_ event: OwnerEvent<Machine.Input>, _ now: Moment, _ effects: inout [Effect]) {
+        perform(machine.handle(event, now: now), now, &effects)
+    }
+
+    mutating func perform(_ wanted: [OwnerEffect<Machine.Action>], _ now: Moment, _ effects: inout [Effect]) {
+        for effect in wanted {
+            switch effect {
+            case .commit(let transaction):
+                if let answer = transaction.answer {
+                    note(ledger.handle(.committing(answer.request), now: now.monotonic), now, &effects)
+                }
+                note(pipeline.handle(.enqueue(transaction)), now, &effects)
+            case .publish(let publications): publish(publications, &effects)
+            case .reply(let id, let result):
+                note(ledger.handle(.answered(id, result), now: now.monotonic), now, &effects)
+            case .call(let call):
+                effects.append(
+                    .ask(
+                        call.service, call.payload, id: call.request, limit: call.limit, mayBeRepeat: true,
+                        .call(call.id)))
+            case .timer(let name, let time): timers[name] = time
+            case .perform(let action): effects.append(.perform(action))
+            case .log(let level, let text): effects.append(.log(level, text))
+            }
+        }
+    }
+
+    /// What is published before the owner is ready in this epoch is part of what it puts then.
+    private func publish(_ publications: [Publication], _ effects: inout [Effect]) {
+        guard isAnnounced, !publications.isEmpty else { return }
+        effects.append(.publish(publications))
+    }
+
+    private mutating func alarm(_ now: Moment, _ effects: inout [Effect]) {
+        note(ledger.handle(.tick, now: now.monotonic), now, &effects)
+        let due = timers.filter { $0.value <= now.monotonic }.sorted { $0.value < $1.value }
+        // A timer that an earlier one of these moves or takes back is not due any more.
+        for (name, time) in due where timers[name] == time {
+            timers[name] = nil
+            run(.timer(name), now, &effects)
+        }
+    }
+
+    private mutating func rejected(
+        _ publication: Publication, _ code: String, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        effects.append(.log(.warning, "the bus refuses \(publication.kind) of \(publication.topic): \(code)"))
+        guard isAnnounced, publication.kind == .delta else { return }
+        publish(machine.retained(now: now).filter { $0.topic == publication.topic }, &effects)
+    }
+
+    // MARK: - Requests and commits
+
+    private mutating func arrived(_ command: IncomingCommand, _ now: Moment, _ effects: inout [Effect]) {
+        guard case .serving = phase else {
+            let failure = Failure(.unavailable, "\(Machine.owner) is not ready.")
+            effects.append(.reply(command.ticket, command.id, .failure(failure)))
+            return
+        }
+        note(ledger.handle(.arrived(command), now: now.monotonic), now, &effects)
+    }
+
+    mutating func note(_ wanted: [RequestLedger.Effect], _ now: Moment, _ effects: inout [Effect]) {
+        for effect in wanted {
+            switch effect {
+            case .start(let command): run(.command(command), now, &effects)
+            case .answer(let ticket, let id, let result): effects.append(.reply(ticket, id, result))
+            case .lookUp(let id):
+                var request = WirePersistenceRequest()
+                request.findReply.owner = Machine.owner.text
+                request.findReply.requestID = id.data
+                ask(request, .lookUp(id), limit: .seconds(5), &effects)
+            }
+        }
+    }
+
+    mutating func note(_ wanted: [CommitPipeline.Effect], _ now: Moment, _ effects: inout [Effect]) {
+        for effect in wanted {
+            switch effect {
+            case .send(let batch):
+                var request = WirePersistenceRequest()
+                request.commit = batch
+                ask(request, .batch, limit: nil, &effects)
+            case .committed(let transaction):
+                publish(transaction.publications, &effects)
+                if let answer = transaction.answer {
+                    note(
+                        ledger.handle(.answered(answer.request, .success(answer.reply)), now: now.monotonic), now,
+                        &effects)
+                }
+                run(.committed(transaction.id), now, &effects)
+            case .refused(let transaction, let failure, let stored):
+                if let stored, let answer = transaction.answer {
+                    note(ledger.handle(.answered(answer.request, .success(stored)), now: now.monotonic), now, &effects)
+                }
+                run(.refused(transaction.id, failure), now, &effects)
+            case .fenced(let failure): fenced(failure, &effects)
+            case .collectEverything:
+                effects.append(.log(.warning, "the database is another one: everything is written to it again"))
+                note(pipeline.handle(.everything(machine.everything())), now, &effects)
+            }
+        }
+    }
+
+    func ask(
+        _ request: WirePersistenceRequest, _ purpose: Purpose, limit: Duration?, _ effects: inout [Effect]
+    ) {
+        effects.append(
+            .ask(
+                .persistence, request.wireBytes, id: .random(), limit: limit, mayBeRepeat: false, purpose))
+    }
+}

@@ -1,0 +1,86 @@
+import FoundationEssentials
+public import PodcastModel
+import SwiftProtobuf
+public import WireMessages
+
+/// The database's questions, typed. Each throws the service's refusal, or `malformed` for an answer of another kind.
+public struct PersistenceClient: Sendable {
+    private let client: BusClient
+    private let limit: Duration
+
+    /// Asks through `client`, each question for `limit` at most.
+    public init(_ client: BusClient, within limit: Duration = .seconds(10)) {
+        self.client = client
+        self.limit = limit
+    }
+
+    /// A page of podcasts in order of their titles.
+    public func podcasts(_ query: WirePodcastsQuery = WirePodcastsQuery()) async throws(Failure) -> WirePodcastsPage {
+        try await ask({ $0.podcasts = query }, { $0.podcasts })
+    }
+
+    /// All podcasts, page by page.
+    public func allPodcasts(includeUnsubscribed: Bool = false) async throws(Failure) -> [WirePodcast] {
+        var query = WirePodcastsQuery()
+        query.includeUnsubscribed = includeUnsubscribed
+        var podcasts: [WirePodcast] = []
+        while true {
+            let page = try await self.podcasts(query)
+            podcasts += page.podcasts
+            guard !page.next.isEmpty, page.next != query.after else { return podcasts }
+            query.after = page.next
+        }
+    }
+
+    /// A page of episodes, the newest first.
+    public func episodes(_ query: WireEpisodesQuery) async throws(Failure) -> WireEpisodesPage {
+        try await ask({ $0.episodes = query }, { $0.episodes })
+    }
+
+    /// The episodes of these ids, 500 at most; those that are gone are left out.
+    public func episodes(ids: [String]) async throws(Failure) -> [WireEpisode] {
+        try await ask({ $0.episodesByID.ids = ids }, { $0.episodes }).episodes
+    }
+
+    /// The one episode that an id, a prefix of one or a part of a title means.
+    /// - Throws: `notFound`; `ambiguous` with `WireCandidates` as its detail.
+    public func findEpisode(_ text: String, podcast: String = "") async throws(Failure) -> WireEpisode {
+        let page = try await ask(
+            {
+                $0.findEpisode.text = text
+                $0.findEpisode.podcast = podcast
+            }, { $0.episodes })
+        guard let episode = page.episodes.first else { throw Failure(.notFound, "No episode is named “\(text)”.") }
+        return episode
+    }
+
+    /// The one podcast that an id, a prefix of one or a part of a title means.
+    /// - Throws: `notFound`; `ambiguous` with `WireCandidates` as its detail.
+    public func findPodcast(_ text: String) async throws(Failure) -> WirePodcast {
+        let page = try await ask({ $0.findPodcast.text = text }, { $0.podcasts })
+        guard let podcast = page.podcasts.first else { throw Failure(.notFound, "No podcast is named “\(text)”.") }
+        return podcast
+    }
+
+    /// Makes a backup now.
+    public func backup() async throws(Failure) -> WireBackupDone {
+        try await ask({ $0.backup = WireBackup() }, { $0.backup })
+    }
+
+    /// The backups, the newest first.
+    public func backups() async throws(Failure) -> WireBackups {
+        try await ask({ $0.listBackups = WireListBackups() }, { $0.backups })
+    }
+
+    private func ask<Result: Sendable>(
+        _ fill: (inout WirePersistenceRequest) -> Void, _ read: (WirePersistenceReply) -> Result
+    ) async throws(Failure) -> Result {
+        var request = WirePersistenceRequest()
+        fill(&request)
+        let answer = try await client.ask(.persistence, request, reply: WirePersistenceReply.self, within: limit)
+        guard answer.reply.result != nil else {
+            throw Failure(.malformed, "The database's answer cannot be read.")
+        }
+        return read(answer.reply)
+    }
+}

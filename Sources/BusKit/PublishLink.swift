@@ -1,0 +1,355 @@
+public import PodcastModel
+public import WireMessages
+
+/// A service's side of its connection to the bus: HELLO, publishes with their counts, acknowledgements, the end of an
+/// epoch (`protocols/bus.md`).
+///
+/// It holds no socket and no clock. What it says to send, the shell sends in order; what cannot be sent yet waits there.
+public struct PublishLink: Sendable {
+    /// How long and how many.
+    public struct Limits: Sendable, Hashable {
+        /// Unacknowledged publishes.
+        public var window = 256
+        /// Publishes that may wait for the window.
+        public var waiting = 65_536
+        /// Between two pings, and between two tries of HELLO.
+        public var ping: Duration = .milliseconds(500)
+        /// Silence after which the connection is made anew.
+        public var silence: Duration = .milliseconds(1_500)
+        /// The usual limits.
+        public init() {}
+    }
+
+    /// Names what was published together, in `placed` and `dropped`.
+    public typealias Token = UInt64
+
+    /// What happens.
+    public enum Event: Sendable {
+        /// Begin; once.
+        case start
+        /// The bus's epoch was seen, in a heartbeat or anywhere else.
+        case epochSeen(UInt64)
+        /// The bus accepts the service.
+        case welcome(generation: UInt32, epoch: UInt64, head: UInt64)
+        /// The bus has placed publishes.
+        case acknowledge(epoch: UInt64, count: UInt64, origin: UInt64, sequence: UInt64)
+        /// The bus refused a message.
+        case reject(code: String, epoch: UInt64, origin: UInt64)
+        /// The bus lives.
+        case pong(epoch: UInt64, head: UInt64)
+        /// The service publishes; told by `placed` or `dropped` under the token.
+        case publish(Token, [Publication], wall: UInt64)
+        /// The service has put all that it retains.
+        case ready
+        /// The service answers a request, after all that it has published so far.
+        case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
+        /// The service stops.
+        case goodbye
+        /// The deadline may have come.
+        case tick
+    }
+
+    /// What is to be done.
+    public enum Effect: Sendable {
+        /// Close the socket, if one is open, and connect a new one.
+        case open
+        /// Forget what waits to be sent: it was for another bus.
+        case clear
+        /// Send.
+        case send(Sending)
+        /// The bus has accepted the service: put everything, then say ready.
+        case begin(epoch: UInt64)
+        /// All of it is acknowledged; the last one has this place.
+        case placed(Token, StreamPosition)
+        /// It was not placed, or it is not known whether: the epoch ended.
+        case dropped(Token, Failure)
+        /// The bus refused this one publication.
+        case rejected(Publication, code: String)
+        /// A younger process of the same service has taken over: stop.
+        case fenced
+    }
+
+    /// A message for the bus.
+    public enum Sending: Sendable, Hashable {
+        /// HELLO.
+        case hello(generation: UInt32)
+        /// A publish.
+        case publish(Publication, generation: UInt32, epoch: UInt64, origin: UInt64, time: UInt64)
+        /// READY.
+        case ready(generation: UInt32, epoch: UInt64, origin: UInt64)
+        /// GOODBYE.
+        case goodbye(generation: UInt32)
+        /// PING.
+        case ping(generation: UInt32, epoch: UInt64)
+        /// REPLY or FAILURE.
+        case answer(UInt64, RequestID, Result<[UInt8], Failure>, StreamPosition)
+    }
+
+    private struct Waiting {
+        var publication: Publication
+        var origin: UInt64
+        var wall: UInt64
+    }
+
+    private struct PendingReply {
+        var barrier: UInt64
+        var ticket: ReplyTicket
+        var request: RequestID
+        var result: Result<[UInt8], Failure>
+    }
+
+    private let generation: UInt32
+    private let limits: Limits
+
+    /// The epoch in which the service has been accepted; nil: in none.
+    public private(set) var epoch: UInt64?
+    private var started = false
+    private var fenced = false
+    private var lastHeard = MonotonicTime(nanoseconds: 0)
+    private var nextSign = MonotonicTime(nanoseconds: 0)
+    /// The last acknowledged publish, in both counts.
+    private var acknowledged: UInt64 = 0
+    private var place: UInt64 = 0
+    /// The last that was given a count, and the last that was sent.
+    private var counted: UInt64 = 0
+    private var sent: UInt64 = 0
+    /// Counted and not sent, and sent and not acknowledged.
+    private var waiting: [Waiting] = []
+    private var unacknowledged: [Waiting] = []
+    private var tokens: [(token: Token, last: UInt64, failure: Failure?)] = []
+    private var replies: [PendingReply] = []
+    private var readyAfter: UInt64?
+    private var saysGoodbye = false
+
+    /// A link of a service in one life.
+    public init(generation: UInt32, limits: Limits = Limits()) {
+        self.generation = generation
+        self.limits = limits
+    }
+
+    /// When `tick` is due; nil: never.
+    public var deadline: MonotonicTime? {
+        guard started, !fenced else { return nil }
+        return min(nextSign, lastHeard.advanced(by: limits.silence))
+    }
+
+    /// Whether everything has been sent and acknowledged.
+    public var isSettled: Bool { epoch == nil || (waiting.isEmpty && unacknowledged.isEmpty && replies.isEmpty) }
+
+    /// Decides.
+    public mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
+        var effects: [Effect] = []
+        guard !fenced else {
+            if case .publish(let token, _, _) = event { effects.append(.dropped(token, Self.isFenced)) }
+            return effects
+        }
+        switch event {
+        case .start:
+            guard !started else { break }
+            started = true
+            effects.append(.open)
+            hello(now, &effects)
+        case .epochSeen(let seen):
+            guard started, let epoch, seen != epoch else { break }
+            leaveEpoch(&effects)
+            hello(now, &effects)
+        case .welcome(let generation, let epoch, let head):
+            guard started, generation == 0 || generation == self.generation else { break }
+            welcomed(epoch, head, now, &effects)
+        case .acknowledge(let epoch, let count, let origin, let sequence):
+            guard epoch == self.epoch else { break }
+            lastHeard = now
+            placed(count, origin, sequence, &effects)
+        case .reject(let code, let epoch, let origin): rejected(code, epoch, origin, now, &effects)
+        case .pong(let epoch, _):
+            lastHeard = now
+            if let mine = self.epoch, mine != epoch {
+                leaveEpoch(&effects)
+                hello(now, &effects)
+            }
+        case .publish(let token, let publications, let wall): publish(token, publications, wall, &effects)
+        case .ready:
+            guard epoch != nil else { break }
+            readyAfter = counted
+        case .reply(let ticket, let request, let result):
+            guard ticket.epoch == epoch else { break }
+            replies.append(PendingReply(barrier: counted, ticket: ticket, request: request, result: result))
+        case .goodbye: saysGoodbye = true
+        case .tick: tick(now, &effects)
+        }
+        flush(&effects)
+        return effects
+    }
+}
+
+// MARK: - The epoch
+
+extension PublishLink {
+    private static let isFenced = Failure(.fenced, "A newer process of the same service has taken over.")
+    private static let lost = Failure(.lostInFlight, "The bus went away before it had placed the event.")
+
+    private mutating func hello(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        effects.append(.clear)
+        effects.append(.send(.hello(generation: generation)))
+        lastHeard = now
+        nextSign = now.advanced(by: limits.ping)
+    }
+
+    private mutating func leaveEpoch(_ effects: inout [Effect]) {
+        epoch = nil
+        for entry in tokens { effects.append(.dropped(entry.token, Self.lost)) }
+        acknowledged = 0
+        counted = 0
+        sent = 0
+        waiting = []
+        unacknowledged = []
+        tokens = []
+        replies = []
+        readyAfter = nil
+    }
+
+    private mutating func welcomed(
+        _ epoch: UInt64, _ head: UInt64, _ now: MonotonicTime, _ effects: inout [Effect]
+    ) {
+        leaveEpoch(&effects)
+        self.epoch = epoch
+        place = head
+        lastHeard = now
+        nextSign = now.advanced(by: limits.ping)
+        effects.append(.begin(epoch: epoch))
+    }
+
+    private mutating func tick(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        if now >= lastHeard.advanced(by: limits.silence) {
+            leaveEpoch(&effects)
+            effects.append(.open)
+            hello(now, &effects)
+            return
+        }
+        guard now >= nextSign else { return }
+        nextSign = now.advanced(by: limits.ping)
+        if let epoch {
+            effects.append(.send(.ping(generation: generation, epoch: epoch)))
+        } else {
+            effects.append(.clear)
+            effects.append(.send(.hello(generation: generation)))
+        }
+    }
+
+    private mutating func rejected(
+        _ code: String, _ epoch: UInt64, _ origin: UInt64, _ now: MonotonicTime, _ effects: inout [Effect]
+    ) {
+        switch FailureCode(rawValue: code) {
+        case .fenced:
+            leaveEpoch(&effects)
+            fenced = true
+            effects.append(.fenced)
+        case .helloRequired:
+            // One that answers what was sent before the last HELLO says nothing new.
+            guard self.epoch != nil else { return }
+            leaveEpoch(&effects)
+            hello(now, &effects)
+        default:
+            guard epoch == self.epoch, let refused = unacknowledged.first(where: { $0.origin == origin }) else {
+                return
+            }
+            lastHeard = now
+            effects.append(.rejected(refused.publication, code: code))
+            let failure = Failure(code: code, message: "The bus refuses \(refused.publication.topic).")
+            for index in tokens.indices where tokens[index].last >= origin {
+                tokens[index].failure = failure
+                break
+            }
+            placed(upTo: origin, place: place, &effects)
+        }
+    }
+}
+
+// MARK: - Publishing
+
+extension PublishLink {
+    private mutating func publish(
+        _ token: Token, _ publications: [Publication], _ wall: UInt64, _ effects: inout [Effect]
+    ) {
+        guard let epoch else {
+            effects.append(.dropped(token, Failure(.unavailable, "The bus is not there.")))
+            return
+        }
+        guard waiting.count + publications.count <= limits.waiting else {
+            effects.append(.dropped(token, Failure(.busy, "Too many events wait for the bus.")))
+            return
+        }
+        for publication in publications {
+            if publication.kind == .live {
+                let sending = Sending.publish(publication, generation: generation, epoch: epoch, origin: 0, time: wall)
+                effects.append(.send(sending))
+                continue
+            }
+            counted += 1
+            waiting.append(Waiting(publication: publication, origin: counted, wall: wall))
+        }
+        guard acknowledged < counted else {
+            effects.append(.placed(token, StreamPosition(epoch: epoch, sequence: place)))
+            return
+        }
+        tokens.append((token, counted, nil))
+    }
+
+    private mutating func placed(
+        _ count: UInt64, _ origin: UInt64, _ sequence: UInt64, _ effects: inout [Effect]
+    ) {
+        // The bus counts what was sent; more than that is nonsense.
+        guard origin > acknowledged, origin <= sent, count <= origin else { return }
+        placed(upTo: origin, place: sequence, &effects)
+    }
+
+    private mutating func placed(upTo origin: UInt64, place: UInt64, _ effects: inout [Effect]) {
+        guard let epoch else { return }
+        self.place = max(place, self.place)
+        acknowledged = origin
+        unacknowledged.removeFirst(unacknowledged.prefix { $0.origin <= origin }.count)
+        let done = tokens.prefix { $0.last <= origin }.count
+        for entry in tokens[..<done] {
+            let position = StreamPosition(epoch: epoch, sequence: self.place)
+            effects.append(entry.failure.map { .dropped(entry.token, $0) } ?? .placed(entry.token, position))
+        }
+        tokens.removeFirst(done)
+    }
+
+    /// Sends what the window allows, READY behind the puts that it is about, replies behind what they promise.
+    private mutating func flush(_ effects: inout [Effect]) {
+        guard let epoch else {
+            if saysGoodbye { effects.append(.send(.goodbye(generation: generation))) }
+            saysGoodbye = false
+            return
+        }
+        let room = limits.window - unacknowledged.count
+        if room > 0, !waiting.isEmpty {
+            let next = waiting.prefix(room)
+            for item in next {
+                effects.append(
+                    .send(
+                        .publish(
+                            item.publication, generation: generation, epoch: epoch, origin: item.origin,
+                            time: item.wall)))
+            }
+            sent += UInt64(next.count)
+            unacknowledged += next
+            waiting.removeFirst(next.count)
+        }
+        if let after = readyAfter, sent >= after {
+            readyAfter = nil
+            effects.append(.send(.ready(generation: generation, epoch: epoch, origin: after)))
+        }
+        let due = replies.prefix { $0.barrier <= acknowledged }.count
+        for reply in replies[..<due] {
+            let position = StreamPosition(epoch: epoch, sequence: place)
+            effects.append(.send(.answer(reply.ticket.number, reply.request, reply.result, position)))
+        }
+        replies.removeFirst(due)
+        if saysGoodbye, waiting.isEmpty, unacknowledged.isEmpty {
+            saysGoodbye = false
+            effects.append(.send(.goodbye(generation: generation)))
+        }
+    }
+}

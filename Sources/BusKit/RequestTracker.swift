@@ -1,0 +1,288 @@
+public import PodcastModel
+public import WireMessages
+
+/// What a request was answered.
+public struct Answer: Sendable, Hashable {
+    /// Protobuf: the service's reply message.
+    public var payload: [UInt8]
+    /// The place in the stream up to which the effect is included; nil if the service did not say.
+    public var position: StreamPosition?
+
+    /// An answer of these parts.
+    public init(payload: [UInt8], position: StreamPosition? = nil) {
+        self.payload = payload
+        self.position = position
+    }
+}
+
+/// The client's side of requests: the same id again and again until it is answered, refused for good, or too late.
+///
+/// It holds no socket and no clock. The shell sends what it is told to, hands over what comes back, and comes back at
+/// `deadline`.
+public struct RequestTracker: Sendable {
+    /// How often, how long, how many.
+    public struct Limits: Sendable, Hashable {
+        /// The first wait before a request is repeated; it doubles.
+        public var firstWait: Duration = .milliseconds(50)
+        /// The longest.
+        public var longestWait: Duration = .seconds(1)
+        /// How long one sending of a request without a limit may take; and when any is sent again in silence.
+        public var attempt: Duration = .seconds(5)
+        /// How many may be on their way at once.
+        public var window = 32
+        /// How many may wait for that.
+        public var waiting = 4_096
+        /// The usual limits.
+        public init() {}
+    }
+
+    /// What is asked.
+    public struct Asking: Sendable, Hashable {
+        /// The request's id.
+        public var id: RequestID
+        /// Whom to ask.
+        public var service: ServiceName
+        /// Protobuf: the service's request message.
+        public var payload: [UInt8]
+        /// When the caller gives up; nil: never.
+        public var deadline: MonotonicTime?
+        /// Whether the id may have been used before, in another life of the caller.
+        public var mayBeRepeat: Bool
+
+        /// A request of these parts.
+        public init(
+            id: RequestID, service: ServiceName, payload: [UInt8], deadline: MonotonicTime?, mayBeRepeat: Bool = false
+        ) {
+            self.id = id
+            self.service = service
+            self.payload = payload
+            self.deadline = deadline
+            self.mayBeRepeat = mayBeRepeat
+        }
+    }
+
+    /// A REQUEST that is to be sent.
+    public struct Sending: Sendable, Hashable {
+        /// The request's id.
+        public var id: RequestID
+        /// Whom to ask.
+        public var service: ServiceName
+        /// Protobuf.
+        public var payload: [UInt8]
+        /// When the owner refuses to begin.
+        public var deadline: MonotonicTime
+        /// Whether it may have been sent before under this id.
+        public var mayBeRepeat: Bool
+    }
+
+    /// What happens.
+    public enum Event: Sendable {
+        /// The program asks.
+        case ask(Asking)
+        /// The program does not want to know any more.
+        case cancel(RequestID)
+        /// The service replied.
+        case reply(RequestID, Answer)
+        /// The bus or the service refused.
+        case failure(RequestID, Failure)
+        /// The message could not be handed to the socket.
+        case unsent(RequestID)
+        /// The bus, or the connection to it, is another one: it knows none of the requests.
+        case connectionLost
+        /// The service has become ready: what waits for it need not wait longer.
+        case ready(ServiceName)
+        /// The deadline may have come.
+        case tick
+    }
+
+    /// What is to be done.
+    public enum Effect: Sendable, Hashable {
+        /// Send.
+        case send(Sending)
+        /// Tell the program; the request is forgotten.
+        case finish(RequestID, Result<Answer, Failure>)
+    }
+
+    private enum Phase {
+        case waiting(until: MonotonicTime)
+        case sent(at: MonotonicTime)
+        /// The window is full.
+        case queued
+    }
+
+    private struct Request {
+        var asking: Asking
+        var phase: Phase
+        var wait: Duration
+        var sendings = 0
+        /// Whether a sending may have had its effect.
+        var mayHaveHappened = false
+        var lastFailure: Failure?
+    }
+
+    private let limits: Limits
+    private var requests: [RequestID: Request] = [:]
+    /// Ids in the order in which they were asked, for fairness.
+    private var order: [RequestID] = []
+    private var underway = 0
+
+    /// Nothing is asked.
+    public init(limits: Limits = Limits()) {
+        self.limits = limits
+    }
+
+    /// How many requests are unanswered.
+    public var count: Int { requests.count }
+
+    /// When `tick` is due; nil: never.
+    public var deadline: MonotonicTime? {
+        requests.values.compactMap { due($0) }.min()
+    }
+
+    /// Decides.
+    public mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
+        var effects: [Effect] = []
+        switch event {
+        case .ask(let asking): ask(asking, now, &effects)
+        case .cancel(let id): forget(id)
+        case .reply(let id, let answer): finish(id, .success(answer), &effects)
+        case .failure(let id, let failure): refused(id, failure, now, &effects)
+        case .unsent(let id): retry(id, Failure(.unavailable, "The bus does not take the request."), now, sent: false)
+        case .connectionLost:
+            let lost = Failure(.lostInFlight, "The bus went away while the request was with it.")
+            for (id, request) in requests {
+                if case .sent = request.phase { retry(id, lost, now, sent: true) }
+            }
+        case .ready(let service):
+            for (id, request) in requests where request.asking.service == service {
+                if case .waiting = request.phase { requests[id]?.phase = .queued }
+            }
+        case .tick: tick(now, &effects)
+        }
+        fillWindow(now, &effects)
+        return effects
+    }
+
+    /// Everything that is unanswered ends with `failure`: the program stops.
+    public mutating func close(_ failure: Failure) -> [Effect] {
+        defer {
+            requests = [:]
+            order = []
+            underway = 0
+        }
+        return order.map { .finish($0, .failure(failure)) }
+    }
+}
+
+extension RequestTracker {
+    private mutating func ask(_ asking: Asking, _ now: MonotonicTime, _ effects: inout [Effect]) {
+        guard requests[asking.id] == nil else { return }
+        guard requests.count < limits.waiting else {
+            effects.append(.finish(asking.id, .failure(Failure(.busy, "Too many requests are waiting."))))
+            return
+        }
+        requests[asking.id] = Request(asking: asking, phase: .queued, wait: limits.firstWait)
+        order.append(asking.id)
+    }
+
+    private mutating func fillWindow(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        guard underway < limits.window, requests.count > underway else { return }
+        for id in order {
+            guard underway < limits.window else { return }
+            guard let request = requests[id], case .queued = request.phase else { continue }
+            send(id, request, now, &effects)
+        }
+    }
+
+    private mutating func send(
+        _ id: RequestID, _ request: Request, _ now: MonotonicTime, _ effects: inout [Effect]
+    ) {
+        var request = request
+        let asking = request.asking
+        request.phase = .sent(at: now)
+        request.sendings += 1
+        underway += 1
+        requests[id] = request
+        effects.append(
+            .send(
+                Sending(
+                    id: id, service: asking.service, payload: asking.payload,
+                    deadline: asking.deadline ?? now.advanced(by: limits.attempt * 2),
+                    mayBeRepeat: asking.mayBeRepeat || request.sendings > 1)))
+    }
+
+    private mutating func refused(
+        _ id: RequestID, _ failure: Failure, _ now: MonotonicTime, _ effects: inout [Effect]
+    ) {
+        guard let request = requests[id] else { return }
+        switch failure.known {
+        case .unavailable, .busy, .helloRequired: retry(id, failure, now, sent: false)
+        case .lostInFlight: retry(id, failure, now, sent: true)
+        case .expired where request.asking.deadline == nil: retry(id, failure, now, sent: false)
+        case .expired where request.mayHaveHappened: finish(id, .failure(Self.outcomeUnknown(request)), &effects)
+        default: finish(id, .failure(failure), &effects)
+        }
+    }
+
+    private mutating func retry(_ id: RequestID, _ failure: Failure, _ now: MonotonicTime, sent: Bool) {
+        guard var request = requests[id] else { return }
+        if case .sent = request.phase { underway -= 1 }
+        request.phase = .waiting(until: now.advanced(by: request.wait))
+        request.wait = min(request.wait * 2, limits.longestWait)
+        request.mayHaveHappened = request.mayHaveHappened || sent
+        request.lastFailure = failure
+        requests[id] = request
+    }
+
+    private mutating func tick(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        for id in order {
+            guard let request = requests[id], let due = due(request), now >= due else { continue }
+            if let deadline = request.asking.deadline, now >= deadline {
+                finish(id, .failure(Self.late(request)), &effects)
+                continue
+            }
+            if case .sent = request.phase {
+                underway -= 1
+                requests[id]?.mayHaveHappened = true
+            }
+            requests[id]?.phase = .queued
+        }
+    }
+
+    private func due(_ request: Request) -> MonotonicTime? {
+        let next: MonotonicTime?
+        switch request.phase {
+        case .waiting(let until): next = until
+        case .sent(let at): next = at.advanced(by: limits.attempt)
+        case .queued: next = nil
+        }
+        guard let deadline = request.asking.deadline else { return next }
+        return next.map { min($0, deadline) } ?? deadline
+    }
+
+    /// What is said at the deadline: nothing is known, unless every sending was refused before it reached the service.
+    private static func late(_ request: Request) -> Failure {
+        if case .sent = request.phase { return outcomeUnknown(request) }
+        guard !request.mayHaveHappened else { return outcomeUnknown(request) }
+        return request.lastFailure ?? Failure(.unavailable, "The request could not be sent in time.")
+    }
+
+    private static func outcomeUnknown(_ request: Request) -> Failure {
+        Failure(
+            .outcomeUnknown,
+            "\(request.asking.service) did not answer in time: whether the command took effect is not known.")
+    }
+
+    private mutating func finish(_ id: RequestID, _ result: Result<Answer, Failure>, _ effects: inout [Effect]) {
+        guard forget(id) else { return }
+        effects.append(.finish(id, result))
+    }
+
+    @discardableResult
+    private mutating func forget(_ id: RequestID) -> Bool {
+        guard let request = requests.removeValue(forKey: id) else { return false }
+        if case .sent = request.phase { underway -= 1 }
+        order.removeAll { $0 == id }
+        return true
+    }
+}

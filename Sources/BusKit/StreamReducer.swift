@@ -1,0 +1,324 @@
+public import PodcastModel
+public import WireMessages
+
+/// What a client asks the bus for: the stream from a place on.
+public struct FetchRequest: Sendable, Hashable {
+    /// The join that it belongs to.
+    public var nonce: String
+    /// The first event that is wanted; epoch and sequence 0: everything.
+    public var from: StreamPosition
+    /// A snapshot, even if the ring reaches back.
+    public var forceSnapshot: Bool
+}
+
+/// The client's side of joining, gaps and restarts (`protocols/bus.md`): what arrives in, what is to be done out.
+///
+/// It holds no socket and no clock. The shell opens sockets when it is told to (`open`), hands over what they receive,
+/// and comes back at `deadline`.
+public struct StreamReducer: Sendable {
+    /// How long things may take, and how much may wait.
+    public struct Limits: Sendable, Hashable {
+        /// Silence that ends a connection: three heartbeats.
+        public var silence: Duration = .milliseconds(1_500)
+        /// The most that it grows to while nobody answers; it doubles with each attempt.
+        public var longestSilence: Duration = .seconds(6)
+        /// The longest that an answer to a fetch may pause.
+        public var fetch: Duration = .seconds(2)
+        /// How many events may wait for an answer to a fetch.
+        public var bufferedEvents = 4_096
+        /// How many bytes of payload may wait.
+        public var bufferedBytes = 8 << 20
+        /// The usual limits.
+        public init() {}
+    }
+
+    /// What happens.
+    public enum Event: Sendable {
+        /// Begin; once.
+        case start
+        /// A sequenced event arrived.
+        case stream(StreamEvent)
+        /// Telemetry arrived.
+        case live(StreamEvent)
+        /// The bus's pulse.
+        case heartbeat(epoch: UInt64, head: UInt64)
+        /// The subscription of a join is in force.
+        case sync(nonce: String, epoch: UInt64, head: UInt64)
+        /// A part of the answer to a fetch.
+        case chunk(FetchChunk)
+        /// The deadline may have come.
+        case tick
+    }
+
+    /// What is to be done.
+    public enum Effect: Sendable {
+        /// Close the sockets, if any are open; open new ones subscribed to `stream/`, `bus/heartbeat` and
+        /// `sync/<nonce>`, and connect them.
+        case open(nonce: String)
+        /// Send a fetch.
+        case fetch(FetchRequest)
+        /// Tell the consumers.
+        case update(ReplicaUpdate)
+    }
+
+    private enum Phase {
+        case idle
+        case syncing(until: MonotonicTime)
+        case fetching(Fetch)
+        case live
+    }
+
+    private struct Fetch {
+        var deadline: MonotonicTime
+        var entries: [StreamEvent] = []
+    }
+
+    /// Everything that is known.
+    public private(set) var replica = Replica()
+    /// How it stands to the bus.
+    public private(set) var connection = ConnectionState.connecting
+    /// Messages that did not fit what was going on, for a log.
+    public private(set) var ignored = 0
+
+    private let limits: Limits
+    private let seed: UInt64
+    private var joins: UInt64 = 0
+    private var silentJoins = 0
+    private var nonce = ""
+    private var epoch: UInt64 = 0
+    private var phase = Phase.idle
+    private var lastHeard = MonotonicTime(nanoseconds: 0)
+    private var failedFetches = 0
+    private var buffer: [StreamEvent] = []
+    private var bufferBytes = 0
+
+    /// A client that knows nothing. `seed` makes its nonces unlike those of others.
+    public init(seed: UInt64, limits: Limits = Limits()) {
+        self.seed = seed
+        self.limits = limits
+    }
+
+    /// When `tick` is due; nil: never.
+    public var deadline: MonotonicTime? {
+        switch phase {
+        case .idle: nil
+        case .syncing(let until): until
+        case .fetching(let fetch): fetch.deadline
+        case .live: lastHeard.advanced(by: limits.silence)
+        }
+    }
+
+    /// Decides.
+    public mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
+        var effects: [Effect] = []
+        switch event {
+        case .start:
+            guard case .idle = phase else { break }
+            effects.append(.update(.connection(.connecting)))
+            join(now, &effects)
+        case .stream(let event): received(event, now, &effects)
+        case .live(let event):
+            if case .live = phase { effects.append(.update(.live(event))) }
+        case .heartbeat(let epoch, let head): heartbeat(epoch, head, now, &effects)
+        case .sync(let nonce, let epoch, _): synced(nonce, epoch, now, &effects)
+        case .chunk(let chunk): received(chunk, now, &effects)
+        case .tick:
+            guard let deadline, now >= deadline else { break }
+            fellSilent(now, &effects)
+        }
+        return effects
+    }
+}
+
+// MARK: - Joining
+
+extension StreamReducer {
+    private mutating func join(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        joins += 1
+        nonce = Self.nonce(seed, joins)
+        clearBuffer()
+        failedFetches = 0
+        let wait = min(limits.silence * (1 << min(silentJoins, 8)), limits.longestSilence)
+        phase = .syncing(until: now.advanced(by: wait))
+        effects.append(.open(nonce: nonce))
+    }
+
+    /// 32 characters of 0-9a-f: the seed, then the count.
+    private static func nonce(_ seed: UInt64, _ count: UInt64) -> String {
+        func digits(_ value: UInt64) -> String {
+            let text = String(value, radix: 16)
+            return String(repeating: "0", count: 16 - text.count) + text
+        }
+        return digits(seed) + digits(count)
+    }
+
+    /// The bus is another one than before: all that is under way belongs to a dead one.
+    private mutating func rejoin(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        show(.resyncing, &effects)
+        silentJoins = 0
+        join(now, &effects)
+    }
+
+    private mutating func fellSilent(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        switch (phase, connection) {
+        case (.live, _), (_, .live), (_, .resyncing): show(.disconnected(since: lastHeard), &effects)
+        default: break
+        }
+        silentJoins += 1
+        join(now, &effects)
+    }
+
+    private mutating func synced(_ nonce: String, _ epoch: UInt64, _ now: MonotonicTime, _ effects: inout [Effect]) {
+        guard nonce == self.nonce else {
+            ignored += 1
+            return
+        }
+        lastHeard = now
+        silentJoins = 0
+        // Authoritative, even if it is smaller than the last one. The sockets may also have reconnected by themselves,
+        // to the same bus or to another.
+        if epoch != self.epoch || epoch != replica.position.epoch { show(.resyncing, &effects) }
+        if case .disconnected = connection { show(.resyncing, &effects) }
+        self.epoch = epoch
+        buffer.removeAll { $0.header.epoch != epoch }
+        bufferBytes = buffer.reduce(0) { $0 + $1.payload.count }
+        fetch(now, &effects)
+    }
+
+    private mutating func fetch(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        let known = replica.position.epoch == epoch
+        let from =
+            known
+            ? StreamPosition(epoch: epoch, sequence: replica.position.sequence + 1)
+            : StreamPosition(epoch: 0, sequence: 0)
+        let forced = failedFetches >= 2
+        if forced { show(.resyncing, &effects) }
+        phase = .fetching(Fetch(deadline: now.advanced(by: limits.fetch)))
+        effects.append(.fetch(FetchRequest(nonce: nonce, from: from, forceSnapshot: forced)))
+    }
+}
+
+// MARK: - What arrives
+
+extension StreamReducer {
+    private mutating func received(_ event: StreamEvent, _ now: MonotonicTime, _ effects: inout [Effect]) {
+        lastHeard = now
+        switch phase {
+        case .idle: ignored += 1
+        case .syncing: keep(event)
+        case .fetching:
+            guard event.header.epoch == epoch else { return rejoin(now, &effects) }
+            keep(event)
+        case .live:
+            guard event.header.epoch == epoch else { return rejoin(now, &effects) }
+            switch event.header.sequence {
+            case replica.position.sequence + 1: apply(event, &effects)
+            case ...replica.position.sequence: ignored += 1
+            default:
+                keep(event)
+                fetch(now, &effects)
+            }
+        }
+    }
+
+    private mutating func heartbeat(
+        _ epoch: UInt64, _ head: UInt64, _ now: MonotonicTime, _ effects: inout [Effect]
+    ) {
+        lastHeard = now
+        switch phase {
+        case .idle, .syncing: break
+        case .fetching:
+            if epoch != self.epoch { rejoin(now, &effects) }
+        case .live:
+            guard epoch == self.epoch else { return rejoin(now, &effects) }
+            // Events and heartbeats come in order on one socket, so this is loss and no race.
+            if head > replica.position.sequence { fetch(now, &effects) }
+        }
+    }
+
+    private mutating func received(_ chunk: FetchChunk, _ now: MonotonicTime, _ effects: inout [Effect]) {
+        guard case .fetching(var fetch) = phase, chunk.nonce == nonce else {
+            ignored += 1
+            return
+        }
+        guard chunk.epoch == epoch else { return rejoin(now, &effects) }
+        lastHeard = now
+        // The phase holds the only other reference to the entries: let go of it, so that appending copies nothing.
+        phase = .idle
+        fetch.entries.append(contentsOf: chunk.entries)
+        fetch.deadline = now.advanced(by: limits.fetch)
+        guard !chunk.more else {
+            phase = .fetching(fetch)
+            return
+        }
+        if chunk.isSnapshot {
+            show(.resyncing, &effects)
+            replica.replace(
+                at: StreamPosition(epoch: epoch, sequence: chunk.head), ready: chunk.ready, entries: fetch.entries)
+            effects.append(.update(.snapshot(replica)))
+        } else {
+            replay(fetch.entries, &effects)
+            guard replica.position.sequence == chunk.head else { return failed(now, &effects) }
+        }
+        catchUp(now, &effects)
+    }
+
+    private mutating func replay(_ entries: [StreamEvent], _ effects: inout [Effect]) {
+        for event in entries where event.header.epoch == epoch && event.header.kind.isSequenced {
+            if event.header.sequence == replica.position.sequence + 1 { apply(event, &effects) }
+        }
+    }
+
+    private mutating func failed(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        failedFetches += 1
+        fetch(now, &effects)
+    }
+
+    private mutating func catchUp(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        let waiting = buffer
+        clearBuffer()
+        for (index, event) in waiting.enumerated() {
+            if event.header.sequence <= replica.position.sequence { continue }
+            guard event.header.sequence == replica.position.sequence + 1 else {
+                for later in waiting[index...] { keep(later) }
+                return failed(now, &effects)
+            }
+            apply(event, &effects)
+        }
+        failedFetches = 0
+        phase = .live
+        show(.live, &effects)
+    }
+}
+
+// MARK: - Parts
+
+extension StreamReducer {
+    private mutating func apply(_ event: StreamEvent, _ effects: inout [Effect]) {
+        replica.apply(event)
+        effects.append(.update(.event(event)))
+    }
+
+    private mutating func show(_ state: ConnectionState, _ effects: inout [Effect]) {
+        guard state != connection else { return }
+        // Who has never been in step is still connecting.
+        if state == .resyncing, replica.position.epoch == 0 { return }
+        connection = state
+        effects.append(.update(.connection(state)))
+    }
+
+    /// Beyond the limit the newest are let go: the gap that they leave is found and fetched.
+    private mutating func keep(_ event: StreamEvent) {
+        guard buffer.count < limits.bufferedEvents, bufferBytes + event.payload.count <= limits.bufferedBytes else {
+            ignored += 1
+            return
+        }
+        buffer.append(event)
+        bufferBytes += event.payload.count
+    }
+
+    private mutating func clearBuffer() {
+        buffer = []
+        bufferBytes = 0
+    }
+}

@@ -1,0 +1,46 @@
+public import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The machine's clocks, read by shells and handed to machines as their "now".
+public enum SystemClocks {
+    /// Both clocks, read together.
+    public static func now() -> Moment {
+        Moment(monotonic: monotonic(), wall: wall())
+    }
+
+    /// CLOCK_MONOTONIC.
+    public static func monotonic() -> MonotonicTime {
+        MonotonicTime(nanoseconds: read(CLOCK_MONOTONIC))
+    }
+
+    /// The time of day, UTC.
+    public static func wall() -> Timestamp {
+        Timestamp(milliseconds: Int64(clamping: read(CLOCK_REALTIME) / 1_000_000))
+    }
+
+    /// Nanoseconds since 1970, UTC.
+    static func wallNanoseconds() -> UInt64 { read(CLOCK_REALTIME) }
+
+    /// Names this boot of the machine, as `/proc/sys/kernel/random/boot_id` does; `unknown` where there is none.
+    public static let bootID: String = {
+        guard let file = fopen("/proc/sys/kernel/random/boot_id", "r") else { return "unknown" }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = fread(&bytes, 1, bytes.count, file)
+        let text = String(decoding: bytes[..<count].filter { $0 > 0x20 }, as: UTF8.self)
+        return text.isEmpty ? "unknown" : text
+    }()
+
+    private static func read(_ clock: clockid_t) -> UInt64 {
+        var time = timespec()
+        _ = clock_gettime(clock, &time)
+        return UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)
+    }
+}
