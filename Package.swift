@@ -115,7 +115,7 @@ let package = Package(
         // What the tests share: an HTTP server, child processes, temporary homes, waiting for events.
         library(
             "TestSupport",
-            ["BusKit", "BusBroker", "WireMessages", "PodcastModel", "ZeroMQ", "CProcess", protobuf, nioCore, nioPosix, nioHTTP1, locks, logging]),
+            ["BusKit", "BusBroker", "WireMessages", "PodcastModel", "ZeroMQ", "CProcess", protobuf, nioCore, nioPosix, nioHTTP1, locks, logging, lifecycle]),
         tests("PodcastModelTests", ["PodcastModel"]),
         tests("WireMessagesTests", ["WireMessages", "PodcastModel", protobuf]),
         tests("ZeroMQTests", ["ZeroMQ", "TestSupport", locks]),

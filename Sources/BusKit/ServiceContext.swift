@@ -7,25 +7,34 @@ public struct ServiceContext: Sendable {
     public var name: ServiceName
     /// Its life: larger than that of any process of the same service before it.
     public var generation: UInt32
-    /// Where the bus's sockets are.
-    public var runDirectory: String
+    /// Where the fleet keeps its files.
+    public var home: LockstepHome
     /// For its log.
     public var logger: Logger
-    /// Called when it serves for the first time.
+    /// For whoever started the process.
+    public var notifier: ProcessNotifier
+    /// The process's environment.
+    public var environment: [String: String]
+    /// Called when it serves for the first time; tells the notifier unless it is replaced.
     public var notifyReady: @Sendable () -> Void
     /// Called once a second from its work loop, as long as the loop and the poll thread turn.
     public var notifyAlive: @Sendable () -> Void
 
+    /// Where the bus's sockets are.
+    public var runDirectory: String { home.runDirectory }
+
     /// A context of these parts.
     public init(
-        name: ServiceName, generation: UInt32, runDirectory: String, logger: Logger,
-        notifyReady: @escaping @Sendable () -> Void = {}, notifyAlive: @escaping @Sendable () -> Void = {}
+        name: ServiceName, generation: UInt32, home: LockstepHome, logger: Logger,
+        notifier: ProcessNotifier = ProcessNotifier(environment: [:]), environment: [String: String] = [:]
     ) {
         self.name = name
         self.generation = generation
-        self.runDirectory = runDirectory
+        self.home = home
         self.logger = logger
-        self.notifyReady = notifyReady
-        self.notifyAlive = notifyAlive
+        self.notifier = notifier
+        self.environment = environment
+        notifyReady = { notifier.ready() }
+        notifyAlive = { notifier.watchdog() }
     }
 }

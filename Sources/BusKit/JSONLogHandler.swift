@@ -1,0 +1,63 @@
+import FoundationEssentials
+import Logging
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Writes a line of JSON for each message to the standard error, which the supervisor collects:
+/// `{"at","level","service","message", …metadata}`, `at` in milliseconds since 1970.
+struct JSONLogHandler: LogHandler {
+    var metadata: Logger.Metadata = [:]
+    var logLevel: Logger.Level
+    var metadataProvider: Logger.MetadataProvider?
+    private let service: String
+
+    init(service: String, level: Logger.Level) {
+        self.service = service
+        logLevel = level
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        var all = metadata
+        all.merge(metadataProvider?.get() ?? [:]) { _, new in new }
+        all.merge(event.metadata ?? [:]) { _, new in new }
+        if let error = event.error { all["error"] = "\(error)" }
+        var line = "{\"at\":\(SystemClocks.wall().milliseconds),\"level\":\"\(event.level.rawValue)\""
+        line += ",\"service\":\(Self.quoted(service)),\"message\":\(Self.quoted(event.message.description))"
+        for (key, value) in all.sorted(by: { $0.key < $1.key }) {
+            line += ",\(Self.quoted(key)):\(Self.quoted(value.description))"
+        }
+        line += "}\n"
+        // One call for each line, so that the lines of two threads never mix; what the reader does not take is lost.
+        _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
+    }
+
+    static func quoted(_ text: String) -> String {
+        var quoted = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": quoted += "\\\""
+            case "\\": quoted += "\\\\"
+            case "\n": quoted += "\\n"
+            case "\r": quoted += "\\r"
+            case "\t": quoted += "\\t"
+            case ..<" ":
+                let digits = String(scalar.value, radix: 16)
+                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: quoted.unicodeScalars.append(scalar)
+            }
+        }
+        return quoted + "\""
+    }
+}

@@ -1,0 +1,145 @@
+public import BusBroker
+public import BusKit
+import FoundationEssentials
+public import Logging
+import NIOConcurrencyHelpers
+import PodcastModel
+public import ServiceLifecycle
+public import WireMessages
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// A home for one test, with a path that is short enough for sockets; removed with it.
+public final class TemporaryHome: Sendable {
+    /// The folder.
+    public let path: String
+    /// The fleet's folders under it, made.
+    public let home: LockstepHome
+
+    /// A new, empty home under `/tmp`.
+    public init() throws {
+        var template = Array("/tmp/lockstep-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw Failure(.badConfiguration, "No folder can be made in /tmp: \(String(cString: strerror(errno))).")
+        }
+        path = String(decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        home = try LockstepHome(
+            environment: ["LOCKSTEP_HOME": path], userID: geteuid(), workingDirectory: "/"
+        ) { _ in false }
+        try home.prepare()
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+}
+
+/// A bus in this process, on a temporary home, that a test may stop and start again.
+public final class TestFleet: Sendable {
+    /// The folders.
+    public let home: LockstepHome
+    /// Says nothing below `critical`.
+    public let logger: Logger
+
+    private let temporary: TemporaryHome
+    private let limits: BrokerLimits
+    private let bus = NIOLockedValueBox<BusBroker?>(nil)
+
+    /// A fleet without a bus yet.
+    public init(limits: BrokerLimits = BrokerLimits()) throws {
+        temporary = try TemporaryHome()
+        home = temporary.home
+        self.limits = limits
+        var logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        logger.logLevel = .critical
+        self.logger = logger
+    }
+
+    /// Runs `body` with a bus, and stops the bus behind it.
+    public static func with<Result: Sendable>(
+        _ body: (TestFleet) async throws -> Result
+    ) async throws -> Result {
+        let fleet = try TestFleet()
+        try await fleet.startBus()
+        do {
+            let result = try await body(fleet)
+            await fleet.stopBus()
+            return result
+        } catch {
+            await fleet.stopBus()
+            throw error
+        }
+    }
+
+    /// Starts the bus; a later one has a larger epoch.
+    public func startBus() async throws {
+        let broker = BusBroker(
+            runDirectory: home.runDirectory, stateDirectory: home.stateDirectory, limits: limits, logger: logger)
+        try await broker.start()
+        bus.withLockedValue { $0 = broker }
+    }
+
+    /// Stops the bus; nothing happens if there is none.
+    public func stopBus() async {
+        let broker = bus.withLockedValue { bus in
+            defer { bus = nil }
+            return bus
+        }
+        await broker?.shutdown()
+    }
+
+    /// Stops the bus and starts another one: all that it knew is gone.
+    public func restartBus() async throws {
+        await stopBus()
+        try await startBus()
+    }
+
+    /// What the bus holds; nil without one.
+    public func busSummary() async -> BrokerSummary? {
+        await bus.withLockedValue { $0 }?.summary()
+    }
+
+    /// A service's context in its life `generation`.
+    public func context(_ name: ServiceName, generation: UInt32 = 1) -> ServiceContext {
+        ServiceContext(name: name, generation: generation, home: home, logger: logger)
+    }
+
+    /// Runs `body` with a client of the bus.
+    public func withClient<Result: Sendable>(
+        observesStream: Bool = true, _ body: @Sendable (BusClient) async throws -> Result
+    ) async throws -> Result {
+        try await BusClient.with(
+            runDirectory: home.runDirectory, origin: "test", observesStream: observesStream, logger: logger, body)
+    }
+
+    /// Runs services for as long as `body` does; then they are shut down gracefully.
+    public func withServices<Result: Sendable>(
+        _ services: [any Service], _ body: @Sendable () async throws -> Result
+    ) async throws -> Result {
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: services.map {
+                    .init(service: $0, successTerminationBehavior: .ignore, failureTerminationBehavior: .ignore)
+                }, logger: logger))
+        return try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            let result: Result
+            do {
+                result = try await body()
+            } catch {
+                await group.triggerGracefulShutdown()
+                try? await tasks.waitForAll()
+                throw error
+            }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+            return result
+        }
+    }
+}
