@@ -112,6 +112,12 @@ let package = Package(
         process("lockstep-feeds", ["FeedsService", "BusKit"]),
         process("lockstep-supervisor", ["FleetSupervisor", "BusKit"]),
 
+        // Measures the fleet beside bare baselines; see Tests/Benchmarks/README.md.
+        .executableTarget(
+            name: "lockstep-bench",
+            dependencies: ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", protobuf],
+            path: "Tests/Benchmarks/lockstep-bench", swiftSettings: strict),
+
         // What the tests share: an HTTP server, child processes, temporary homes, waiting for events.
         library(
             "TestSupport",

@@ -1,0 +1,105 @@
+import BusKit
+import Foundation
+import PodcastModel
+import WireMessages
+import ZeroMQ
+
+/// A fleet in a home of its own, driven by its command line and by bare sockets.
+final class BenchFleet {
+    let home: LockstepHome
+    let feed: String
+    let context: ZeroMQContext
+    private let binaries: String
+    private let environment: [String: String]
+
+    struct Failed: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    init(home folder: String, episodes: Int) throws {
+        let executable = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        binaries = (executable as NSString).deletingLastPathComponent
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        home = try LockstepHome(
+            environment: ["LOCKSTEP_HOME": folder], userID: 0, workingDirectory: "/", directoryExists: { _ in true })
+        var environment = ProcessInfo.processInfo.environment
+        environment["LOCKSTEP_HOME"] = folder
+        environment["LOCKSTEP_AO"] = "null"
+        self.environment = environment
+        feed = folder + "/feed.xml"
+        context = try ZeroMQContext()
+        try writeFeed(episodes: episodes, folder: folder)
+    }
+
+    /// Stops the fleet and closes what is open.
+    func end() {
+        _ = try? lockstep("down")
+        context.terminate()
+    }
+
+    @discardableResult
+    func lockstep(_ arguments: String...) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: binaries + "/lockstep")
+        process.arguments = arguments
+        process.environment = environment
+        process.standardInput = FileHandle.nullDevice
+        let output = Pipe()
+        let errors = Pipe()
+        process.standardOutput = output
+        process.standardError = errors
+        try process.run()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            let reason = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            throw Failed(description: "lockstep \(arguments.joined(separator: " ")): \(reason)")
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// What `ps --json` says.
+    func services() throws -> [ServiceLine] {
+        try JSONDecoder().decode([ServiceLine].self, from: Data(try lockstep("ps", "--json").utf8))
+    }
+
+    struct ServiceLine: Decodable {
+        var name: String
+        var pid: Int32?
+        var pss: Double?
+    }
+
+    func firstEpisode() throws -> String {
+        try RawClient(self).episodes(limit: 1)[0]
+    }
+
+    func endpoint(_ socket: String) throws -> IPCEndpoint { try IPCEndpoint(path: home.runFile(socket)) }
+
+    private func writeFeed(episodes: Int, folder: String) throws {
+        let audio = folder + "/silence.wav"
+        var wave = Data("RIFF".utf8)
+        let count: UInt32 = 8_000 * 1_800
+        func add(_ value: some FixedWidthInteger) {
+            withUnsafeBytes(of: value.littleEndian) { wave.append(contentsOf: $0) }
+        }
+        add(36 + count)
+        wave.append(contentsOf: "WAVEfmt ".utf8)
+        add(UInt32(16))
+        add(UInt16(1))
+        add(UInt16(1))
+        add(UInt32(8_000))
+        add(UInt32(8_000))
+        add(UInt16(1))
+        add(UInt16(8))
+        wave.append(contentsOf: "data".utf8)
+        add(count)
+        wave.append(Data(repeating: 0x80, count: Int(count)))
+        try wave.write(to: URL(fileURLWithPath: audio))
+        var text = "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>Bench</title>"
+        for number in 1...episodes {
+            text += "<item><title>Episode \(number)</title><guid>b\(number)</guid>"
+            text += "<enclosure url=\"file://\(audio)\" type=\"audio/wav\" length=\"1\"/></item>\n"
+        }
+        try (text + "</channel></rss>").write(toFile: feed, atomically: true, encoding: .utf8)
+    }
+}

@@ -1,0 +1,79 @@
+import BusKit
+import Foundation
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+import ZeroMQ
+
+/// A client of one blocking socket: what is measured is the fleet, not a client library.
+final class RawClient {
+    private var socket: Socket
+    private let fleet: BenchFleet
+
+    init(_ fleet: BenchFleet) throws {
+        self.fleet = fleet
+        socket = try Socket(.dealer, in: fleet.context, options: [.linger(0), .receiveTimeout(10_000)])
+        try socket.connect(fleet.endpoint("cli.sock"))
+    }
+
+    deinit {
+        socket.close()
+    }
+
+    /// Sends a request and does not wait.
+    func send(_ service: ServiceName, _ payload: [UInt8], id: RequestID = .random()) throws {
+        let header = BusHeader(.request, time: UInt64(monotonicSeconds() * 1e9) + 10_000_000_000)
+        _ = try socket.send(
+            [Frame(header.encoded), Frame(id.bytes), Frame(service.text), Frame("bench"), Frame(payload)], wait: true)
+    }
+
+    /// The next answer; nil after ten seconds without one.
+    func receive() throws -> (header: BusHeader, payload: [UInt8])? {
+        guard let message = try socket.receive(wait: true), message.count == 3 else { return nil }
+        return (try BusHeader(decoding: message[0].bytes), message[2].bytes)
+    }
+
+    /// Sends a request and waits for its answer.
+    @discardableResult
+    func ask(_ service: ServiceName, _ request: some SwiftProtobuf.Message) throws -> [UInt8] {
+        try send(service, request.wireBytes)
+        guard let answer = try receive() else { throw BenchFleet.Failed(description: "\(service) does not answer") }
+        guard answer.header.kind == .reply else {
+            let failure = (try? WireFailure(wireBytes: answer.payload)) ?? WireFailure()
+            throw BenchFleet.Failed(description: "\(service): \(failure.code) \(failure.message)")
+        }
+        return answer.payload
+    }
+
+    /// Asks every few milliseconds until the service itself has answered, be it with a refusal of its own; seconds.
+    func untilServed(_ service: ServiceName, _ request: some SwiftProtobuf.Message, since start: Double) throws
+        -> Double
+    {
+        try socket.set(.receiveTimeout(4))
+        while monotonicSeconds() - start < 30 {
+            try send(service, request.wireBytes)
+            guard let answer = try receive() else { continue }
+            if answer.header.kind == .reply { return monotonicSeconds() - start }
+            if let failure = try? WireFailure(wireBytes: answer.payload), !failure.retry {
+                return monotonicSeconds() - start
+            }
+            usleep(2_000)
+        }
+        throw BenchFleet.Failed(description: "\(service) did not come back within 30 s")
+    }
+
+    /// Ids of episodes, the newest first.
+    func episodes(limit: Int) throws -> [String] {
+        var ids: [String] = []
+        var query = WireEpisodesQuery()
+        query.limit = UInt32(min(500, limit))
+        while ids.count < limit {
+            let request = WirePersistenceRequest.with { $0.episodes = query }
+            let page = try WirePersistenceReply(wireBytes: ask(.persistence, request)).episodes
+            ids += page.episodes.map(\.id)
+            guard !page.next.isEmpty else { break }
+            query.after = page.next
+        }
+        return Array(ids.prefix(limit))
+    }
+}

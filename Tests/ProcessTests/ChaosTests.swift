@@ -1,0 +1,142 @@
+import BusKit
+import Foundation
+import NIOConcurrencyHelpers
+import PodcastModel
+import Testing
+import WireMessages
+
+/// A fleet under attack: whatever is killed or stopped, nothing that was acknowledged is lost, nothing happens twice and
+/// all observers end up with the same.
+///
+/// `LOCKSTEP_CHAOS_SEEDS=7,8,9` chooses the seeds; a failing run names its own.
+@Suite(.serialized)
+struct ChaosTests {
+    static let seeds: [UInt64] = {
+        let chosen = ProcessInfo.processInfo.environment["LOCKSTEP_CHAOS_SEEDS"] ?? "1,2"
+        return chosen.split(separator: ",").compactMap { UInt64($0) }
+    }()
+
+    @Test(.timeLimit(.minutes(10)), arguments: seeds)
+    func nothingAcknowledgedIsLostAndAllObserversAgree(seed: UInt64) async throws {
+        print("chaos: seed \(seed)")
+        try await ProcessFleet.with(podcast: 60) { fleet in
+            let stalls = NIOLockedValueBox(SeededGenerator(seed: seed &* 31))
+            let stall: @Sendable (Int) async -> Void = { index in
+                // Every observer but the first dawdles now and then.
+                let milliseconds = stalls.withLockedValue { $0.below(40) == 0 ? $0.below(200) : 0 }
+                if index > 0, milliseconds > 0 { try? await ContinuousClock().sleep(for: .milliseconds(milliseconds)) }
+            }
+            try await FleetObserver.with(6, of: fleet, stall: stall) { observers in
+                try await attack(fleet, observers, seed: seed)
+            }
+        }
+    }
+
+    private func attack(_ fleet: ProcessFleet, _ observers: [FleetObserver], seed: UInt64) async throws {
+        let first = observers[0]
+        try await first.untilReady()
+        let page = try await PersistenceClient(first.client).episodes(.with { $0.limit = 60 })
+        let episodes = page.episodes.map(\.id)
+        #expect(episodes.count == 60)
+        let editors = (0..<3).map { index in
+            QueueEditor(observers[index].client, episodes: Array(episodes[(index * 20)..<(index * 20 + 20)]))
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (index, editor) in editors.enumerated() {
+                group.addTask { await editor.edit(seed: seed &* 100 &+ UInt64(index)) }
+            }
+            group.addTask { await self.turnVolume(observers[3].client) }
+            try await strike(fleet, first, seed: seed)
+            group.cancelAll()
+            try await group.waitForAll()
+        }
+        try await checkEnd(fleet, observers, editors, seed: seed)
+    }
+
+    /// State changes of another service at the same time.
+    private func turnVolume(_ client: BusClient) async {
+        var volume = 0.0
+        while !Task.isCancelled {
+            volume = volume >= 100 ? 0 : volume + 1
+            _ = try? await client.ask(
+                .playback, WirePlaybackRequest.with { $0.setVolume.volume = volume }, reply: WirePlaybackReply.self,
+                within: .seconds(20))
+        }
+    }
+
+    /// Ten SIGKILLs of the bus, some of every service, and stopped processes in between.
+    private func strike(_ fleet: ProcessFleet, _ observer: FleetObserver, seed: UInt64) async throws {
+        var random = SeededGenerator(seed: seed)
+        var blows =
+            Array(repeating: "bus", count: 10) + ["queue", "queue", "persistence", "persistence", "playback", "feeds"]
+        blows.shuffle(using: &random)
+        for service in blows {
+            let before = observer.view
+            let epoch = service == "bus" ? before.replica.position.epoch : 0
+            let generation = ServiceName(service).flatMap { before.replica.ready[$0] } ?? 0
+            if random.below(4) == 0, fleet.signal("queue", SIGSTOP) != nil {
+                try await ContinuousClock().sleep(for: .milliseconds(random.below(1_500)))
+                fleet.signal("queue", SIGCONT)
+            }
+            fleet.signal(service, SIGKILL)
+            // Sometimes the next blow falls before the fleet has recovered from this one.
+            guard random.below(3) > 0 else { continue }
+            try await observer.until("\(service) is back") { view in
+                view.connection == .live && view.replica.position.epoch > epoch
+                    && ProcessFleet.all.dropFirst().allSatisfy { name in
+                        guard let name = ServiceName(name), let now = view.replica.ready[name] else { return false }
+                        return name.text != service || now > generation
+                    }
+            }
+        }
+    }
+
+    private func checkEnd(
+        _ fleet: ProcessFleet, _ observers: [FleetObserver], _ editors: [QueueEditor], seed: UInt64
+    ) async throws {
+        for observer in observers { try await observer.untilReady() }
+        // A last acknowledged change, which everybody must see.
+        let last = try await observers[0].client.ask(
+            .playback, WirePlaybackRequest.with { $0.setVolume.volume = 33.5 }, reply: WirePlaybackReply.self,
+            within: .seconds(30))
+        #expect(last.reply.state.volume == 33.5)
+        for observer in observers {
+            try await observer.until("the last volume") { $0.player?.volume == 33.5 && $0.connection == .live }
+        }
+        let everything = observers[0].retained
+        for (index, observer) in observers.enumerated() {
+            #expect(observer.retained == everything, "observer \(index), seed \(seed)")
+            #expect(observer.conflicts.isEmpty, "observer \(index), seed \(seed)")
+        }
+        checkOneStream(observers, seed: seed)
+        let queue = try #require(observers[0].view.mainQueue)
+        for editor in editors {
+            #expect(editor.failures.isEmpty, "seed \(seed)")
+            for (episode, belief) in editor.beliefs where belief != .unknown {
+                let count = queue.entries.count { $0.episode.id == episode }
+                #expect(count == (belief == .present ? 1 : 0), "\(episode) should be \(belief), seed \(seed)")
+            }
+        }
+        let changes = editors.reduce(0) { $0 + $1.changes }
+        let unknown = editors.reduce(0) { $0 + $1.unknown }
+        #expect(changes > 20, "seed \(seed)")
+        #expect(
+            Int(queue.revision) >= changes && Int(queue.revision) <= changes + unknown,
+            "seed \(seed): revision \(queue.revision), \(changes) changes acknowledged, \(unknown) unknown")
+        print(
+            "chaos: seed \(seed): \(changes) changes acknowledged, \(unknown) unknown, \(observers[0].events.count) events seen"
+        )
+    }
+
+    /// No two observers saw different events at one place.
+    private func checkOneStream(_ observers: [FleetObserver], seed: UInt64) {
+        var stream: [StreamPosition: StreamEvent] = [:]
+        for observer in observers {
+            for (position, event) in observer.seen {
+                if let known = stream.updateValue(event, forKey: position) {
+                    #expect(known == event, "two events at \(position), seed \(seed)")
+                }
+            }
+        }
+    }
+}

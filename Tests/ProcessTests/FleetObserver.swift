@@ -1,0 +1,154 @@
+import BusKit
+import Foundation
+import Logging
+import NIOConcurrencyHelpers
+import PodcastModel
+import Testing
+import WireMessages
+
+/// A client that follows a fleet's stream and remembers everything that it saw.
+final class FleetObserver: Sendable {
+    let client: BusClient
+    private struct State {
+        var view = FleetView()
+        var seen: [StreamPosition: StreamEvent] = [:]
+        var events: [StreamEvent] = []
+        var snapshots = 0
+        var conflicts: [StreamPosition] = []
+        var waiters: [Int: (condition: @Sendable (FleetView) -> Bool, resume: @Sendable () -> Void)] = [:]
+        var nextWaiter = 0
+    }
+    private let state = NIOLockedValueBox(State())
+
+    init(_ fleet: ProcessFleet, origin: String = "test") {
+        var logger = Logger(label: origin) { _ in SwiftLogNoOpLogHandler() }
+        logger.logLevel = .critical
+        client = BusClient(runDirectory: fleet.home.runDirectory, origin: origin, observesStream: true, logger: logger)
+    }
+
+    /// Runs `body` with that many observers of the fleet, each of which pauses after an update as `stall` says.
+    static func with<Result: Sendable>(
+        _ count: Int, of fleet: ProcessFleet, stall: @escaping @Sendable (Int) async -> Void = { _ in },
+        _ body: @Sendable ([FleetObserver]) async throws -> Result
+    ) async throws -> Result {
+        let observers = (0..<count).map { FleetObserver(fleet, origin: "observer \($0)") }
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            for (index, observer) in observers.enumerated() {
+                group.addTask { try await observer.client.run() }
+                group.addTask {
+                    for await update in observer.client.updates() {
+                        observer.take(update)
+                        await stall(index)
+                    }
+                }
+            }
+            do {
+                let result = try await body(observers)
+                for observer in observers { await observer.client.shutdown() }
+                try await group.waitForAll()
+                return result
+            } catch {
+                for observer in observers { await observer.client.shutdown() }
+                try? await group.waitForAll()
+                throw error
+            }
+        }
+    }
+
+    private func take(_ update: ReplicaUpdate) {
+        let resumes = state.withLockedValue { state -> [@Sendable () -> Void] in
+            if case .snapshot = update { state.snapshots += 1 }
+            if case .event(let event) = update {
+                state.events.append(event)
+                if let known = state.seen.updateValue(event, forKey: event.position), known != event {
+                    state.conflicts.append(event.position)
+                }
+            }
+            state.view.apply(update)
+            let view = state.view
+            let met = state.waiters.filter { $0.value.condition(view) }
+            for key in met.keys { state.waiters[key] = nil }
+            return met.values.map(\.resume)
+        }
+        for resume in resumes { resume() }
+    }
+
+    var view: FleetView { state.withLockedValue { $0.view } }
+    var seen: [StreamPosition: StreamEvent] { state.withLockedValue { $0.seen } }
+    var events: [StreamEvent] { state.withLockedValue { $0.events } }
+    /// Places of the stream at which two different events were seen.
+    var conflicts: [StreamPosition] { state.withLockedValue { $0.conflicts } }
+
+    /// Every retained message, in a form that compares.
+    var retained: [String: [[UInt8]]] {
+        var entries: [String: [[UInt8]]] = [:]
+        for (topic, value) in view.replica.entries {
+            entries[topic.text] = [value.put.payload] + value.deltas.map(\.payload)
+        }
+        return entries
+    }
+
+    /// Waits until what is seen fulfils a condition.
+    /// - Throws: what was seen instead, after a minute.
+    func until(
+        _ what: String, within limit: Duration = .seconds(60), _ condition: @escaping @Sendable (FleetView) -> Bool
+    ) async throws {
+        let met = AsyncStream<Bool>.makeStream()
+        let key = state.withLockedValue { state -> Int in
+            if condition(state.view) {
+                met.continuation.yield(true)
+                return -1
+            }
+            state.nextWaiter += 1
+            state.waiters[state.nextWaiter] = (condition, { met.continuation.yield(true) })
+            return state.nextWaiter
+        }
+        let timer = Task {
+            try await ContinuousClock().sleep(for: limit)
+            met.continuation.yield(false)
+        }
+        defer {
+            timer.cancel()
+            state.withLockedValue { _ = $0.waiters.removeValue(forKey: key) }
+        }
+        for await success in met.stream {
+            if success { return }
+            break
+        }
+        throw ProcessFleet.Unexpected(description: "waited for: \(what); seen: \(summary)")
+    }
+
+    private var summary: String {
+        let view = view
+        let services = view.services.values.map { "\($0.name) \($0.state)#\($0.generation)" }.sorted()
+        let queue = view.mainQueue.map { "queue revision \($0.revision), \($0.entries.count) entries" } ?? "no queue"
+        let player = view.player.map { "player \($0.status) \($0.episode.title) \($0.anchor.position)" } ?? "no player"
+        return "\(view.connection) \(view.replica.position) \(services) \(queue) \(player)"
+    }
+
+    /// Waits until every service is ready, in an epoch after `epoch` if one is given.
+    func untilReady(after epoch: UInt64 = 0) async throws {
+        try await until("all services ready after epoch \(epoch)") { view in
+            view.connection == .live && view.replica.position.epoch > epoch
+                && ProcessFleet.all.dropFirst().allSatisfy { name in
+                    ServiceName(name).map { view.replica.ready[$0] != nil } ?? false
+                }
+        }
+    }
+}
+
+/// A seeded generator (SplitMix64), so that a failure can be repeated.
+struct SeededGenerator: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var value = state
+        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
+        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
+        return value ^ value >> 31
+    }
+
+    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
+}

@@ -1,0 +1,91 @@
+import BusKit
+import Foundation
+import PodcastModel
+import Testing
+import WireMessages
+
+/// Any process may die at any moment, and all of them at once.
+@Suite(.serialized)
+struct KillTests {
+    @Test(.timeLimit(.minutes(5)), arguments: ProcessFleet.all)
+    func everyAcknowledgedEditSurvivesTheDeathOf(service: String) async throws {
+        try await survive { fleet, observer in
+            let generation = ServiceName(service).flatMap { observer.view.replica.ready[$0] } ?? 0
+            let epoch = observer.view.replica.position.epoch
+            #expect(fleet.signal(service, SIGKILL) != nil)
+            try await observer.until("\(service) is back") { view in
+                guard service != "bus" else { return view.replica.position.epoch > epoch }
+                return ServiceName(service).flatMap { view.replica.ready[$0] } ?? 0 > generation
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func everyAcknowledgedEditSurvivesTheDeathOfAllAtOnce() async throws {
+        try await survive { fleet, observer in
+            let pids = (ProcessFleet.all + ["supervisor"]).compactMap { fleet.pid($0) }
+            #expect(pids.count == ProcessFleet.all.count + 1)
+            for pid in pids { kill(pid, SIGKILL) }
+            try await Self.untilGone(pids)
+            try await fleet.up()
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func theDeathOfTheSupervisorLeavesNoProcessAndUpWorksAgain() async throws {
+        try await ProcessFleet.with { fleet in
+            let pids = ProcessFleet.all.compactMap { fleet.pid($0) }
+            #expect(pids.count == ProcessFleet.all.count)
+            #expect(fleet.signal("supervisor", SIGKILL) != nil)
+            try await Self.untilGone(pids)
+            try await fleet.up()
+            #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" })
+        }
+    }
+
+    /// Edits the queue while `blow` falls, and checks what is left.
+    private func survive(_ blow: @escaping @Sendable (ProcessFleet, FleetObserver) async throws -> Void) async throws {
+        try await ProcessFleet.with(podcast: 20) { fleet in
+            try await FleetObserver.with(2, of: fleet) { observers in
+                try await observers[0].untilReady()
+                let page = try await PersistenceClient(observers[0].client).episodes(.with { $0.limit = 20 })
+                let editor = QueueEditor(observers[1].client, episodes: page.episodes.map(\.id))
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask { await editor.edit(seed: 4) }
+                    try await observers[0].until("some edits") { $0.mainQueue?.revision ?? 0 > 20 }
+                    let revision = observers[0].view.mainQueue?.revision ?? 0
+                    try await blow(fleet, observers[0])
+                    try await observers[0].until("edits go on") {
+                        $0.connection == .live && $0.mainQueue?.revision ?? 0 > revision + 20
+                    }
+                    group.cancelAll()
+                    try await group.waitForAll()
+                }
+                try await observers[0].untilReady()
+                let queue = try await observers[0].client.ask(
+                    .queue, WireQueueRequest.with { $0.history.limit = 1 }, reply: WireQueueReply.self)
+                try await observers[0].until("the last revision") {
+                    $0.mainQueue?.revision ?? 0 >= queue.reply.revision
+                }
+                let entries = try #require(observers[0].view.mainQueue).entries
+                for (episode, belief) in editor.beliefs where belief != .unknown {
+                    #expect(entries.count { $0.episode.id == episode } == (belief == .present ? 1 : 0))
+                }
+                #expect(editor.failures.isEmpty)
+                #expect(Int(queue.reply.revision) >= editor.changes)
+                #expect(Int(queue.reply.revision) <= editor.changes + editor.unknown)
+            }
+        }
+    }
+
+    /// Waits until the processes have ended.
+    private static func untilGone(_ pids: [Int32]) async throws {
+        let deadline = ContinuousClock.now.advanced(by: .seconds(20))
+        while pids.contains(where: { kill($0, 0) == 0 }) {
+            guard ContinuousClock.now < deadline else {
+                throw ProcessFleet.Unexpected(description: "still alive: \(pids.filter { kill($0, 0) == 0 })")
+            }
+            try await ContinuousClock().sleep(for: .milliseconds(5))
+        }
+    }
+}

@@ -1,0 +1,205 @@
+import BusKit
+import Foundation
+import Logging
+import NIOConcurrencyHelpers
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+/// A real fleet in a folder of its own: the executables that were built with the tests, started, killed and stopped.
+final class ProcessFleet: Sendable {
+    /// The fleet's `LOCKSTEP_HOME`. Short, because sockets lie in it.
+    let root: String
+    let home: LockstepHome
+
+    /// Where the executables are: beside the tests.
+    static let binaries: String = {
+        let executable = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+        return (executable as NSString).deletingLastPathComponent
+    }()
+
+    init() throws {
+        root = "/tmp/ls-" + String(UInt64.random(in: .min ... .max), radix: 36)
+        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        home = try LockstepHome(
+            environment: ["LOCKSTEP_HOME": root], userID: 0, workingDirectory: "/", directoryExists: { _ in true })
+    }
+
+    /// Runs `body` with a fleet that is up, and leaves nothing behind.
+    static func with<Result: Sendable>(
+        podcast episodes: Int = 0, _ body: @Sendable (ProcessFleet) async throws -> Result
+    ) async throws -> Result {
+        let fleet = try ProcessFleet()
+        do {
+            try await fleet.up()
+            if episodes > 0 {
+                let feed = try fleet.writeFeed(episodes: episodes)
+                try await fleet.succeed("subscribe", feed)
+            }
+            let result = try await body(fleet)
+            await fleet.end()
+            return result
+        } catch {
+            await fleet.reportAndEnd()
+            throw error
+        }
+    }
+
+    // MARK: Commands
+
+    struct Outcome: Sendable {
+        var status: Int32
+        var output: String
+        var errors: String
+    }
+
+    /// Why a fleet did not do what a test needs.
+    struct Unexpected: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    /// Runs `lockstep` with the arguments in this fleet's home. It is killed after a minute.
+    func lockstep(_ arguments: [String], environment extra: [String: String] = [:]) async throws -> Outcome {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: Self.binaries + "/lockstep")
+        process.arguments = arguments
+        process.environment = environment.merging(extra) { _, new in new }
+        let files = [root + "/out-\(UUID().uuidString)", root + "/err-\(UUID().uuidString)"]
+        for file in files { FileManager.default.createFile(atPath: file, contents: nil) }
+        defer { for file in files { try? FileManager.default.removeItem(atPath: file) } }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle(forWritingAtPath: files[0])
+        process.standardError = FileHandle(forWritingAtPath: files[1])
+        let ended = AsyncStream<Void>.makeStream()
+        process.terminationHandler = { _ in ended.continuation.finish() }
+        try process.run()
+        let pid = process.processIdentifier
+        let limit = Task {
+            try await ContinuousClock().sleep(for: .seconds(60))
+            kill(pid, SIGKILL)
+        }
+        for await _ in ended.stream {}
+        limit.cancel()
+        return Outcome(
+            status: process.terminationStatus, output: (try? String(contentsOfFile: files[0], encoding: .utf8)) ?? "",
+            errors: (try? String(contentsOfFile: files[1], encoding: .utf8)) ?? "")
+    }
+
+    /// Runs `lockstep` and expects that it succeeds; gives what it printed.
+    @discardableResult
+    func succeed(_ arguments: String...) async throws -> String {
+        let outcome = try await lockstep(arguments)
+        guard outcome.status == 0 else {
+            throw Unexpected(
+                description:
+                    "lockstep \(arguments.joined(separator: " ")) ended with \(outcome.status): \(outcome.errors)")
+        }
+        return outcome.output
+    }
+
+    var environment: [String: String] {
+        var environment = ProcessInfo.processInfo.environment
+        environment["LOCKSTEP_HOME"] = root
+        environment["LOCKSTEP_AO"] = "null"
+        for name in ["XDG_RUNTIME_DIR", "NOTIFY_SOCKET", "LOCKSTEP_SUPERVISOR_PID"] { environment[name] = nil }
+        return environment
+    }
+
+    func up() async throws {
+        try await succeed("up", "--detach")
+    }
+
+    /// What `ps` says, by name.
+    func services() async throws -> [String: ServiceLine] {
+        let lines = try JSONDecoder().decode([ServiceLine].self, from: Data(try await succeed("ps", "--json").utf8))
+        return Dictionary(lines.map { ($0.name, $0) }) { first, _ in first }
+    }
+
+    struct ServiceLine: Decodable, Sendable {
+        var name: String
+        var state: String
+        var pid: Int32?
+        var restarts: Int
+    }
+
+    // MARK: Violence
+
+    /// The process that holds the service's lock.
+    func pid(_ service: String) -> Int32? { FileLock.holder(of: home.runFile("\(service).lock")) }
+
+    /// Sends a signal to a service's process.
+    @discardableResult
+    func signal(_ service: String, _ signal: Int32) -> Int32? {
+        guard let pid = pid(service), pid > 1 else { return nil }
+        return kill(pid, signal) == 0 ? pid : nil
+    }
+
+    static let all = ["bus", "persistence", "playback", "queue", "feeds"]
+
+    // MARK: Ending
+
+    private func end() async {
+        _ = try? await lockstep(["down"])
+        for name in Self.all + ["supervisor"] {
+            if FileLock.isHeld(home.runFile("\(name).lock")) { signal(name, SIGKILL) }
+        }
+        try? FileManager.default.removeItem(atPath: root)
+    }
+
+    /// Shows the ends of the logs before it removes them.
+    private func reportAndEnd() async {
+        for file in (try? FileManager.default.contentsOfDirectory(atPath: home.logDirectory).sorted()) ?? [] {
+            let log = (try? String(contentsOfFile: home.logDirectory + "/" + file, encoding: .utf8)) ?? ""
+            print("--- \(file)\n" + log.split(separator: "\n").suffix(25).joined(separator: "\n"))
+        }
+        await end()
+    }
+
+    // MARK: Material
+
+    /// A feed of that many episodes, all with the same ten minutes of silence.
+    func writeFeed(episodes: Int) throws -> String {
+        let audio = root + "/silence.wav"
+        if !FileManager.default.fileExists(atPath: audio) {
+            try Self.silence(seconds: 600).write(to: URL(fileURLWithPath: audio))
+        }
+        var items = ""
+        for number in 1...episodes {
+            items += """
+                <item><title>Part \(number) of many</title><guid>part-\(number)</guid>
+                <pubDate>\(Self.date(number))</pubDate>
+                <enclosure url="file://\(audio)" type="audio/wav" length="4800044"/></item>
+
+                """
+        }
+        let feed = """
+            <?xml version="1.0" encoding="UTF-8"?><rss version="2.0"><channel><title>Many parts</title>
+            <link>http://127.0.0.1/</link><description>A feed for tests</description>
+            \(items)</channel></rss>
+            """
+        let path = root + "/feed.xml"
+        try feed.write(toFile: path, atomically: true, encoding: .utf8)
+        return path
+    }
+
+    private static func date(_ number: Int) -> String {
+        let formatter = DateFormatter()
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        formatter.timeZone = TimeZone(identifier: "UTC")
+        formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        return formatter.string(from: Date(timeIntervalSince1970: 1_600_000_000 + Double(number) * 3_600))
+    }
+
+    /// A WAV file: 8 bits, mono, 8 kHz.
+    private static func silence(seconds: Int) -> Data {
+        let count = UInt32(seconds * 8_000)
+        var data = Data()
+        func add(_ text: String) { data.append(contentsOf: text.utf8) }
+        func add(_ value: UInt32) { withUnsafeBytes(of: value.littleEndian) { data.append(contentsOf: $0) } }
+        func add(_ value: UInt16) { withUnsafeBytes(of: value.littleEndian) { data.append(contentsOf: $0) } }
+        add("RIFF"); add(36 + count); add("WAVEfmt "); add(UInt32(16)); add(UInt16(1)); add(UInt16(1))
+        add(UInt32(8_000)); add(UInt32(8_000)); add(UInt16(1)); add(UInt16(8)); add("data"); add(count)
+        data.append(Data(repeating: 0x80, count: Int(count)))
+        return data
+    }
+}
