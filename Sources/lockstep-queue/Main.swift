@@ -4,6 +4,6 @@ import QueueService
 @main
 struct Main {
     static func main() async {
-        await ServiceProcess.run(.queue) { QueueShell($0) }
+        await ServiceProcess.run(QueueMachine.owner) { QueueShell($0) }
     }
 }
