@@ -1,4 +1,4 @@
-import WireMessages
+public import WireMessages
 public import ZeroMQ
 
 /// What happens to the bus. The messages are as the sockets gave them; nothing about them is trusted.
@@ -28,7 +28,7 @@ public enum BrokerDelivery: Sendable, Hashable {
 /// What the bus wants done. Effects are performed in order.
 public enum BrokerEffect: Sendable {
     /// Send on `pub.sock`: topic, header, payload.
-    case publish(Message)
+    case publish(topic: Frame, header: BusHeader, payload: Frame)
     /// Send on `svc.sock`; the first frame is the routing id.
     case toService(Message, BrokerDelivery)
     /// Send on `cli.sock`; the first frame is the routing id. One that cannot be sent is dropped: the client asks again.

@@ -74,7 +74,7 @@ public struct BrokerMachine: Sendable {
 
     /// Sends on `pub.sock`.
     func send(_ topic: Frame, _ header: BusHeader, _ payload: Frame, _ effects: inout [BrokerEffect]) {
-        effects.append(.publish([topic, Frame(header.encoded), payload]))
+        effects.append(.publish(topic: topic, header: header, payload: payload))
     }
 
     /// Puts the state of a service on the stream.

@@ -135,9 +135,12 @@ struct BrokerShell: PollHandler {
             let effect = effects[next]
             next += 1
             switch effect {
-            case .publish(let message):
+            case .publish(let topic, let header, let payload):
                 // Never waits: a subscriber whose buffer is full misses it, and learns so by the sequence.
-                _ = try sockets.send(message, on: publishing)
+                try withUnsafeTemporaryAllocation(byteCount: BusHeader.length, alignment: 8) { bytes in
+                    header.encode(into: bytes)
+                    _ = try sockets.send(topic, UnsafeRawBufferPointer(bytes), payload, on: publishing)
+                }
             case .toService(let message, let delivery):
                 let outcome = try sockets.send(message, on: services)
                 guard outcome != .sent else { continue }

@@ -29,26 +29,27 @@ struct RetainedStore: Sendable {
 
     private let limits: BrokerLimits
     private var values: [Frame: Value] = [:]
-    private var usage: [Int: Usage] = [:]
+    /// By owner; the bus itself, −1, comes first.
+    private var usage: [Usage] = [Usage()]
 
     init(limits: BrokerLimits) {
         self.limits = limits
     }
 
     var count: Int { values.count }
-    var bytes: Int { usage.values.reduce(0) { $0 + $1.bytes } }
+    var bytes: Int { usage.reduce(0) { $0 + $1.bytes } }
 
     /// Whether the event may be applied. `owner` is the index of the service, `life` its present registration.
     func refusal(of kind: MessageKind, topic: Frame, cost: Int, owner: Int, life: UInt64) -> Refusal? {
         switch kind {
         case .put:
-            let used = usage[owner] ?? Usage()
+            let used = used(by: owner)
             guard used.bytes + cost <= limits.bytesPerService else { return .full }
             return used.topics < limits.topicsPerService || values[topic] != nil ? nil : .full
         case .delta:
             guard let value = values[topic], value.life == life else { return .noPut }
             guard value.deltas.count < limits.deltasPerPut else { return .tooManyDeltas }
-            return (usage[owner]?.bytes ?? 0) + cost <= limits.bytesPerService ? nil : .full
+            return used(by: owner).bytes + cost <= limits.bytesPerService ? nil : .full
         default:
             return nil
         }
@@ -56,24 +57,29 @@ struct RetainedStore: Sendable {
 
     /// Keeps, or forgets, what the event says. Only events that `refusal` let through.
     mutating func apply(_ event: StoredEvent, owner: Int, life: UInt64) {
+        while usage.count <= owner + 1 { usage.append(Usage()) }
         switch event.header.kind {
         case .put:
             let cost = event.cost
             let old = values.updateValue(Value(life: life, owner: owner, put: event, cost: cost), forKey: event.topic)
-            usage[owner, default: Usage()].bytes += cost - (old?.cost ?? 0)
-            if old == nil { usage[owner, default: Usage()].topics += 1 }
+            usage[owner + 1].bytes += cost - (old?.cost ?? 0)
+            if old == nil { usage[owner + 1].topics += 1 }
         case .delta:
             let cost = event.cost
             values[event.topic]?.deltas.append(event)
             values[event.topic]?.cost += cost
-            usage[owner, default: Usage()].bytes += cost
+            usage[owner + 1].bytes += cost
         case .delete:
             guard let old = values.removeValue(forKey: event.topic) else { return }
-            usage[owner, default: Usage()].bytes -= old.cost
-            usage[owner, default: Usage()].topics -= 1
+            usage[owner + 1].bytes -= old.cost
+            usage[owner + 1].topics -= 1
         default:
             break
         }
+    }
+
+    private func used(by owner: Int) -> Usage {
+        owner + 1 < usage.count ? usage[owner + 1] : Usage()
     }
 
     /// The topics of an owner that were not put in its present registration, in order.

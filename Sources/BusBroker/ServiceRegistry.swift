@@ -56,7 +56,7 @@ struct ServiceRegistry: Sendable {
     }
 
     subscript(place: Int) -> Service {
-        get { services[place] }
+        _read { yield services[place] }
         _modify { yield &services[place] }
     }
 

@@ -43,6 +43,12 @@ public struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStrin
     /// Whether there are no bytes.
     @inlinable public var isEmpty: Bool { bytes.isEmpty }
 
+    /// Hashes the bytes at once; an array would hash them one by one.
+    @inlinable
+    public func hash(into hasher: inout Hasher) {
+        bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
+
     /// The bytes as text; nil if they are not UTF-8.
     public var text: String? { String(validating: bytes, as: UTF8.self) }
 

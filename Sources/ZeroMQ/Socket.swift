@@ -95,22 +95,48 @@ public struct Socket: ~Copyable {
 
     /// Sends one message of one or more frames, whole or not at all. It does not wait unless `wait` is given.
     public mutating func send(_ message: Message, wait: Bool = false) throws(ZeroMQError) -> SendOutcome {
-        guard let handle else { throw closed("zmq_send") }
         var outcome = SendOutcome.sent
-        let last = message.count - 1
-        for (index, frame) in message.enumerated() {
-            let flags = (wait ? 0 : ZMQ_DONTWAIT) | (index < last ? ZMQ_SNDMORE : 0)
-            let number = frame.withUnsafeBytes { Self.send($0, handle, flags) }
-            switch number {
-            case 0: continue
+        for index in message.indices {
+            let next = try sendPart(message[index].bytes, more: index < message.count - 1, wait: wait)
+            guard next != .sent else { continue }
             // Past the first frame libzmq has taken the message back and drops the frames that still follow.
-            case EAGAIN: outcome = .wouldBlock
-            case EHOSTUNREACH: outcome = .unreachable
-            default: throw ZeroMQError(call: "zmq_send", endpoint: endpoint, number: number)
-            }
+            outcome = next
             if index == 0 { return outcome }
         }
         return outcome
+    }
+
+    /// Sends one message of three frames whose middle one need not exist as a value: no frame is made for it.
+    public mutating func send(
+        _ first: Frame, _ middle: UnsafeRawBufferPointer, _ last: Frame
+    ) throws(ZeroMQError) -> SendOutcome {
+        let outcome = try sendPart(first.bytes, more: true, wait: false)
+        guard outcome == .sent else { return outcome }
+        let second = try sendPart(middle, more: true, wait: false)
+        let third = try sendPart(last.bytes, more: false, wait: false)
+        return second == .sent ? third : second
+    }
+
+    private func sendPart(_ bytes: [UInt8], more: Bool, wait: Bool) throws(ZeroMQError) -> SendOutcome {
+        let result = bytes.withUnsafeBytes { bytes -> Result<SendOutcome, ZeroMQError> in
+            do throws(ZeroMQError) { return .success(try sendPart(bytes, more: more, wait: wait)) } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    private func sendPart(
+        _ bytes: UnsafeRawBufferPointer, more: Bool, wait: Bool
+    ) throws(ZeroMQError) -> SendOutcome {
+        guard let handle else { throw closed("zmq_send") }
+        let flags = (wait ? 0 : ZMQ_DONTWAIT) | (more ? ZMQ_SNDMORE : 0)
+        switch Self.send(bytes, handle, flags) {
+        case 0: return .sent
+        case EAGAIN: return .wouldBlock
+        case EHOSTUNREACH: return .unreachable
+        case let number: throw ZeroMQError(call: "zmq_send", endpoint: endpoint, number: number)
+        }
     }
 
     /// Sends one frame; 0 or the error number.
@@ -128,6 +154,7 @@ public struct Socket: ~Copyable {
     public mutating func receive(wait: Bool = false) throws(ZeroMQError) -> Message? {
         guard let handle else { throw closed("zmq_msg_recv") }
         var message = Message()
+        message.reserveCapacity(4)
         var flags = wait ? 0 : ZMQ_DONTWAIT
         while true {
             if zmq_msg_recv(scratch, handle, flags) < 0 {

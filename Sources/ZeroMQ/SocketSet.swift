@@ -59,6 +59,13 @@ public final class SocketSet {
         try box(id, "zmq_send").socket.send(message)
     }
 
+    /// Sends a message of three frames without waiting and without making a frame of the middle one.
+    public func send(
+        _ first: Frame, _ middle: UnsafeRawBufferPointer, _ last: Frame, on id: SocketID
+    ) throws(ZeroMQError) -> SendOutcome {
+        try box(id, "zmq_send").socket.send(first, middle, last)
+    }
+
     /// Whether the handler is told, once a turn, that the socket takes messages. Ask only while something waits.
     public func notifyWritable(_ wanted: Bool, on id: SocketID) throws(ZeroMQError) {
         try box(id, "zmq_poll").wantsWritable = wanted

@@ -36,7 +36,8 @@ struct MachineBench {
     mutating func feed(_ event: BrokerEvent) {
         for effect in machine.handle(event, now: now) {
             switch effect {
-            case .publish(let message): published.append(Self.event(message))
+            case .publish(let topic, let header, let payload):
+                published.append(StreamEvent(topic: Topic(topic.text ?? ""), header: header, payload: payload.bytes))
             case .toService(let message, _): toServices.append(Self.received(message))
             case .toClient(let message): toClients.append(Self.received(message))
             case .warn(let line): warnings.append(line)
