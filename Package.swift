@@ -86,10 +86,7 @@ let package = Package(
         // The services.
         library(
             "BusBroker",
-            [
-                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "CProcess", protobuf, locks, logging, lifecycle,
-                signals,
-            ]),
+            ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", protobuf, locks, logging, lifecycle]),
         library("PersistenceService", ["BusKit", "WireMessages", "PodcastModel", protobuf, grdb, logging, lifecycle, locks]),
         library("PlaybackService", ["BusKit", "WireMessages", "PodcastModel", "CMPV", protobuf, logging, lifecycle, locks]),
         library("QueueService", ["BusKit", "WireMessages", "PodcastModel", protobuf, logging, lifecycle, locks]),
@@ -105,7 +102,7 @@ let package = Package(
 
         // Processes.
         process("lockstep", ["LockstepCommands"]),
-        process("lockstep-bus", ["BusBroker", "BusKit"]),
+        process("lockstep-bus", ["BusBroker", "BusKit", "WireMessages"]),
         process("lockstep-persistence", ["PersistenceService", "BusKit"]),
         process("lockstep-playback", ["PlaybackService", "BusKit"]),
         process("lockstep-queue", ["QueueService", "BusKit"]),

@@ -1,3 +1,4 @@
+import BusKit
 import Logging
 import PodcastModel
 import WireMessages
@@ -73,7 +74,7 @@ struct BrokerShell: PollHandler {
         self.epoch = epoch
         self.logger = logger
         self.pulse = pulse
-        machine = BrokerMachine(epoch: epoch, limits: limits, now: Clocks.now())
+        machine = BrokerMachine(epoch: epoch, limits: limits, now: SystemClocks.now())
     }
 
     mutating func start(_ sockets: SocketSet) throws {
@@ -112,12 +113,12 @@ struct BrokerShell: PollHandler {
             case clients: .client(message)
             default: .subscription(message)
             }
-        machine.handle(event, now: Clocks.now(), into: &effects)
+        machine.handle(event, now: SystemClocks.now(), into: &effects)
         try perform(sockets)
     }
 
     mutating func turnEnded(now: UInt64, _ sockets: SocketSet) throws -> UInt64? {
-        machine.handle(.turnEnded, now: Clocks.now(), into: &effects)
+        machine.handle(.turnEnded, now: SystemClocks.now(), into: &effects)
         try perform(sockets)
         if let warning = descriptors.check(now: MonotonicTime(nanoseconds: now)) { logger.warning("\(warning)") }
         if now >= nextPulse {
@@ -144,7 +145,7 @@ struct BrokerShell: PollHandler {
             case .toService(let message, let delivery):
                 let outcome = try sockets.send(message, on: services)
                 guard outcome != .sent else { continue }
-                machine.handle(.undelivered(delivery, outcome), now: Clocks.now(), into: &effects)
+                machine.handle(.undelivered(delivery, outcome), now: SystemClocks.now(), into: &effects)
             case .toClient(let message):
                 _ = try sockets.send(message, on: clients)
             case .warn(let line):
@@ -152,18 +153,6 @@ struct BrokerShell: PollHandler {
             }
         }
         effects.removeAll(keepingCapacity: true)
-    }
-}
-
-/// Both clocks of this machine.
-enum Clocks {
-    static func now() -> Moment {
-        var wall = timespec()
-        _ = clock_gettime(CLOCK_REALTIME, &wall)
-        let milliseconds = Int64(wall.tv_sec) &* 1_000 &+ Int64(wall.tv_nsec) / 1_000_000
-        return Moment(
-            monotonic: MonotonicTime(nanoseconds: MonotonicClock.nanoseconds()),
-            wall: Timestamp(milliseconds: milliseconds))
     }
 }
 

@@ -83,7 +83,7 @@ public final class BusBroker: Service {
         self.stateDirectory = stateDirectory
         self.limits = limits
         self.logger = logger
-        self.wallClock = wallClock ?? { Clocks.now().wall }
+        self.wallClock = wallClock ?? { SystemClocks.wall() }
         self.pulse = pulse
     }
 

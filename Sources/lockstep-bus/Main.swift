@@ -1,16 +1,10 @@
 import BusBroker
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import BusKit
+import WireMessages
 
 @main
 struct Main {
     static func main() async {
-        exit(await BusProcess.run())
+        await ServiceProcess.run(.bus) { BusService($0) }
     }
 }

@@ -1,0 +1,24 @@
+public import BusKit
+public import ServiceLifecycle
+
+/// The bus as a process runs it: in the fleet's folders, telling its supervisor when it serves and that it lives.
+public struct BusService: Service {
+    private let context: ServiceContext
+    private let bus: BusBroker
+
+    /// The bus of the context's home.
+    public init(_ context: ServiceContext) {
+        self.context = context
+        bus = BusBroker(
+            runDirectory: context.runDirectory, stateDirectory: context.home.stateDirectory, logger: context.logger,
+            pulse: context.notifyAlive)
+    }
+
+    /// Serves until graceful shutdown or cancellation.
+    /// - Throws: what `BusBroker.start()` throws, and the error that ended its thread.
+    public func run() async throws {
+        try await bus.start()
+        context.notifyReady()
+        try await bus.run()
+    }
+}
