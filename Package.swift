@@ -23,7 +23,6 @@ let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
-let subprocess: Target.Dependency = .product(name: "Subprocess", package: "swift-subprocess")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 
 /// A library target of ours: the folder, the module and the name are one.
@@ -64,7 +63,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
-        .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2", traits: []),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
     ],
     targets: [
@@ -93,7 +91,7 @@ let package = Package(
         library(
             "FeedsService",
             ["BusKit", "WireMessages", "PodcastModel", "FeedParsing", protobuf, httpClient, nioCore, nioHTTP1, logging, lifecycle, locks]),
-        library("FleetSupervisor", ["BusKit", "CProcess", subprocess, logging, lifecycle, signals, locks]),
+        library("FleetSupervisor", ["BusKit", "PodcastModel", "CProcess", locks]),
 
         // The command line.
         library(
@@ -129,7 +127,7 @@ let package = Package(
         tests("PlaybackServiceTests", ["PlaybackService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
         tests("QueueServiceTests", ["QueueService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
         tests("FeedsServiceTests", ["FeedsService", "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "TestSupport", protobuf, locks, logging]),
-        tests("FleetSupervisorTests", ["FleetSupervisor", "BusKit", "CProcess", "TestSupport", locks, logging]),
+        tests("FleetSupervisorTests", ["FleetSupervisor", "BusKit", "PodcastModel", "CProcess", "TestSupport", locks]),
         tests("LockstepCommandsTests", ["LockstepCommands", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, arguments, locks]),
         tests(
             "FleetTests",

@@ -1,1 +1,7 @@
-@main struct Main { static func main() {} }
+import FleetSupervisor
+
+@main struct Main {
+    static func main() {
+        SupervisorProcess.run()
+    }
+}

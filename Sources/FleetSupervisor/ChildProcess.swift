@@ -1,0 +1,125 @@
+import CProcess
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// A service's process and the descriptors that belong to it. Confined to the supervisor's thread.
+struct ChildProcess {
+    let pid: Int32
+    /// Readable when it has ended; −1 where there are no pidfds.
+    let pidDescriptor: Int32
+    /// The end of its standard input that nobody writes to: it closes when the supervisor ends.
+    let lifeline: Int32
+    /// Its standard output and error.
+    let output: Int32
+    var splitter = LineSplitter()
+    /// For the report of a crash.
+    var lastLines: [[UInt8]] = []
+    /// What its threads did when it was found to hang.
+    var hangingThreads: [String]?
+
+    /// Starts the program. Nil if there is no pipe or no process; `errno` says why.
+    init?(path: String, environment: [String: String]) {
+        var input: [Int32] = [-1, -1]
+        var output: [Int32] = [-1, -1]
+        guard lockstep_pipe(&input, 0) == 0 else { return nil }
+        guard lockstep_pipe(&output, 1) == 0 else {
+            close(input[0])
+            close(input[1])
+            return nil
+        }
+        // The parent death signal belongs to the thread that starts the child: the supervisor's own, which lasts.
+        let pid = SystemCall.spawn(
+            path, [], environment: environment, input: input[0], output: output[1], parentDeathSignal: SIGKILL,
+            directory: nil)
+        let number = errno
+        close(input[0])
+        close(output[1])
+        guard pid > 0 else {
+            close(input[1])
+            close(output[0])
+            errno = number
+            return nil
+        }
+        self.pid = pid
+        pidDescriptor = lockstep_pidfd_open(pid)
+        lifeline = input[1]
+        self.output = output[0]
+    }
+
+    /// The lines that it has written since the last call; at most about 256 KiB are read, so that no child keeps the
+    /// supervisor from the others.
+    mutating func newLines() -> [[UInt8]] {
+        var lines: [[UInt8]] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        for _ in 0..<4 {
+            let count = read(output, &chunk, chunk.count)
+            guard count > 0 else { break }
+            lines += splitter.lines(chunk[..<count])
+        }
+        lastLines = Array((lastLines + lines.suffix(20)).suffix(20))
+        return lines
+    }
+
+    /// How it ended; nil while it runs.
+    func end() -> ProcessEnd? {
+        var code: Int32 = 0
+        var signalled: Int32 = 0
+        guard lockstep_child_ended(pid, &code, &signalled) == 1 else { return nil }
+        return signalled != 0 ? .signalled(code) : .exited(code)
+    }
+
+    /// Ends what is left of its session, takes it off the system's table and closes its descriptors.
+    func release() {
+        _ = kill(-pid, SIGKILL)
+        lockstep_reap(pid)
+        if pidDescriptor >= 0 { close(pidDescriptor) }
+        close(lifeline)
+        close(output)
+    }
+}
+
+/// A client of the control socket. Confined to the supervisor's thread.
+struct ControlConnection {
+    let descriptor: Int32
+    var input = LineSplitter()
+    var output: [UInt8] = []
+    var waitsForReady = false
+    var waitsForEnd = false
+    /// Whose lines it follows: nil nobody's, empty everybody's.
+    var follows: String?
+    var isBroken = false
+    /// Bytes that may wait for a client that does not read.
+    static let outputLimit = 4 << 20
+
+    init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    mutating func send(_ reply: ControlReply) {
+        output += ControlCoding.line(reply)
+        flush()
+        if output.count > Self.outputLimit { isBroken = true }
+    }
+
+    mutating func flush() {
+        while !output.isEmpty {
+            let count = Glibc.send(descriptor, output, output.count, Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno != EAGAIN { isBroken = true }
+            guard count > 0 else { return }
+            output.removeFirst(count)
+        }
+    }
+
+    /// The requests that have come; ends the connection when the client has.
+    mutating func requests() -> [[UInt8]] {
+        var chunk = [UInt8](repeating: 0, count: 16_384)
+        let count = read(descriptor, &chunk, chunk.count)
+        if count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR) { isBroken = true }
+        return count > 0 ? input.lines(chunk[..<count]) : []
+    }
+}

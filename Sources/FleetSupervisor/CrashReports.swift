@@ -1,0 +1,97 @@
+public import BusKit
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// One report of a crash or a hang: a JSON file.
+public struct CrashReport: Sendable, Hashable {
+    /// The file.
+    public var path: String
+    /// The service, without its prefix.
+    public var service: String
+    /// The process.
+    public var pid: Int32
+    /// When the file was written, in seconds since 1970.
+    public var writtenAt: Double
+}
+
+/// The folder of crash reports: `lockstep-NAME-PID-….json` each. The newest 50 are kept.
+public struct CrashReports: Sendable {
+    /// The folder.
+    public let folder: String
+    private let kept = 50
+
+    /// The reports of this home.
+    public init(_ home: LockstepHome) { folder = home.crashDirectory }
+
+    /// All reports, newest first.
+    public func all() -> [CrashReport] {
+        SystemCall.names(in: folder).compactMap { name in
+            let parts = name.split(separator: "-")
+            guard name.hasSuffix(".json"), parts.count >= 4, parts[0] == "lockstep", let pid = Int32(parts[2]),
+                let time = SystemCall.modified(folder + "/" + name)
+            else { return nil }
+            return CrashReport(path: folder + "/" + name, service: String(parts[1]), pid: pid, writtenAt: time)
+        }
+        .sorted { $0.writtenAt > $1.writtenAt }
+    }
+
+    /// The variable that has a Swift program write a report of its own when it crashes.
+    var environment: [String: String] {
+        ["SWIFT_BACKTRACE": "enable=yes,interactive=no,color=no,output-to=\(folder),format=json"]
+    }
+
+    /// Sees to it that the crashed process left one readable report under its service's name. The runtime names its
+    /// files after the process's name, cut to 15 bytes; where it left none, or half a one, what is known is written.
+    func settle(service: String, pid: Int32, end: String, threads: [String], lastLines: [[UInt8]]) {
+        var isComplete = false
+        for name in SystemCall.names(in: folder) {
+            let pieces = name.components(around: "-\(pid)-")
+            guard let pieces, !name.contains("-supervisor.json") else { continue }
+            let path = folder + "/" + name
+            let wanted = folder + "/lockstep-\(service)-\(pid)-\(pieces)"
+            if path != wanted { _ = rename(path, wanted) }
+            let text = SystemCall.contents(wanted, limit: 64 << 20) ?? []
+            if text.last(where: { $0 > 0x20 }) == UInt8(ascii: "}") { isComplete = true } else { _ = unlink(wanted) }
+        }
+        if !isComplete { write(service: service, pid: pid, end: end, threads: threads, lastLines: lastLines) }
+        for old in all().dropFirst(kept) { _ = unlink(old.path) }
+    }
+
+    private func write(service: String, pid: Int32, end: String, threads: [String], lastLines: [[UInt8]]) {
+        let lines = lastLines.map { quoted(String(decoding: $0, as: UTF8.self)) }.joined(separator: ",\n    ")
+        let text = """
+            {
+              "timestamp": \(quoted(SystemCall.timestamp())),
+              "kind": "supervisorReport",
+              "process": \(quoted("lockstep-" + service)),
+              "pid": \(pid),
+              "description": \(quoted(end)),
+              "threads": [\(threads.map(quoted).joined(separator: ", "))],
+              "lastLines": [
+                \(lines)
+              ]
+            }
+
+            """
+        SystemCall.write(text, to: folder + "/lockstep-\(service)-\(pid)-supervisor.json")
+    }
+}
+
+extension String {
+    /// What follows `separator`, if it occurs.
+    fileprivate func components(around separator: String) -> String? {
+        let bytes = Array(utf8)
+        let wanted = Array(separator.utf8)
+        guard bytes.count >= wanted.count else { return nil }
+        for start in 0...(bytes.count - wanted.count) where Array(bytes[start..<(start + wanted.count)]) == wanted {
+            return String(decoding: bytes[(start + wanted.count)...], as: UTF8.self)
+        }
+        return nil
+    }
+}

@@ -1,0 +1,85 @@
+/// A service as the supervisor knows it: its program, what it needs first, how long it may take to stop.
+public struct ServicePlan: Sendable, Hashable {
+    /// Without the prefix of its executable: `queue` for `lockstep-queue`.
+    public var name: String
+    /// The services that must be ready before it starts, and that stop only after it.
+    public var requires: [String]
+    /// How long it may take from SIGTERM to its end, before SIGKILL.
+    public var stopLimit: Duration
+    /// Whether the fleet is nothing without it: then the supervisor never gives it up, and retries at most 2 s apart.
+    public var isEssential: Bool
+
+    /// A service.
+    public init(_ name: String, requires: [String] = [], stopLimit: Duration = .seconds(5), isEssential: Bool = false) {
+        self.name = name
+        self.requires = requires
+        self.stopLimit = stopLimit
+        self.isEssential = isEssential
+    }
+
+    /// The name of its executable.
+    public var program: String { "lockstep-" + name }
+}
+
+/// The services of a fleet, each after those that it requires.
+public struct FleetPlan: Sendable, Hashable {
+    /// In order of their start.
+    public let services: [ServicePlan]
+
+    /// A fleet of `services`. A requirement that does not stand before its service is left out: so there are no circles.
+    public init(_ services: [ServicePlan]) {
+        var known: Set<String> = []
+        self.services = services.compactMap { service in
+            guard known.insert(service.name).inserted else { return nil }
+            var service = service
+            service.requires = service.requires.filter { known.contains($0) && $0 != service.name }
+            return service
+        }
+    }
+
+    /// The fleet of this version.
+    public static let standard = FleetPlan([
+        ServicePlan("bus", stopLimit: .seconds(2), isEssential: true),
+        ServicePlan("persistence", requires: ["bus"], stopLimit: .seconds(10), isEssential: true),
+        ServicePlan("playback", requires: ["bus", "persistence"], stopLimit: .seconds(3)),
+        ServicePlan("queue", requires: ["bus", "persistence", "playback"], stopLimit: .seconds(3)),
+        ServicePlan("feeds", requires: ["bus", "persistence"], stopLimit: .seconds(5)),
+    ])
+}
+
+/// The supervisor's limits. The tests of the machine use the same ones.
+public struct SupervisorLimits: Sendable, Hashable {
+    /// From the start to the first word (READY, STATUS or WATCHDOG), and from each word before READY to the next.
+    public var startSilence: Duration = .seconds(90)
+    /// Without a sign of life for this long a service is shown as late.
+    public var late: Duration = .seconds(3)
+    /// Without a sign of life for this long it counts as hung.
+    public var hung: Duration = .seconds(10)
+    /// The same while several are late together: then the machine is at fault rather than they.
+    public var hungTogether: Duration = .seconds(30)
+    /// What a hung service gets for its crash report, between SIGABRT and SIGKILL.
+    public var crashReport: Duration = .seconds(2)
+    /// A death within this time of READY is a failed start.
+    public var settling: Duration = .seconds(1)
+    /// The first wait after a failed start; doubled each time.
+    public var firstBackoff: Duration = .milliseconds(250)
+    /// The longest wait.
+    public var longestBackoff: Duration = .seconds(30)
+    /// The longest wait for an essential service.
+    public var longestEssentialBackoff: Duration = .seconds(2)
+    /// How far a wait is varied, as a part of it, so that services do not retry in step.
+    public var jitter: Double = 0.2
+    /// So many failures within `failureWindow` open the circuit.
+    public var failuresToOpen = 6
+    /// See `failuresToOpen`.
+    public var failureWindow: Duration = .seconds(60)
+    /// The next try of a service whose circuit is open.
+    public var openRetry: Duration = .seconds(300)
+    /// From the first request to stop to SIGKILL for all that is left.
+    public var stopAll: Duration = .seconds(25)
+    /// So many restarts within an hour are worth a warning.
+    public var restartsToWarn = 10
+
+    /// The limits of the design.
+    public init() {}
+}

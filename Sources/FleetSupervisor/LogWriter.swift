@@ -1,0 +1,178 @@
+import CProcess
+import NIOConcurrencyHelpers
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Writes the services' logs on a thread of its own, so that a slow or full disk holds up nobody.
+///
+/// `NAME.log` is the newest; at its limit it becomes `NAME.log.1`, and so on. What waits is bounded; what does not fit,
+/// or cannot be written, is dropped, counted, and the count written when writing works again.
+final class LogWriter: Sendable {
+    /// Bytes of a file before it is rotated.
+    let fileLimit: Int
+    /// The files kept for a service, the newest included.
+    let fileCount: Int
+    private let folder: String
+    private let pending = NIOLockedValueBox(Pending())
+    private let wake: Int32
+    private let woken: Int32
+    private let thread = NIOLockedValueBox<pthread_t?>(nil)
+
+    /// Bytes that may wait to be written.
+    static let pendingLimit = 4 << 20
+
+    struct Pending {
+        var lines: [(service: String, line: [UInt8])] = []
+        var size = 0
+        var dropped: [String: Int] = [:]
+        var closing = false
+    }
+
+    init?(folder: String, fileLimit: Int = 10_000_000, fileCount: Int = 5) {
+        self.folder = folder
+        self.fileLimit = fileLimit
+        self.fileCount = fileCount
+        var ends: [Int32] = [0, 0]
+        guard lockstep_pipe(&ends, 0) == 0 else { return nil }
+        (woken, wake) = (ends[0], ends[1])
+        _ = fcntl(wake, F_SETFL, O_NONBLOCK)
+        var thread = pthread_t()
+        let started = pthread_create(
+            &thread, nil,
+            { pointer in
+                guard let pointer else { return nil }
+                Unmanaged<LogWriter>.fromOpaque(pointer).takeRetainedValue().work()
+                return nil
+            }, Unmanaged.passRetained(self).toOpaque())
+        guard started == 0 else { return nil }
+        self.thread.withLockedValue { $0 = thread }
+    }
+
+    deinit {
+        _ = Glibc.close(wake)
+        _ = Glibc.close(woken)
+    }
+
+    /// Adds a line. Never waits.
+    func append(_ service: String, _ line: [UInt8]) {
+        let wasEmpty = pending.withLockedValue { pending in
+            guard pending.size + line.count <= Self.pendingLimit else {
+                pending.dropped[service, default: 0] += 1
+                return false
+            }
+            pending.lines.append((service, line))
+            pending.size += line.count
+            return pending.lines.count == 1
+        }
+        if wasEmpty { _ = write(wake, [1], 1) }
+    }
+
+    /// Writes what waits and ends the thread.
+    func close() {
+        pending.withLockedValue { $0.closing = true }
+        _ = write(wake, [1], 1)
+        guard
+            let thread = thread.withLockedValue({ thread in
+                defer { thread = nil }
+                return thread
+            })
+        else { return }
+        pthread_join(thread, nil)
+    }
+
+    // MARK: - The thread
+
+    private func work() {
+        var files: [String: LogFile] = [:]
+        var byte = [UInt8](repeating: 0, count: 64)
+        while true {
+            let count = read(woken, &byte, byte.count)
+            if count < 0, errno != EINTR { return }
+            let batch = pending.withLockedValue { pending in
+                let batch = pending
+                pending.lines = []
+                pending.size = 0
+                pending.dropped = [:]
+                return batch
+            }
+            for (service, line) in batch.lines {
+                files[service, default: LogFile(folder + "/\(service).log")].append(
+                    line, service: service, limit: fileLimit, count: fileCount)
+            }
+            for (service, count) in batch.dropped {
+                files[service, default: LogFile(folder + "/\(service).log")].dropped += count
+            }
+            if batch.closing {
+                for file in files.values { file.close() }
+                return
+            }
+        }
+    }
+}
+
+/// One service's newest log.
+private struct LogFile {
+    let path: String
+    var dropped = 0
+    private var descriptor: Int32 = -1
+    private var size = 0
+
+    init(_ path: String) { self.path = path }
+
+    mutating func append(_ line: [UInt8], service: String, limit: Int, count: Int) {
+        if descriptor >= 0, size + line.count + 1 > limit { rotate(count: count) }
+        if descriptor < 0, !openFile() {
+            dropped += 1
+            return
+        }
+        if dropped > 0 {
+            let note = LogLine.json(
+                "\(dropped) lines could not be written and are lost", level: "warning", service: service,
+                at: SystemCall.timestamp())
+            guard put(note) else {
+                dropped += 1
+                return
+            }
+            dropped = 0
+        }
+        if !put(line) { dropped += 1 }
+    }
+
+    func close() {
+        if descriptor >= 0 { _ = Glibc.close(descriptor) }
+    }
+
+    private mutating func openFile() -> Bool {
+        descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return false }
+        size = Int(lseek(descriptor, 0, SEEK_END))
+        return true
+    }
+
+    /// Whole, or not at all: half a line is taken back.
+    private mutating func put(_ line: [UInt8]) -> Bool {
+        let bytes = line + [UInt8(ascii: "\n")]
+        guard write(descriptor, bytes, bytes.count) == bytes.count else {
+            _ = ftruncate(descriptor, off_t(size))
+            return false
+        }
+        size += bytes.count
+        return true
+    }
+
+    private mutating func rotate(count: Int) {
+        close()
+        descriptor = -1
+        size = 0
+        for number in stride(from: count - 1, to: 1, by: -1) {
+            _ = rename("\(path).\(number - 1)", "\(path).\(number)")
+        }
+        if count > 1 { _ = rename(path, path + ".1") } else { _ = unlink(path) }
+    }
+}

@@ -1,0 +1,55 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What the system says of a process, from `/proc`; nil where there is none.
+public enum ProcessFacts {
+    /// Its proportional set size in bytes.
+    public static func proportionalMemory(of pid: Int32) -> Int? {
+        for line in SystemCall.text("/proc/\(pid)/smaps_rollup").split(separator: "\n") where line.hasPrefix("Pss:") {
+            return line.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 1_024 }
+        }
+        return nil
+    }
+
+    /// The processor time that it has used, in seconds.
+    public static func processorTime(of pid: Int32) -> Double? {
+        let fields = statistics(of: pid)
+        guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return nil }
+        return (user + system) / Double(max(sysconf(Int32(_SC_CLK_TCK)), 1))
+    }
+
+    /// When it was started, in ticks since the boot: with the pid it names one process for ever.
+    static func startTime(of pid: Int32) -> UInt64? {
+        let fields = statistics(of: pid)
+        return fields.count > 19 ? UInt64(fields[19]) : nil
+    }
+
+    /// The name of its program, of which the system keeps 15 bytes.
+    static func name(of pid: Int32) -> String? {
+        let name = SystemCall.text("/proc/\(pid)/comm").prefix { $0 != "\n" }
+        return name.isEmpty ? nil : String(name)
+    }
+
+    /// What each of its threads is doing: name, state, and where in the kernel it waits.
+    static func threads(of pid: Int32) -> [String] {
+        SystemCall.names(in: "/proc/\(pid)/task").map { thread in
+            let folder = "/proc/\(pid)/task/\(thread)"
+            let name = SystemCall.text(folder + "/comm").prefix { $0 != "\n" }
+            let state = fields(SystemCall.text(folder + "/stat")).first ?? "?"
+            return "\(thread) \(name): \(state), \(SystemCall.text(folder + "/wchan"))"
+        }
+    }
+
+    /// The fields of `/proc/PID/stat` after the name, which may itself hold spaces: the first is the state.
+    private static func statistics(of pid: Int32) -> [Substring] { fields(SystemCall.text("/proc/\(pid)/stat")) }
+
+    private static func fields(_ text: String) -> [Substring] {
+        guard let end = text.lastIndex(of: ")") else { return [] }
+        return text[text.index(after: end)...].split(separator: " ")
+    }
+}

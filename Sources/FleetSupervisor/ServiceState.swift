@@ -1,0 +1,187 @@
+public import PodcastModel
+
+/// How a process ended.
+public enum ProcessEnd: Sendable, Hashable {
+    /// By itself, with this code.
+    case exited(Int32)
+    /// By this signal.
+    case signalled(Int32)
+
+    /// In words for people.
+    public var words: String {
+        switch self {
+        case .exited(0): "exited (0)"
+        case .exited(78): "exited with 78: its configuration cannot be used"
+        case .exited(126), .exited(127): "could not be started"
+        case .exited(let code): "exited with \(code)"
+        case .signalled(let signal): "killed by \(Self.name(of: signal))"
+        }
+    }
+
+    /// Whether the signal is one that the program brings on itself, and that leaves a crash report.
+    public var isCrash: Bool {
+        guard case .signalled(let signal) = self else { return false }
+        return [3, 4, 5, 6, 7, 8, 11].contains(signal)
+    }
+
+    private static func name(of signal: Int32) -> String {
+        let names: [Int32: String] = [
+            1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL (a trap)", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS",
+            8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM",
+        ]
+        return names[signal] ?? "signal \(signal)"
+    }
+}
+
+/// What a service is doing, in the word that `ps` shows.
+public enum ServiceCondition: String, Sendable, Hashable, CaseIterable {
+    /// For what it requires.
+    case waiting
+    /// The process runs and has not said READY.
+    case starting
+    /// It serves.
+    case ready
+    /// It serves, but has given no sign of life for 3 s.
+    case late
+    /// It hung, and is being ended.
+    case hung
+    /// It was asked to stop.
+    case stopping
+    /// It failed to start and will be tried again.
+    case retrying
+    /// It failed too often, or cannot start with this configuration; it is tried again every 5 min.
+    case failed
+    /// It ended as asked.
+    case stopped
+}
+
+/// A service and its process, as the machine sees them.
+public struct ServiceState: Sendable, Hashable {
+    /// The plan that it follows.
+    public let plan: ServicePlan
+    /// What it is doing.
+    public internal(set) var condition: ServiceCondition = .waiting
+    /// Its process; nil when there is none.
+    public internal(set) var pid: Int32?
+    /// When the process was started.
+    public internal(set) var startedAt: MonotonicTime?
+    /// When it said READY.
+    public internal(set) var readyAt: MonotonicTime?
+    /// How often a process was started after the first.
+    public internal(set) var restarts = 0
+    /// How the last process ended, and why, in words; nil before the first end.
+    public internal(set) var lastEnd: String?
+    /// The service's own last STATUS line.
+    public internal(set) var status: String?
+    /// When it is tried again.
+    public internal(set) var nextTry: MonotonicTime?
+    /// A warning worth showing: it was restarted very often.
+    public internal(set) var warning: String?
+
+    /// The times of the last failures within the window.
+    var failures: [MonotonicTime] = []
+    /// Failures in a row.
+    var failuresInARow = 0
+    /// The times of the restarts within the last hour.
+    var restartTimes: [MonotonicTime] = []
+    /// The last sign of life; nil until the first: then it is not watched.
+    var lastSign: MonotonicTime?
+    /// When a start that says nothing is given up.
+    var startDeadline: MonotonicTime?
+    /// When SIGKILL follows.
+    var killAt: MonotonicTime?
+    /// Why it is being ended, for `lastEnd`.
+    var endReason: String?
+    /// Whether it starts again at once after the end that somebody asked for.
+    var startsAgain = false
+    /// Whether a process was started before.
+    var hasStarted = false
+    /// Whether it has been ready before.
+    var hasServed = false
+    /// Whether it was given up: then the next failure gives it up again at once.
+    var circuitIsOpen = false
+
+    init(_ plan: ServicePlan) { self.plan = plan }
+
+    /// Whether it serves, late or not.
+    public var serves: Bool { condition == .ready || condition == .late }
+    /// Whether there is a process.
+    var runs: Bool { pid != nil }
+
+    // MARK: - Steps of the machine
+
+    mutating func begin(now: MonotonicTime, _ limits: SupervisorLimits) {
+        if hasStarted { restarts += 1 }
+        hasStarted = true
+        condition = .starting
+        nextTry = nil
+        startedAt = now
+        startDeadline = now.advanced(by: limits.startSilence)
+    }
+
+    mutating func spawned(_ pid: Int32, now: MonotonicTime) {
+        guard condition == .starting else { return }
+        self.pid = pid
+        startedAt = now
+    }
+
+    mutating func becameReady(now: MonotonicTime) {
+        guard condition == .starting, runs else { return }
+        condition = .ready
+        readyAt = now
+        startDeadline = nil
+        hasServed = true
+    }
+
+    mutating func gaveSign(now: MonotonicTime, _ limits: SupervisorLimits, starting: Bool = false) {
+        if condition == .starting { startDeadline = now.advanced(by: limits.startSilence) }
+        guard !starting, condition != .stopping, condition != .hung, runs else { return }
+        lastSign = now
+        if condition == .late { condition = .ready }
+    }
+
+    mutating func terminating(at now: MonotonicTime, because reason: String?) {
+        condition = .stopping
+        killAt = now.advanced(by: plan.stopLimit)
+        endReason = reason
+        lastSign = nil
+        startDeadline = nil
+    }
+
+    mutating func isHanging(silence: String, now: MonotonicTime, _ limits: SupervisorLimits) {
+        condition = .hung
+        killAt = now.advanced(by: limits.crashReport)
+        endReason = "it " + silence
+        lastSign = nil
+        startDeadline = nil
+    }
+
+    /// There is no process any more.
+    mutating func cleared(lastEnd: String) {
+        self.lastEnd = lastEnd
+        pid = nil
+        startedAt = nil
+        readyAt = nil
+        lastSign = nil
+        startDeadline = nil
+        killAt = nil
+        endReason = nil
+        startsAgain = false
+        status = nil
+    }
+
+    mutating func forgetFailures() {
+        failures = []
+        failuresInARow = 0
+        circuitIsOpen = false
+        nextTry = nil
+    }
+
+    mutating func countRestart(now: MonotonicTime, _ limits: SupervisorLimits) {
+        restartTimes.append(now)
+        restartTimes.removeAll { now.since($0) > .seconds(3_600) }
+        warning =
+            restartTimes.count >= limits.restartsToWarn
+            ? "it was restarted \(restartTimes.count) times within an hour" : nil
+    }
+}

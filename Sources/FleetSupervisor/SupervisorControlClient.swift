@@ -1,0 +1,147 @@
+public import BusKit
+import CProcess
+public import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Asks the supervisor of a home; works while the bus is dead. Its calls wait for the answer.
+public struct SupervisorControlClient: Sendable {
+    private let home: LockstepHome
+
+    /// The supervisor of `home`, running or not.
+    public init(home: LockstepHome) { self.home = home }
+
+    /// Every service, and at last the supervisor itself.
+    ///
+    /// - Throws: `noFleet` at once when none runs; this holds for every call.
+    public func ps() throws(Failure) -> [ServiceReport] {
+        try ask(ControlRequest("ps"), within: .seconds(5)).services ?? []
+    }
+
+    /// Waits until every service is ready.
+    ///
+    /// - Throws: `unavailable` with the service and the reason when one cannot be brought up; `outcomeUnknown` when
+    ///   the time is over.
+    public func ready(within limit: Duration = .seconds(30)) throws(Failure) {
+        _ = try ask(ControlRequest("ready"), within: limit)
+    }
+
+    /// Has a service stopped in order and started again; returns what was done, in a sentence.
+    ///
+    /// - Throws: `notFound` for a name that is no service's.
+    public func restart(_ service: String) throws(Failure) -> String {
+        try ask(ControlRequest("restart", service: service), within: .seconds(5)).message ?? ""
+    }
+
+    /// Has a failed service tried again now; returns what was done, in a sentence.
+    ///
+    /// - Throws: `notFound` for a name that is no service's.
+    public func resetFailed(_ service: String) throws(Failure) -> String {
+        try ask(ControlRequest("resetFailed", service: service), within: .seconds(5)).message ?? ""
+    }
+
+    /// Stops everything in order; returns when it is stopped and another fleet may be started.
+    public func down() throws(Failure) {
+        _ = try ask(ControlRequest("down"), within: .seconds(40))
+    }
+
+    /// Hands over the last lines of a service, or of all, and with `follow` those that come, until `handle` returns
+    /// false or the fleet stops.
+    ///
+    /// - Throws: `notFound` for a name that is no service's.
+    public func logs(
+        of service: String?, lines: Int, follow: Bool, _ handle: ([String]) -> Bool
+    ) throws(Failure) {
+        let connection = try Connection(home)
+        try connection.send(ControlRequest("logs", service: service, lines: lines, follow: follow))
+        repeat {
+            let reply: ControlReply
+            do { reply = try connection.receive(within: follow ? nil : .seconds(5)) } catch {
+                guard follow, error.known == .noFleet else { throw error }
+                return
+            }
+            if let error = reply.error { throw error.failure }
+            if !handle(reply.lines ?? []) { return }
+        } while follow
+    }
+
+    private func ask(_ request: ControlRequest, within limit: Duration) throws(Failure) -> ControlReply {
+        let connection = try Connection(home)
+        try connection.send(request)
+        let reply = try connection.receive(within: limit)
+        if let error = reply.error { throw error.failure }
+        return reply
+    }
+
+    /// What every command says when there is nobody to ask.
+    public static let noFleet = Failure(
+        .noFleet, "No fleet is running. Start one with `lockstep up --detach`.")
+}
+
+/// One connection to the control socket.
+private final class Connection {
+    private let descriptor: Int32
+    private var pending: [[UInt8]] = []
+    private var splitter = ReplySplitter()
+
+    init(_ home: LockstepHome) throws(Failure) {
+        try home.checkSocketPaths()
+        var descriptor = lockstep_connect(home.controlSocket)
+        // The queue of connections is full: others are being served just now.
+        for _ in 0..<20 where descriptor < 0 && errno == EAGAIN {
+            _ = poll(nil, 0, 4)
+            descriptor = lockstep_connect(home.controlSocket)
+        }
+        guard descriptor >= 0 else {
+            guard errno == EACCES || errno == EPERM else { throw SupervisorControlClient.noFleet }
+            throw Failure(.badConfiguration, "\(home.controlSocket) cannot be opened: \(SystemCall.reason()).")
+        }
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+
+    func send(_ request: ControlRequest) throws(Failure) {
+        let line = ControlCoding.line(request)
+        let count = Glibc.send(descriptor, line, line.count, Int32(MSG_NOSIGNAL))
+        guard count == line.count else { throw SupervisorControlClient.noFleet }
+    }
+
+    func receive(within limit: Duration?) throws(Failure) -> ControlReply {
+        let due = limit.map { SystemCall.now().advanced(by: $0) }
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while pending.isEmpty {
+            let left = due.map { Int32(max(0, min($0.since(SystemCall.now()).inSeconds * 1_000 + 1, 2e9))) }
+            var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let outcome = poll(&waiting, 1, left ?? -1)
+            if outcome < 0, errno == EINTR { continue }
+            guard outcome > 0 else {
+                throw Failure(.outcomeUnknown, "The supervisor has not answered in time. See `lockstep ps`.")
+            }
+            let count = read(descriptor, &chunk, chunk.count)
+            if count < 0, errno == EINTR || errno == EAGAIN { continue }
+            guard count > 0 else { throw SupervisorControlClient.noFleet }
+            pending += splitter.lines(chunk[..<count])
+        }
+        return try ControlCoding.reply(pending.removeFirst())
+    }
+}
+
+/// Answers may be longer than a log's line.
+private struct ReplySplitter {
+    private var partial: [UInt8] = []
+
+    mutating func lines(_ bytes: some Collection<UInt8>) -> [[UInt8]] {
+        partial += bytes
+        guard let end = partial.lastIndex(of: UInt8(ascii: "\n")) else { return [] }
+        let lines = partial[..<end].split(separator: UInt8(ascii: "\n")).map(Array.init)
+        partial.removeSubrange(...end)
+        return lines
+    }
+}

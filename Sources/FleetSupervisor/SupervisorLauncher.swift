@@ -1,0 +1,132 @@
+public import BusKit
+import CProcess
+public import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Starts a supervisor from another program: what `lockstep up` does.
+public struct SupervisorLauncher: Sendable {
+    /// How a fleet came to run.
+    public enum Outcome: Sendable, Hashable {
+        /// This call has started it.
+        case started
+        /// Another one had, or did meanwhile.
+        case alreadyRunning
+    }
+
+    private let home: LockstepHome
+    private let environment: [String: String]
+
+    /// The variable that names the folder of the executables, instead of that of the running one.
+    public static let programsVariable = "LOCKSTEP_PROGRAMS"
+
+    /// A launcher for `home`.
+    public init(home: LockstepHome, environment: [String: String] = ProcessEnvironment.current) {
+        self.home = home
+        self.environment = environment
+    }
+
+    /// The folder of the executables.
+    public static func programDirectory(_ environment: [String: String] = ProcessEnvironment.current) -> String {
+        if let folder = environment[programsVariable], !folder.isEmpty { return folder }
+        var path = [UInt8](repeating: 0, count: 4_096)
+        let count = path.withUnsafeMutableBytes { bytes in
+            bytes.baseAddress.map { readlink("/proc/self/exe", $0, bytes.count) } ?? -1
+        }
+        guard count > 0 else { return "." }
+        let text = String(decoding: path[..<count], as: UTF8.self)
+        return text.lastIndex(of: "/").map { String(text[..<$0]) } ?? "."
+    }
+
+    /// Starts a supervisor that outlives this process, and waits until every service is ready.
+    ///
+    /// - Throws: `badConfiguration` when it cannot start; `unavailable` naming the service that cannot be brought up
+    ///   (the supervisor goes on trying); `outcomeUnknown` when the limit passes first.
+    public func startDetached(within limit: Duration = .seconds(30)) throws(Failure) -> Outcome {
+        try home.prepare()
+        let client = SupervisorControlClient(home: home)
+        if FileLock.isHeld(home.runFile(SupervisorLoop.lockName)) {
+            try waitForOther(client, limit)
+            return .alreadyRunning
+        }
+        let program = Self.programDirectory(environment) + "/lockstep-supervisor"
+        guard access(program, X_OK) == 0 else {
+            throw Failure(
+                .badConfiguration,
+                "There is no program \(program). Set \(Self.programsVariable) to the folder it is in.")
+        }
+        let (code, message) = try launch(program)
+        switch code {
+        case nil:
+            try client.ready(within: limit)
+            return .started
+        case SupervisorProcess.alreadyRunningCode:
+            try waitForOther(client, limit)
+            return .alreadyRunning
+        default:
+            throw Failure(
+                .badConfiguration, message.isEmpty ? "The supervisor ended with \(code ?? 0) at its start." : message)
+        }
+    }
+
+    /// Replaces this program by the supervisor, in the foreground. Returns only if that fails.
+    public func becomeSupervisor() -> Failure {
+        let program = Self.programDirectory(environment) + "/lockstep-supervisor"
+        let words = [strdup(program), nil]
+        execv(program, words)
+        return Failure(.badConfiguration, "\(program) cannot be started: \(SystemCall.reason()).")
+    }
+
+    /// Another supervisor has the lock; it may only just be opening its socket, or be about to end.
+    private func waitForOther(_ client: SupervisorControlClient, _ limit: Duration) throws(Failure) {
+        let due = SystemCall.now().advanced(by: limit)
+        while true {
+            do { return try client.ready(within: limit) } catch {
+                guard error.known == .noFleet, SystemCall.now() < due else { throw error }
+            }
+            _ = poll(nil, 0, 20)
+        }
+    }
+
+    /// The exit code if it ended at its start, nil if it runs; and what it said. It says that it runs by giving up the
+    /// standard output that it was started with.
+    private func launch(_ program: String) throws(Failure) -> (Int32?, String) {
+        var ends: [Int32] = [-1, -1]
+        let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
+        defer { if nothing >= 0 { close(nothing) } }
+        guard nothing >= 0, lockstep_pipe(&ends, 0) == 0 else {
+            throw Failure(.badConfiguration, "There are no descriptors left: \(SystemCall.reason()).")
+        }
+        var variables = environment.filter { $0.key != "NOTIFY_SOCKET" && $0.key != ChildGuard.supervisorVariable }
+        variables.merge(home.environment) { _, ours in ours }
+        variables[Self.programsVariable] = Self.programDirectory(environment)
+        let pid = SystemCall.spawn(
+            program, [SupervisorProcess.detachedArgument], environment: variables, input: nothing, output: ends[1],
+            parentDeathSignal: 0, directory: "/")
+        let reason = SystemCall.reason()
+        close(ends[1])
+        defer { close(ends[0]) }
+        guard pid > 0 else { throw Failure(.badConfiguration, "\(program) cannot be started: \(reason).") }
+        var said: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 4_096)
+        while true {
+            let count = read(ends[0], &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { break }
+            said += chunk[..<count]
+        }
+        let message = String(decoding: said.split(separator: UInt8(ascii: "\n")).last ?? [], as: UTF8.self)
+        guard said.isEmpty else {
+            var status: Int32 = 0
+            while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+            return ((status >> 8) & 0xff, message)
+        }
+        return (nil, "")
+    }
+}

@@ -1,0 +1,110 @@
+import BusKit
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+extension SupervisorLoop {
+    /// Answers a line of the control socket, at once or when what it waits for has come.
+    func answer(_ line: [UInt8], at index: Int) {
+        do {
+            let request = try ControlCoding.request(line)
+            if let reply = try perform(request, at: index) { connections[index].send(reply) }
+        } catch {
+            connections[index].send(ControlReply(error: ControlError(error)))
+        }
+    }
+
+    private func perform(_ request: ControlRequest, at index: Int) throws(Failure) -> ControlReply? {
+        switch request.op {
+        case "ps": return ControlReply(services: reports())
+        case "ready":
+            if machine.isReady { return ControlReply(message: "Every service is ready.") }
+            if let failure = machine.failure { throw Failure(.unavailable, failure) }
+            connections[index].waitsForReady = true
+            return nil
+        case "restart":
+            let name = try known(request.service)
+            guard !machine.isStopping else { throw Failure(.unavailable, "The fleet is being stopped.") }
+            take(.restart(name))
+            return ControlReply(message: "\(name) is being restarted.")
+        case "resetFailed":
+            let name = try known(request.service)
+            let had = machine.service(name)?.condition
+            take(.resetFailed(name))
+            return ControlReply(
+                message: had == .failed || had == .retrying
+                    ? "\(name) is tried again now." : "\(name) has not failed; nothing was changed.")
+        case "logs":
+            let name = try request.service.map { service throws(Failure) in try known(service) }
+            let lines = LogReader(configuration.home).last(min(max(request.lines ?? 100, 0), 1_000), of: name)
+            connections[index].follows = request.follow == true ? name ?? "" : nil
+            return ControlReply(lines: lines)
+        case "down":
+            connections[index].waitsForEnd = true
+            say("asked to stop")
+            take(.stop)
+            return nil
+        default:
+            throw Failure(
+                .unknownCommand,
+                "The supervisor knows ps, ready, restart, resetFailed, logs and down, not \(request.op).")
+        }
+    }
+
+    private func known(_ name: String?) throws(Failure) -> String {
+        guard let name else { throw Failure(.invalidArgument, "Which service? Name one.") }
+        let bare = name.hasPrefix("lockstep-") ? String(name.dropFirst(9)) : name
+        if machine.service(bare) != nil || bare == "supervisor" { return bare }
+        let names = machine.services.map(\.plan.name).joined(separator: ", ")
+        throw Failure(.notFound, "There is no service \(bare). The services are \(names).")
+    }
+
+    /// Tells those who wait for the fleet that it is complete, or why it will not be.
+    func tellReady(_ failure: String?) {
+        if let failure { notifier.status(failure) } else { notifier.status("Every service is ready.") }
+        // A service manager is told either way: what works, works, and what does not is tried again.
+        notifier.ready()
+        say(failure ?? "every service is ready, \(rounded(SystemCall.now().since(startedAt))) s after the start")
+        for index in connections.indices where connections[index].waitsForReady {
+            connections[index].waitsForReady = false
+            connections[index].send(
+                failure.map { ControlReply(error: ControlError(Failure(.unavailable, $0))) }
+                    ?? ControlReply(message: "Every service is ready."))
+        }
+    }
+
+    private func rounded(_ duration: Duration) -> Double { (duration.inSeconds * 100).rounded() / 100 }
+
+    private func reports() -> [ServiceReport] {
+        let now = SystemCall.now()
+        let crashed = crashes.all()
+        var reports = machine.services.map { service in
+            ServiceReport(
+                name: service.plan.name,
+                state: service.condition.rawValue,
+                pid: service.pid,
+                restarts: service.restarts,
+                uptime: service.pid == nil ? nil : service.startedAt.map { rounded(now.since($0)) },
+                pss: service.pid.flatMap(ProcessFacts.proportionalMemory),
+                cpu: service.pid.flatMap(ProcessFacts.processorTime),
+                status: service.status,
+                lastEnd: service.lastEnd,
+                nextTry: service.nextTry.map { max(0, rounded($0.since(now))) },
+                warning: service.warning,
+                crashReport: crashed.first { $0.service == service.plan.name }?.path)
+        }
+        reports.append(
+            ServiceReport(
+                name: "supervisor", state: machine.isStopping ? "stopping" : "ready", pid: getpid(), restarts: 0,
+                uptime: rounded(now.since(startedAt)), pss: ProcessFacts.proportionalMemory(of: getpid()),
+                cpu: ProcessFacts.processorTime(of: getpid()),
+                crashReport: crashed.first { $0.service == "supervisor" }?.path))
+        return reports
+    }
+}

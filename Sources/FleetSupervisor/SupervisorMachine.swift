@@ -1,0 +1,356 @@
+public import PodcastModel
+
+/// What happens to the supervisor.
+public enum SupervisorEvent: Sendable, Hashable {
+    /// Start the fleet. The first event.
+    case start
+    /// The process that `spawn` asked for runs.
+    case spawned(String, pid: Int32)
+    /// There is no process and will be none before something is changed: no program, no memory.
+    case unstartable(String, reason: String)
+    /// READY=1 of the service's current process.
+    case ready(String)
+    /// WATCHDOG=1 of the service's current process.
+    case alive(String)
+    /// STATUS= of the service's current process.
+    case status(String, line: String)
+    /// The service's current process, and all of its session, is gone.
+    case ended(String, ProcessEnd)
+    /// Time has passed: `nextDeadline` is due, or the loop turned for another reason.
+    case tick
+    /// Somebody asked to stop this service and start it again.
+    case restart(String)
+    /// Somebody asked to forget this service's failures and try again.
+    case resetFailed(String)
+    /// Stop everything, in order.
+    case stop
+    /// Stop everything now.
+    case kill
+}
+
+/// What the supervisor wants done. Effects are performed in order.
+public enum SupervisorEffect: Sendable, Hashable {
+    /// Start the process; answered by `spawned` or `unstartable`.
+    case spawn(String)
+    /// SIGTERM to the process.
+    case terminate(String)
+    /// SIGABRT to the process, and note what its threads were doing: it hangs.
+    case abort(String)
+    /// SIGKILL to the process and its group.
+    case kill(String)
+    /// Every service serves. Repeated when one that was missing is back.
+    case fleetReady
+    /// A service cannot be brought up; the sentence names it and says why. It is tried again all the same.
+    case fleetFailed(String)
+    /// A line for the supervisor's log.
+    case log(String)
+    /// Everything is stopped.
+    case finished
+}
+
+/// Decides when which service is started, watched, ended and given up. Holds no process, socket or clock.
+public struct SupervisorMachine: Sendable {
+    /// The limits that it keeps.
+    public let limits: SupervisorLimits
+    /// The services in order of their start.
+    public internal(set) var services: [ServiceState]
+    /// Whether everything is being stopped.
+    public private(set) var isStopping = false
+    /// Whether every service serves.
+    public private(set) var isReady = false
+
+    private var isFinished = false
+    private var stopDeadline: MonotonicTime?
+    private var lastTick: MonotonicTime?
+    private var random: SplitMix
+
+    /// A fleet that has not been started.
+    ///
+    /// - Parameter seed: of the jitter.
+    public init(_ plan: FleetPlan, limits: SupervisorLimits = SupervisorLimits(), seed: UInt64) {
+        self.limits = limits
+        services = plan.services.map(ServiceState.init)
+        random = SplitMix(state: seed)
+    }
+
+    /// The service of that name.
+    public func service(_ name: String) -> ServiceState? { services.first { $0.plan.name == name } }
+
+    /// Why the fleet is not complete, if a service has been given up for now; nil otherwise.
+    public var failure: String? {
+        services.first { $0.condition == .failed || isFailingEssential($0) }.map(failureSentence)
+    }
+
+    /// Decides. Events about unknown services, or that come too late, change nothing.
+    public mutating func handle(_ event: SupervisorEvent, now: MonotonicTime) -> [SupervisorEffect] {
+        var effects: [SupervisorEffect] = []
+        if lastTick == nil { lastTick = now }
+        switch event {
+        case .start: break
+        case .spawned(let name, let pid): with(name) { $0.spawned(pid, now: now) }
+        case .unstartable(let name, let reason):
+            with(name) { $0.lastEnd = reason }
+            giveUp(name, now: now, &effects)
+        case .ready(let name): with(name) { $0.becameReady(now: now) }
+        case .alive(let name): with(name) { [limits] in $0.gaveSign(now: now, limits) }
+        case .status(let name, let line):
+            with(name) { [limits] service in
+                service.status = line
+                service.gaveSign(now: now, limits, starting: true)
+            }
+        case .ended(let name, let end): ended(name, end, now: now, &effects)
+        case .tick: tick(now: now, &effects)
+        case .restart(let name): restart(name, now: now, &effects)
+        case .resetFailed(let name):
+            with(name) { service in
+                guard service.condition == .failed || service.condition == .retrying else { return }
+                service.forgetFailures()
+                service.condition = .waiting
+            }
+        case .stop: stop(now: now, &effects)
+        case .kill:
+            stop(now: now, &effects)
+            for service in services where service.runs { effects.append(.kill(service.plan.name)) }
+        }
+        conclude(now: now, &effects)
+        return effects
+    }
+
+    /// When `tick` is needed next; nil when only an event can change anything.
+    public var nextDeadline: MonotonicTime? {
+        var deadlines = services.flatMap { [$0.nextTry, $0.killAt, $0.startDeadline].compactMap(\.self) }
+        if let stopDeadline, !isFinished { deadlines.append(stopDeadline) }
+        if let lastTick, services.contains(where: { $0.lastSign != nil }) {
+            deadlines.append(lastTick.advanced(by: .seconds(1)))
+        }
+        return deadlines.min()
+    }
+
+    // MARK: - Steps
+
+    private mutating func with(_ name: String, _ change: (inout ServiceState) -> Void) {
+        guard let index = services.firstIndex(where: { $0.plan.name == name }) else { return }
+        change(&services[index])
+    }
+
+    /// What follows from the new state, whatever the event was.
+    private mutating func conclude(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+        if isStopping {
+            stopWhatCan(now: now, &effects)
+            return
+        }
+        startWhatCan(now: now, &effects)
+        let complete = services.allSatisfy(\.serves)
+        if complete, !isReady { effects.append(.fleetReady) }
+        isReady = complete
+    }
+
+    private mutating func startWhatCan(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+        for index in services.indices where !services[index].runs {
+            switch services[index].condition {
+            case .waiting: break
+            case .retrying, .failed:
+                guard let due = services[index].nextTry, now >= due else { continue }
+                services[index].condition = .waiting
+                services[index].nextTry = nil
+            default: continue
+            }
+            guard isSatisfied(services[index]) else { continue }
+            services[index].begin(now: now, limits)
+            effects.append(.spawn(services[index].plan.name))
+        }
+    }
+
+    /// Whether what the service requires serves. One that cannot be brought up holds back none but where nothing works
+    /// without it, and so does one that went away after the service had been up once.
+    private func isSatisfied(_ service: ServiceState) -> Bool {
+        service.plan.requires.allSatisfy { name in
+            guard let needed = self.service(name), !needed.serves else { return true }
+            return !needed.plan.isEssential && (needed.condition == .failed || service.hasServed)
+        }
+    }
+
+    private mutating func ended(
+        _ name: String, _ end: ProcessEnd, now: MonotonicTime, _ effects: inout [SupervisorEffect]
+    ) {
+        guard let service = service(name), service.runs else { return }
+        let reason = service.endReason.map { "\(end.words), because \($0)" } ?? end.words
+        let settled = service.readyAt.map { now.since($0) >= limits.settling } ?? false
+        with(name) { $0.cleared(lastEnd: reason) }
+        effects.append(.log("\(name) (process \(service.pid ?? 0)) \(reason)"))
+        if isStopping {
+            with(name) { $0.condition = .stopped }
+        } else if service.startsAgain {
+            with(name) { service in
+                service.forgetFailures()
+                service.condition = .waiting
+            }
+        } else if [.exited(78), .exited(126), .exited(127)].contains(end) {
+            giveUp(name, now: now, &effects)
+        } else if !settled || end == .exited(0) {
+            failed(name, now: now, &effects)
+        } else {
+            with(name) { [limits] service in
+                service.forgetFailures()
+                service.condition = .waiting
+                service.countRestart(now: now, limits)
+            }
+        }
+    }
+
+    /// A start that came to nothing: wait, longer each time, or give up for now.
+    private mutating func failed(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+        let factor = 1 + limits.jitter * (2 * random.unit() - 1)
+        var opens = false
+        with(name) { [limits] service in
+            service.failures.append(now)
+            service.failures.removeAll { now.since($0) > limits.failureWindow }
+            service.failuresInARow += 1
+            opens = service.failures.count >= limits.failuresToOpen || service.circuitIsOpen
+            let longest = service.plan.isEssential ? limits.longestEssentialBackoff : limits.longestBackoff
+            let doublings = min(service.failuresInARow - 1, 20)
+            let wait = min(limits.firstBackoff * (1 << doublings) * factor, longest)
+            service.condition = .retrying
+            service.nextTry = now.advanced(by: wait)
+        }
+        guard opens, let service = service(name) else { return }
+        if service.plan.isEssential {
+            if service.failures.count == limits.failuresToOpen {
+                effects.append(.fleetFailed(failureSentence(service)))
+            }
+        } else {
+            giveUp(name, now: now, &effects)
+        }
+    }
+
+    private mutating func giveUp(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+        with(name) { [limits, isStopping] service in
+            service.cleared(lastEnd: service.lastEnd ?? "")
+            service.condition = isStopping ? .stopped : .failed
+            service.circuitIsOpen = true
+            service.nextTry = isStopping ? nil : now.advanced(by: limits.openRetry)
+        }
+        guard !isStopping, let service = service(name) else { return }
+        effects.append(.log(failureSentence(service)))
+        effects.append(.fleetFailed(failureSentence(service)))
+    }
+
+    private func isFailingEssential(_ service: ServiceState) -> Bool {
+        service.plan.isEssential && !service.serves && service.failures.count >= limits.failuresToOpen
+    }
+
+    private func failureSentence(_ service: ServiceState) -> String {
+        let name = service.plan.name
+        return "\(name) does not start: \(service.lastEnd ?? "no reason is known"). See `lockstep logs \(name)`."
+    }
+
+    private mutating func restart(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+        guard !isStopping, let service = service(name) else { return }
+        with(name) { $0.startsAgain = $0.runs }
+        guard service.runs else {
+            with(name) { service in
+                service.forgetFailures()
+                service.condition = .waiting
+            }
+            return
+        }
+        guard service.condition != .stopping, service.condition != .hung else { return }
+        with(name) { $0.terminating(at: now, because: "a restart was asked for") }
+        effects.append(.terminate(name))
+    }
+
+    private mutating func stop(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+        guard !isStopping else { return }
+        isStopping = true
+        isReady = false
+        stopDeadline = now.advanced(by: limits.stopAll)
+        effects.append(.log("stopping"))
+        for index in services.indices {
+            services[index].nextTry = nil
+            services[index].startsAgain = false
+            if !services[index].runs, services[index].condition != .starting { services[index].condition = .stopped }
+        }
+    }
+
+    /// Ends each service that no running one requires.
+    private mutating func stopWhatCan(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+        for index in services.indices where services[index].runs {
+            let name = services[index].plan.name
+            guard services[index].condition != .stopping, services[index].condition != .hung,
+                !services.contains(where: { $0.runs && $0.plan.requires.contains(name) })
+            else { continue }
+            services[index].terminating(at: now, because: nil)
+            effects.append(.terminate(name))
+        }
+        guard !isFinished, services.allSatisfy({ $0.condition == .stopped }) else { return }
+        isFinished = true
+        effects.append(.finished)
+    }
+
+    // MARK: - Time
+
+    private mutating func tick(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+        forgiveOwnLateness(now: now)
+        let together = services.count { $0.lastSign.map { now.since($0) > limits.late } ?? false } > 1
+        for index in services.indices where services[index].runs {
+            let name = services[index].plan.name
+            if let due = services[index].killAt, now >= due {
+                services[index].killAt = now.advanced(by: limits.crashReport)
+                effects.append(.log("\(name) did not end in time and is killed"))
+                effects.append(.kill(name))
+            }
+            if let silence = silence(of: services[index], together: together, now: now) {
+                services[index].isHanging(silence: silence, now: now, limits)
+                effects.append(.log("\(name) \(silence): it is ended and started again"))
+                effects.append(.abort(name))
+            } else if services[index].condition == .ready,
+                let sign = services[index].lastSign, now.since(sign) > limits.late
+            {
+                services[index].condition = .late
+            }
+        }
+        if let stopDeadline, now >= stopDeadline, !isFinished {
+            self.stopDeadline = now.advanced(by: limits.crashReport)
+            for service in services where service.runs { effects.append(.kill(service.plan.name)) }
+        }
+        lastTick = now
+    }
+
+    /// A supervisor that was not run for a while has heard nobody: that is no fault of theirs.
+    private mutating func forgiveOwnLateness(now: MonotonicTime) {
+        guard let lastTick, now.since(lastTick) > .seconds(2) else { return }
+        let gap = now.since(lastTick)
+        for index in services.indices {
+            services[index].lastSign = services[index].lastSign.map { min(now, $0.advanced(by: gap)) }
+            services[index].startDeadline = services[index].startDeadline.map { $0.advanced(by: gap) }
+        }
+    }
+
+    /// Why the service counts as hung, or nil.
+    private func silence(of service: ServiceState, together: Bool, now: MonotonicTime) -> String? {
+        guard service.condition == .ready || service.condition == .late || service.condition == .starting else {
+            return nil
+        }
+        if let due = service.startDeadline, service.readyAt == nil, now >= due {
+            return "has said nothing since its start"
+        }
+        let limit = together ? limits.hungTogether : limits.hung
+        guard let sign = service.lastSign, now.since(sign) >= limit else { return nil }
+        return "has given no sign of life for \(now.since(sign).components.seconds) s"
+    }
+}
+
+/// A small generator for jitter (Steele, Lea and Flood's SplitMix64); not for secrets.
+private struct SplitMix: Sendable {
+    var state: UInt64
+
+    /// 0 ..< 1.
+    mutating func unit() -> Double {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        mixed ^= mixed >> 31
+        return Double(mixed >> 11) * 0x1p-53
+    }
+}

@@ -1,0 +1,53 @@
+import BusKit
+import CProcess
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The supervisor as a process of its own: `lockstep-supervisor`.
+public enum SupervisorProcess {
+    /// The argument with which it leaves its output behind once it runs.
+    static let detachedArgument = "--detached"
+    /// The exit code when another supervisor serves the home (EX_TEMPFAIL).
+    static let alreadyRunningCode: Int32 = 75
+
+    /// Runs the fleet until it is stopped by `lockstep down` or a signal; then the process ends.
+    public static func run() -> Never {
+        umask(0o077)
+        let isDetached = CommandLine.arguments.dropFirst().first == detachedArgument
+        do {
+            let environment = ProcessEnvironment.current
+            var configuration = SupervisorConfiguration(
+                home: try LockstepHome.current(),
+                programDirectory: SupervisorLauncher.programDirectory(environment), environment: environment)
+            configuration.signals = lockstep_stop_signals()
+            configuration.printsLog = !isDetached
+            let loop = try SupervisorLoop(configuration)
+            if isDetached { leaveOutput(configuration.home) }
+            loop.run()
+            exit(0)
+        } catch {
+            let line = Array("\(error.message)\n".utf8)
+            _ = write(STDERR_FILENO, line, line.count)
+            exit(error.known == .alreadyRunning ? alreadyRunningCode : 78)
+        }
+    }
+
+    /// From here on what the runtime itself may print goes to a file. Whoever started the process sees the end of its
+    /// output, and knows that it runs.
+    private static func leaveOutput(_ home: LockstepHome) {
+        let path = home.logDirectory + "/supervisor.err"
+        var file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        if file < 0 { file = open("/dev/null", O_WRONLY | O_CLOEXEC) }
+        guard file >= 0 else { return }
+        dup2(file, STDOUT_FILENO)
+        dup2(file, STDERR_FILENO)
+        close(file)
+    }
+}

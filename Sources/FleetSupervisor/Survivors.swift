@@ -1,0 +1,65 @@
+import BusKit
+import CProcess
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Processes of an earlier supervisor that are still there. They are ended through a pidfd, which never means a later
+/// process of the same number.
+struct Survivors {
+    let home: LockstepHome
+
+    /// Remembers the service's process for a later supervisor.
+    func record(_ service: String, pid: Int32) {
+        let start = ProcessFacts.startTime(of: pid) ?? 0
+        SystemCall.write("\(pid) \(start)\n", to: file(service))
+    }
+
+    /// Forgets it.
+    func forget(_ service: String) { _ = unlink(file(service)) }
+
+    /// The processes that are still there: recorded by a supervisor, or holding a service's lock.
+    func find(_ services: [ServicePlan]) -> [Int32] {
+        let pids = services.flatMap { [recorded($0.name), lockHolder($0)].compactMap(\.self) }
+        return Array(Set(pids)).sorted()
+    }
+
+    /// Ends them and waits, at most `limit`. Returns those that are still there.
+    func clear(_ services: [ServicePlan], limit: Duration = .seconds(5)) -> [Int32] {
+        let found = find(services).map { (pid: $0, descriptor: lockstep_pidfd_open($0)) }.filter { $0.descriptor >= 0 }
+        defer { for survivor in found { close(survivor.descriptor) } }
+        // Between the look and the open the number may have passed to another process: look again.
+        let still = Set(find(services))
+        let due = SystemCall.now().advanced(by: limit)
+        return found.filter { still.contains($0.pid) }.filter { survivor in
+            _ = lockstep_pidfd_send_signal(survivor.descriptor, SIGKILL)
+            let left = due.since(SystemCall.now()).inSeconds
+            var waiting = pollfd(fd: survivor.descriptor, events: Int16(POLLIN), revents: 0)
+            return poll(&waiting, 1, Int32(max(0, left * 1_000))) == 0
+        }.map(\.pid)
+    }
+
+    private func file(_ service: String) -> String { home.runFile(service + ".pid") }
+
+    private func recorded(_ service: String) -> Int32? {
+        let parts = SystemCall.text(file(service)).split(whereSeparator: { $0 == " " || $0 == "\n" })
+        guard parts.count == 2, let pid = Int32(parts[0]), let start = UInt64(parts[1]),
+            ProcessFacts.startTime(of: pid) == start
+        else { return nil }
+        return pid
+    }
+
+    private func lockHolder(_ service: ServicePlan) -> Int32? {
+        let path = home.runFile(service.name + ".lock")
+        guard FileLock.isHeld(path), let pid = FileLock.holder(of: path), pid != getpid(),
+            ProcessFacts.name(of: pid) == String(service.program.prefix(15))
+        else { return nil }
+        return pid
+    }
+}

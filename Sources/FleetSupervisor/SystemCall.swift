@@ -1,0 +1,120 @@
+import CProcess
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The clocks and files of the supervisor.
+enum SystemCall {
+    /// CLOCK_MONOTONIC.
+    static func now() -> MonotonicTime {
+        var time = timespec()
+        _ = clock_gettime(CLOCK_MONOTONIC, &time)
+        return MonotonicTime(
+            nanoseconds: UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec))
+    }
+
+    /// The time of day as RFC 3339 in UTC, to the millisecond.
+    static func timestamp() -> String {
+        var time = timespec()
+        _ = clock_gettime(CLOCK_REALTIME, &time)
+        var parts = tm()
+        var seconds = time.tv_sec
+        gmtime_r(&seconds, &parts)
+        func digits(_ number: some BinaryInteger, _ width: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, width - text.count)) + text
+        }
+        return "\(digits(parts.tm_year + 1_900, 4))-\(digits(parts.tm_mon + 1, 2))-\(digits(parts.tm_mday, 2))"
+            + "T\(digits(parts.tm_hour, 2)):\(digits(parts.tm_min, 2)):\(digits(parts.tm_sec, 2))"
+            + ".\(digits(time.tv_nsec / 1_000_000, 3))Z"
+    }
+
+    /// The meaning of an error number.
+    static func reason(_ number: Int32 = errno) -> String { String(cString: strerror(number)) }
+
+    /// The bytes of a file, at most `limit`; nil if it cannot be read. For `/proc`, whose files have no size.
+    static func contents(_ path: String, limit: Int = 1 << 20) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 16_384)
+        while bytes.count < limit {
+            let count = read(descriptor, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { break }
+            bytes += chunk[..<count]
+        }
+        return bytes
+    }
+
+    /// The text of a file; empty if it cannot be read.
+    static func text(_ path: String) -> String { String(decoding: contents(path) ?? [], as: UTF8.self) }
+
+    /// Writes a file anew. False if it could not be written whole.
+    @discardableResult
+    static func write(_ text: String, to path: String) -> Bool {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        let bytes = Array(text.utf8)
+        return Glibc.write(descriptor, bytes, bytes.count) == bytes.count
+    }
+
+    /// The names in a folder; none if there is no such folder.
+    static func names(in folder: String) -> [String] {
+        guard let stream = opendir(folder) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    /// When a file was last written, in seconds since 1970; nil if it is not there.
+    static func modified(_ path: String) -> Double? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        return Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9
+    }
+
+    /// Starts a program in a session of its own; see `lockstep_spawn`.
+    static func spawn(
+        _ path: String, _ arguments: [String], environment: [String: String], input: Int32, output: Int32,
+        parentDeathSignal: Int32, directory: String?
+    ) -> Int32 {
+        let words = ([path] + arguments).map { strdup($0) } + [nil]
+        let variables = environment.sorted { $0.key < $1.key }.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { for text in words + variables { free(text) } }
+        return lockstep_spawn(path, words, variables, input, output, parentDeathSignal, directory)
+    }
+}
+
+/// JSON text of a string, with its quotes. Control characters are escaped; what is no UTF-8 has been replaced before.
+func quoted(_ text: String) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars {
+        switch scalar {
+        case "\"": result += "\\\""
+        case "\\": result += "\\\\"
+        case "\n": result += "\\n"
+        case "\r": result += "\\r"
+        case "\t": result += "\\t"
+        case _ where scalar.value < 0x20:
+            let digits = String(scalar.value, radix: 16)
+            result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        default: result.unicodeScalars.append(scalar)
+        }
+    }
+    return result + "\""
+}
