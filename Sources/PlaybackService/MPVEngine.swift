@@ -118,10 +118,3 @@ public final class MPVEngine: AudioEngine {
         waiting.forEach { $0.resume() }
     }
 }
-
-/// CLOCK_MONOTONIC, now.
-func monotonicNow() -> MonotonicTime {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return MonotonicTime(nanoseconds: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec))
-}

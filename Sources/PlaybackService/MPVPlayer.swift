@@ -1,3 +1,4 @@
+import BusKit
 import CMPV
 import Glibc
 import PodcastModel
@@ -22,6 +23,8 @@ final class MPVPlayer {
         var paused = false
         var atEnd = false
         var endTold = false
+        /// libmpv has closed it, with this reason and error.
+        var closed: (reason: mpv_end_file_reason, error: Int32)?
         /// The seek that was asked for last, and how far it has come.
         var seekAsked: (serial: UInt64, position: PlaybackPosition)?
         var seekTaken: UInt64 = 0
@@ -96,6 +99,7 @@ final class MPVPlayer {
             handle(event)
             event = core.wait(seconds: 0)
         }
+        closeFile()
         tellEnd()
     }
 
@@ -137,6 +141,7 @@ final class MPVPlayer {
     private func setPaused(_ paused: Bool) {
         guard current != nil else { return }
         current?.wantsPause = paused
+        current?.endTold = false
         core.set("pause", paused)
     }
 
@@ -257,20 +262,12 @@ final class MPVPlayer {
             current?.entry = end.playlist_insert_id
             return
         }
-        // The log lines that say why may stand behind this event.
-        var next = core.wait(seconds: 0)
-        var rest: [mpv_event] = []
-        while next.event_id == MPV_EVENT_LOG_MESSAGE {
-            handleLog(next)
-            next = core.wait(seconds: 0)
-        }
-        if next.event_id != MPV_EVENT_NONE { rest.append(next) }
-        closeFile(reason: end.reason, error: end.error)
-        rest.forEach(handle)
+        // The log lines that say why may stand behind this event: it is judged when all events are read.
+        current?.closed = (end.reason, end.error)
     }
 
-    private func closeFile(reason: mpv_end_file_reason, error: Int32) {
-        guard let now = current else { return }
+    private func closeFile() {
+        guard let now = current, let (reason, error) = now.closed else { return }
         current = nil
         let source = now.load.source
         switch error {
@@ -302,7 +299,7 @@ final class MPVPlayer {
             .progress(
                 now.load.id,
                 EngineProgress(
-                    position: position, at: monotonicNow(),
+                    position: position, at: SystemClocks.monotonic(),
                     running: pending == nil && !now.idle && !now.seeking && !now.wantsPause,
                     buffering: !now.wantsPause && (now.buffering || now.seeking), serial: now.seekDone)))
     }

@@ -103,7 +103,7 @@ extension PlaybackMachine {
         guard let session else { return }
         self.session?.recordedDuration = EpisodeDuration(seconds: session.register.duration)
         var start = explicit ?? PlaybackPosition(clamping: session.register.position)
-        if let duration = session.duration?.seconds, start.seconds > duration - 1 { start = .zero }
+        if session.register.duration > 0, start.seconds > session.register.duration - 1 { start = .zero }
         if start != session.anchor.position { setAnchor(start, running: false) }
         self.session?.engine = .awaitingCommit(nil)
         book.mark(.session)

@@ -53,7 +53,10 @@ struct PlaybackSession: Sendable, Hashable {
     /// The length as it is shown, and as seeks are checked against.
     var duration: EpisodeDuration? {
         if let measured, measured.source != .growing { return measured.duration }
-        return recordedDuration ?? announced ?? measured?.duration
+        if let recordedDuration { return recordedDuration }
+        // Announced lengths are often wrong; one that has been passed is.
+        if let announced, announced.seconds >= anchor.position.seconds { return announced }
+        return measured?.duration
     }
 
     /// The length that came with the load.

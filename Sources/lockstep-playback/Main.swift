@@ -1,1 +1,8 @@
-@main struct Main { static func main() {} }
+import PlaybackService
+
+@main
+struct Main {
+    static func main() async {
+        await PlaybackProcess.run()
+    }
+}

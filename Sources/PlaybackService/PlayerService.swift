@@ -1,0 +1,78 @@
+public import BusKit
+import Glibc
+import NIOConcurrencyHelpers
+import PodcastModel
+public import ServiceLifecycle
+import WireMessages
+
+/// The player on the bus: the machine decides, this carries out what it wants of the engine and the files.
+public final class PlayerService: Service {
+    /// Makes an engine that reports to the observer. Called once, when the machine first wants one.
+    public typealias EngineMaker = @Sendable (@escaping EngineObserver) -> any AudioEngine
+
+    private let owner: OwnerService<PlaybackMachine>
+    private let engine: LazyEngine
+
+    /// A player of these surroundings; without `makeEngine` its engine is libmpv.
+    public init(context: ServiceContext, surroundings: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
+        let outputs = context.environment["LOCKSTEP_AO"] ?? ""
+        let engine = LazyEngine(makeEngine ?? { MPVEngine(audioOutputs: outputs, observer: $0) })
+        let surroundings =
+            surroundings
+            ?? PlaybackContext(
+                bootID: SystemClocks.bootID, fleetRun: context.environment["LOCKSTEP_FLEET_RUN"] ?? "")
+        self.engine = engine
+        owner = OwnerService(PlaybackMachine(context: surroundings), context: context) { action, inputs in
+            switch action {
+            case .engine(let command):
+                engine.perform(command) { inputs.send(.engine($0)) }
+            case .examine(let load, let path):
+                // A file on a sleeping disk or a lost mount may take its time.
+                Task.detached { inputs.send(.examined(load, isThere: access(path, F_OK) == 0)) }
+            }
+        }
+    }
+
+    /// Serves until graceful shutdown, then closes the engine.
+    /// - Throws: see `OwnerService.run`.
+    public func run() async throws {
+        do {
+            try await owner.run()
+        } catch {
+            await engine.close()
+            throw error
+        }
+        await engine.close()
+    }
+}
+
+/// An engine that is made when it is first needed.
+private final class LazyEngine: Sendable {
+    private let make: PlayerService.EngineMaker
+    private let engine = NIOLockedValueBox<(any AudioEngine)?>(nil)
+
+    init(_ make: @escaping PlayerService.EngineMaker) {
+        self.make = make
+    }
+
+    func perform(_ command: EngineCommand, observer: @escaping EngineObserver) {
+        let engine = self.engine.withLockedValue { engine in
+            let made = engine ?? make(observer)
+            engine = made
+            return made
+        }
+        engine.perform(command)
+    }
+
+    func close() async {
+        await engine.withLockedValue { $0 }?.close()
+    }
+}
+
+/// The process `lockstep-playback`.
+public enum PlaybackProcess {
+    /// Runs the player until it is told to end.
+    public static func run() async {
+        await ServiceProcess.run(.playback) { PlayerService(context: $0) }
+    }
+}

@@ -1,0 +1,202 @@
+import PodcastModel
+import TestSupport
+import Testing
+
+@testable import PlaybackService
+
+/// What only the real engine can show: time, broken files and broken servers.
+@Suite(.serialized, .timeLimit(.minutes(3)))
+struct MPVEngineTests {
+    private let folder: Folder
+    private let harness = EngineHarness(.libmpv)
+
+    init() throws {
+        folder = try Folder()
+    }
+
+    private func open(_ source: AudioSource, speed: Double = 1, at start: Double = 0) throws {
+        let speed = try #require(PlaybackSpeed(factor: speed))
+        harness.engine.perform(
+            .open(EngineLoad(id: .random(), source: source, start: try PlaybackPosition(start), speed: speed)))
+    }
+
+    @Test("At every speed the position is true to the clock", arguments: [0.5, 1, 3.5])
+    func clock(speed: Double) async throws {
+        try open(.file(path: try folder.file("tone.wav", Tone.wav(seconds: 30))), speed: speed)
+        let first = try await harness.progress { $0.running && $0.position.seconds > 0.2 }
+        let last = try await harness.progress { $0.position.seconds > first.position.seconds + 1.5 * speed }
+        let elapsed = last.at.since(first.at) / .seconds(1)
+        let rate = (last.position.seconds - first.position.seconds) / elapsed
+        // The null output's own clock is a per cent slow.
+        #expect(abs(rate / speed - 1) < 0.08, "\(rate) at speed \(speed)")
+        await harness.engine.close()
+    }
+
+    @Test("A change of speed and volume while playing interrupts nothing")
+    func changes() async throws {
+        try open(.file(path: try folder.file("tone.wav", Tone.wav(seconds: 20))))
+        let first = try await harness.progress(\.running)
+        harness.engine.perform(.setSpeed(try #require(PlaybackSpeed(factor: 3))))
+        harness.engine.perform(.setVolume(try #require(Volume(percent: 10))))
+        _ = try await harness.progress { $0.position.seconds > first.position.seconds + 3 }
+        #expect(!harness.events.contains { if case .failed = $0 { true } else { false } })
+        await harness.engine.close()
+    }
+
+    @Test("An MP3 that declares no length plays, and its length is an estimate")
+    func mp3() async throws {
+        try open(.file(path: try folder.file("tone.mp3", Tone.mp3(seconds: 4))), at: 3)
+        let audio = try await harness.opened()
+        #expect(abs((audio.duration?.duration.seconds ?? 0) - 4) < 0.2)
+        let end = try await harness.ended()
+        #expect(end.measured?.source == .estimated)
+        #expect(end.isProven(announced: nil))
+        await harness.engine.close()
+    }
+
+    @Test("Data that is no audio fails as such, and a folder is no file", arguments: ["garbage", "empty", "folder"])
+    func garbage(_ kind: String) async throws {
+        var generator = SystemRandomNumberGenerator()
+        let noise = (0..<100_000).map { _ in UInt8.random(in: 0...0x7f, using: &generator) }
+        let path = kind == "folder" ? folder.path : try folder.file("x.mp3", kind == "empty" ? [] : noise)
+        try open(.file(path: path))
+        let failure = try await harness.failed()
+        #expect(failure.known == .decoderFailed)
+        #expect(failure.message.contains(path))
+        await harness.engine.close()
+    }
+
+    @Test(
+        "A refused request names the server's status, and whether trying again helps",
+        arguments: [
+            (404, false), (410, false), (503, true),
+        ])
+    func httpStatus(code: Int, retry: Bool) async throws {
+        let harness = harness
+        try await HTTPTestServer.with { server in
+            server.route("/a.mp3", .status(code))
+            harness.engine.perform(.open(EngineLoad(id: .random(), source: .web(url: server.url("/a.mp3")))))
+            let failure = try await harness.failed()
+            #expect(failure.known == .streamFailed && failure.retry == retry)
+            #expect(failure.message.contains("\(code)"))
+            await harness.engine.close()
+        }
+    }
+
+    @Test("A server that is not there fails with its address")
+    func refused() async throws {
+        try open(.web(url: "http://127.0.0.1:9/a.mp3"))
+        let failure = try await harness.failed()
+        #expect(failure.known == .streamFailed && failure.retry && failure.message.contains("127.0.0.1:9"))
+        await harness.engine.close()
+    }
+
+    @Test("Audio is streamed and sought in over HTTP")
+    func streams() async throws {
+        let harness = harness
+        try await HTTPTestServer.with { server in
+            server.route("/a.wav", .audio(Tone.wav(seconds: 60), type: "audio/wav"))
+            harness.engine.perform(.open(EngineLoad(id: .random(), source: .web(url: server.url("/a.wav")))))
+            _ = try await harness.progress(\.running)
+            harness.engine.perform(.seek(try PlaybackPosition(58.5), serial: 1))
+            _ = try await harness.progress { $0.serial == 1 && $0.running && $0.position.seconds >= 58.4 }
+            let end = try await harness.ended()
+            #expect(end.isProven(announced: nil))
+            await harness.engine.close()
+        }
+    }
+
+    @Test("A stream that is cut ends far from its length, and is no proof of an end", arguments: [true, false])
+    func cut(announcesLength: Bool) async throws {
+        let harness = harness
+        try await HTTPTestServer.with { server in
+            let bytes = Tone.wav(seconds: 60)
+            var response = HTTPTestResponse.audio(bytes, type: "audio/wav").with(.close(afterBytes: 40_000))
+            response.acceptsRanges = false
+            response.announcesLength = announcesLength
+            server.route("/a.wav", response)
+            let load = EngineLoad(
+                id: .random(), source: .web(url: server.url("/a.wav")), speed: try #require(PlaybackSpeed(factor: 3.5)))
+            harness.engine.perform(.open(load))
+            let end = try await harness.ended()
+            #expect(abs(end.position.seconds - 2.5) < 0.5)
+            #expect(!end.isProven(announced: EpisodeDuration(seconds: 60)))
+            await harness.engine.close()
+        }
+    }
+
+    @Test("A cut stream is taken up again where the server can do that")
+    func reconnects() async throws {
+        let harness = harness
+        try await HTTPTestServer.with { server in
+            let whole = HTTPTestResponse.audio(Tone.wav(seconds: 6), type: "audio/wav")
+            server.route("/a.wav", whole.with(.close(afterBytes: 40_000)), whole)
+            let load = EngineLoad(
+                id: .random(), source: .web(url: server.url("/a.wav")), speed: try #require(PlaybackSpeed(factor: 3)))
+            harness.engine.perform(.open(load))
+            let end = try await harness.ended()
+            #expect(abs(end.position.seconds - 6) < 0.2)
+            #expect(end.isProven(announced: nil) && !end.cut)
+            await harness.engine.close()
+        }
+    }
+
+    @Test("Engines open and close many times")
+    func opensAndCloses() async throws {
+        let path = try folder.file("tone.wav", Tone.wav(seconds: 2))
+        for _ in 0..<20 {
+            let harness = EngineHarness(.libmpv)
+            harness.engine.perform(.open(EngineLoad(id: .random(), source: .file(path: path))))
+            _ = try await harness.opened()
+            await harness.engine.close()
+        }
+    }
+}
+
+struct MPVLogReaderTests {
+    @Test(
+        "The status of a refused request is found in the log",
+        arguments: [
+            ("http: HTTP error 404 Not Found\n", 404), ("https: HTTP error 503 ", 503), ("HTTP error x", nil),
+            ("HTTP error 99999 x", nil), ("", nil),
+        ])
+    func status(text: String, code: Int?) {
+        var reader = MPVLogReader()
+        reader.read(prefix: "ffmpeg", text: text)
+        #expect(reader.httpStatus?.code == code)
+    }
+
+    @Test("Cuts and estimates are found in the log, other lines are not taken for them")
+    func signs() {
+        var reader = MPVLogReader()
+        reader.read(prefix: "ffmpeg/audio", text: "mp3: Header missing\n")
+        #expect(!reader.cut && !reader.estimated)
+        reader.read(prefix: "ffmpeg", text: "http: Stream ends prematurely at 32197, should be 96592\n")
+        reader.read(prefix: "ffmpeg/demuxer", text: "mp3: Estimating duration from bitrate, this may be inaccurate\n")
+        #expect(reader.cut && reader.estimated)
+    }
+}
+
+struct AudioSourceTests {
+    @Test(
+        "Files and web addresses are told apart",
+        arguments: [
+            ("/a/b.mp3", AudioSource.file(path: "/a/b.mp3")), ("file:///a%20b/%C3%A4.mp3", .file(path: "/a b/ä.mp3")),
+            ("file://localhost/a.mp3", .file(path: "/a.mp3")), ("FILE:/a.mp3", .file(path: "/a.mp3")),
+            ("https://x/y?z", .web(url: "https://x/y?z")), ("HTTP://x", .web(url: "HTTP://x")),
+        ])
+    func accepts(address: String, source: AudioSource) throws {
+        #expect(try AudioSource(enclosure: address) == source)
+    }
+
+    @Test(
+        "Anything else is refused",
+        arguments: [
+            "", "a.mp3", "file:a.mp3", "file://host/a.mp3", "file:///a%zz", "file:///a%00b", "file:///%ff",
+            "http://a\nb",
+            "memory://x", "fd://0", "data:audio/mpeg;base64,AA",
+        ])
+    func refuses(address: String) {
+        #expect(throws: Failure.self) { try AudioSource(enclosure: address) }
+    }
+}

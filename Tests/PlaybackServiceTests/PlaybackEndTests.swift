@@ -1,0 +1,192 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+struct PlaybackEndTests {
+    private let rig = PlayerRig()
+
+    @Test("An episode heard to its end is finished: marked, at its end, its resume position gone")
+    func finishes() throws {
+        try rig.start()
+        try rig.load(rig.episode(length: 20, announced: 20), at: 5)
+        try rig.advance(16)
+        #expect(rig.state.status == .finished)
+        #expect(rig.state.loadID == "l1" && rig.state.queueEntry == "q1")
+        #expect(rig.position == 20)
+        #expect(rig.stored().played && rig.stored().position == 0 && rig.stored().duration == 20)
+        #expect(rig.stored().completedAt == rig.now.wall.milliseconds || rig.stored().completedAt > 0)
+        #expect(rig.session?.status == .finished)
+        #expect(rig.session?.position == 0)
+        #expect(rig.alerts.isEmpty)
+    }
+
+    @Test("The finished marker stays through restarts and commands until the next load")
+    func staysFinished() throws {
+        try rig.start()
+        try rig.load(rig.episode(length: 4, announced: 4))
+        try rig.advance(5)
+        #expect(try rig.setPaused(false)?.failure?.known == .nothingLoaded)
+        #expect(try rig.seek(1)?.failure?.known == .nothingLoaded)
+        #expect(try rig.setPaused(true)?.reply?.state.status == .finished)
+        for run in ["run1", "run2"] {
+            rig.context.fleetRun = run
+            try rig.start()
+            #expect(rig.machine.state.status == .finished)
+            #expect(rig.machine.state.loadID == "l1")
+        }
+        #expect(rig.engine.performed.isEmpty)
+        try rig.load(rig.episode("e2"), as: "l2")
+        #expect(rig.state.status == .playing)
+        #expect(rig.stored("e1").played && rig.stored("e1").position == 0)
+    }
+
+    @Test(
+        "An end far from the known length is a failure that keeps its position, never an end",
+        arguments: [
+            SimulatedEngine.Audio(length: 200, declared: 600),
+            SimulatedEngine.Audio(length: 590, declared: 600, cut: true),
+            SimulatedEngine.Audio(length: 200, declared: 600, cut: true),
+        ])
+    func endsEarly(_ audio: SimulatedEngine.Audio) throws {
+        try rig.start()
+        let episode = rig.episode()
+        rig.setFile("e1", audio)
+        try rig.load(episode, at: audio.length - 3)
+        try rig.advance(4)
+        #expect(rig.state.status == .failed)
+        #expect(rig.state.error.code == "endedEarly" && rig.state.error.retry)
+        #expect(abs(rig.position - audio.length) < 0.1)
+        #expect(!rig.stored().played)
+        #expect(abs(rig.stored().position - audio.length) < 0.1)
+        let alert = try #require(rig.alerts.first)
+        #expect(alert.code == "endedEarly" && alert.actions == ["retry", "dismiss"] && alert.episode == "e1")
+    }
+
+    @Test("What the file declares is believed before what its feed announced", arguments: [60.0, 590, 2_400, 0])
+    func wrongFeed(announced: Double) throws {
+        try rig.start()
+        try rig.load(rig.episode(length: 600, announced: announced), at: 598)
+        try rig.advance(3)
+        #expect(rig.state.status == .finished)
+        #expect(rig.stored().duration == 600)
+    }
+
+    @Test(
+        "An end is proven by the best length that is known",
+        arguments: [
+            // position, measured, source, announced, cut, proven
+            Proof(600, 600, .declared, nil, false, true), Proof(599, 600, .declared, 60, false, true),
+            Proof(590, 600, .declared, 590, false, false), Proof(594.5, 600, .declared, nil, false, true),
+            Proof(594.5, 600, .declared, nil, true, false), Proof(599, 600, .declared, nil, true, true),
+            Proof(9_900, 10_000, .declared, nil, false, false), Proof(9_990, 10_000, .declared, nil, false, true),
+            Proof(600, 700, .estimated, 600, false, true), Proof(600, 600, .estimated, 700, false, true),
+            Proof(600, 700, .estimated, 700, false, false), Proof(600, 600, .estimated, 600, true, false),
+            Proof(200, 200, .growing, 600, false, false), Proof(600, 600, .growing, 600, false, true),
+            Proof(200, 200, .growing, nil, false, true), Proof(200, 200, .growing, nil, true, false),
+            Proof(0, 1, .declared, nil, false, false), Proof(1, nil, .declared, nil, false, true),
+            Proof(0, nil, .declared, nil, false, false),
+        ])
+    func proof(_ proof: Proof) throws {
+        let end = EndOfFile(
+            position: try PlaybackPosition(proof.position),
+            measured: proof.measured.flatMap(EpisodeDuration.init).map { MeasuredDuration($0, proof.source) },
+            cut: proof.cut)
+        #expect(end.isProven(announced: proof.announced.flatMap(EpisodeDuration.init)) == proof.proven)
+    }
+
+    struct Proof: Sendable {
+        let position: Double, measured: Double?, source: MeasuredDuration.Source, announced: Double?
+        let cut: Bool, proven: Bool
+        init(
+            _ position: Double, _ measured: Double?, _ source: MeasuredDuration.Source, _ announced: Double?,
+            _ cut: Bool, _ proven: Bool
+        ) {
+            (self.position, self.measured, self.source, self.announced) = (position, measured, source, announced)
+            (self.cut, self.proven) = (cut, proven)
+        }
+    }
+
+    @Test("A file that fails to open leaves the load failed, with an alert; retry tries it again and clears the alert")
+    func fails() throws {
+        try rig.start()
+        let episode = rig.episode(position: 77)
+        rig.setFile("e1", .broken(Failure(.streamFailed, "The server answered 503.")))
+        #expect(try rig.load(episode)?.reply != nil)
+        #expect(rig.state.status == .failed)
+        #expect(rig.position == 77)
+        let alert = try #require(rig.alerts.first)
+        rig.setFile("e1", SimulatedEngine.Audio(length: 600))
+        #expect(try rig.answer(alert.id, "retry")?.reply?.alertAnswered.action == "retry")
+        #expect(rig.state.status == .playing)
+        #expect(rig.position >= 77)
+        #expect(rig.alerts.isEmpty)
+    }
+
+    @Test("Resuming a failed episode tries it again; while it fails, each failure is one alert")
+    func retriesByResume() throws {
+        try rig.start()
+        let episode = rig.episode(position: 77)
+        rig.setFile("e1", .broken(Failure(.streamFailed, "The server answered 503.")))
+        try rig.load(episode)
+        let first = try #require(rig.alerts.first?.id)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .failed)
+        #expect(rig.alerts.count == 1)
+        #expect(rig.alerts.first?.id != first)
+        try rig.load(rig.episode("e2"), as: "l2")
+        #expect(rig.alerts.isEmpty)
+    }
+
+    @Test("The first answer to an alert wins; the same again is told so, another refused")
+    func answers() throws {
+        try rig.start()
+        let episode = rig.episode()
+        rig.setFile("e1", .broken(Failure(.streamFailed, "no")))
+        try rig.load(episode)
+        let alert = try #require(rig.alerts.first?.id)
+        #expect(try rig.answer(alert, "explode")?.failure?.known == .invalidArgument)
+        rig.holdsCommits = true
+        try rig.answer(alert, "dismiss")
+        try rig.answer(alert, "retry")
+        #expect(rig.alerts.count == 1)
+        try rig.releaseCommits()
+        #expect(rig.alerts.isEmpty)
+        #expect(rig.replies.values.compactMap(\.failure?.known) == [.invalidArgument, .alreadyAnswered])
+        try rig.start()
+        #expect(try rig.answer(alert, "dismiss")?.reply?.alertAnswered.action == "dismiss")
+        let late = try rig.answer(alert, "retry")?.failure
+        #expect(late?.known == .alreadyAnswered && late?.message.contains("dismiss") == true)
+        #expect(try rig.answer("a0", "dismiss")?.failure?.known == .notFound)
+        #expect(rig.state.status == .failed || rig.machine.state.status == .failed)
+    }
+
+    @Test("Without a sound device it plays on in silence and says so, until there is one")
+    func silent() throws {
+        try rig.start()
+        rig.engine.setSilent(true)
+        try rig.load(rig.episode())
+        #expect(rig.state.status == .playing && rig.state.nullOutput)
+        #expect(rig.alerts.map(\.code) == ["noSoundDevice"])
+        rig.engine.setSilent(false)
+        try rig.advance(1)
+        #expect(!rig.state.nullOutput)
+        #expect(rig.alerts.isEmpty)
+    }
+
+    @Test("A sound device that is lost while it plays pauses, with an alert that resumes")
+    func losesDevice() throws {
+        try rig.start()
+        try rig.load(rig.episode())
+        try rig.advance(3)
+        rig.engine.setSilent(true)
+        try rig.advance(0.05)
+        #expect(rig.state.status == .paused)
+        let alert = try #require(rig.alerts.first)
+        #expect(alert.code == "noSoundDevice")
+        try rig.answer(alert.id, "resume")
+        #expect(rig.state.status == .playing)
+    }
+}

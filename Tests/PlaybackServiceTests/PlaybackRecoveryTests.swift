@@ -1,0 +1,276 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// What comes back after a crash, an orderly end, a reboot and a full disk.
+struct PlaybackRecoveryTests {
+    private let rig = PlayerRig()
+    private let diskFull = Failure(.diskFull, "the disk is full.")
+
+    private func playing(from position: Double = 100) throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: position)
+        try #require(rig.state.status == .playing)
+    }
+
+    @Test("A crash while playing in a living fleet plays on by itself from the last saved position")
+    func playsOn() throws {
+        try playing()
+        try rig.advance(25)
+        rig.turn(1)
+        try rig.start()
+        #expect(rig.state.status == .playing)
+        #expect(rig.state.loadID == "l1")
+        #expect(rig.position >= 115 && rig.position <= 125.1)
+        #expect(rig.alerts.isEmpty)
+    }
+
+    @Test("A second crash on the same episode within a minute leaves it paused, with an alert that resumes")
+    func crashesTwice() throws {
+        try playing()
+        try rig.start()
+        try rig.advance(30)
+        try rig.start()
+        #expect(rig.machine.state.status == .paused)
+        #expect(rig.engine.performed.isEmpty)
+        #expect(rig.position >= 100)
+        let alert = try #require(rig.alerts.first)
+        #expect(alert.code == "playbackCrashed" && alert.actions.contains("resume"))
+        try rig.answer(alert.id, "resume")
+        #expect(rig.state.status == .playing)
+        #expect(rig.alerts.isEmpty)
+    }
+
+    @Test("Crashes more than a minute apart each play on")
+    func crashesSeldom() throws {
+        try playing()
+        for _ in 0..<3 {
+            try rig.start()
+            #expect(rig.state.status == .playing)
+            try rig.advance(61)
+        }
+    }
+
+    @Test("A file that kills the process when it is opened cannot loop")
+    func poisonousFile() throws {
+        try rig.start()
+        rig.holdsCommits = true
+        try rig.load(rig.episode())
+        rig.holdsCommits = false
+        try rig.releaseCommits()
+        // The engine has the file and dies with it, each time.
+        var opens = 1
+        for _ in 0..<4 {
+            rig.turn(0.2)
+            try rig.start()
+            opens += rig.engine.open == nil ? 0 : 1
+        }
+        #expect(opens == 2)
+        #expect(rig.machine.state.status == .paused)
+    }
+
+    @Test("A restart of the service alone, in good order, plays on and counts as no crash")
+    func restarts() throws {
+        try playing()
+        for _ in 0..<3 {
+            try rig.advance(5)
+            try rig.stopProcess()
+            #expect(rig.session?.clean == true)
+            try rig.start()
+            #expect(rig.state.status == .playing)
+        }
+        #expect(abs(rig.position - 115) < 0.3)
+    }
+
+    @Test(
+        "After `down`, or a reboot, what was loaded comes back paused, and the engine is not touched",
+        arguments: [
+            ("run2", "boot1", true), ("run2", "boot1", false), ("run2", "boot2", false), ("", "boot1", false),
+        ])
+    func comesBackPaused(run: String, boot: String, inGoodOrder: Bool) throws {
+        try playing()
+        try rig.advance(12)
+        if inGoodOrder { try rig.stopProcess() }
+        rig.context = PlaybackContext(bootID: boot, fleetRun: run)
+        rig.turn(3_600)
+        try rig.start()
+        #expect(rig.machine.state.status == .paused)
+        #expect(rig.machine.state.episode.title == "Episode e1")
+        #expect(rig.position >= (inGoodOrder ? 111.9 : 102) && rig.position <= 112.1)
+        #expect(rig.engine.performed.isEmpty)
+        #expect(rig.alerts.isEmpty)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test(
+        "After more than a day an alert asks whether to resume or to restart",
+        arguments: [
+            ("resume", 112.0), ("restart", 0.0),
+        ])
+    func asks(action: String, expected: Double) throws {
+        try playing()
+        try rig.advance(12)
+        try rig.stopProcess()
+        rig.context.fleetRun = "run2"
+        rig.turn(25 * 3_600)
+        try rig.start()
+        let alert = try #require(rig.alerts.first)
+        #expect(alert.code == "resumeOrRestart")
+        #expect(rig.machine.state.status == .paused)
+        try rig.answer(alert.id, action)
+        #expect(rig.state.status == .playing)
+        #expect(abs(rig.position - expected) < 0.3)
+        #expect(rig.alerts.isEmpty)
+    }
+
+    @Test("When the file is gone the session is cleared, with an alert")
+    func fileGone() throws {
+        try playing()
+        try rig.stopProcess()
+        rig.context.fleetRun = "run2"
+        rig.files = [:]
+        try rig.start()
+        #expect(rig.state.status == .idle)
+        #expect(rig.session == nil)
+        #expect(rig.alerts.map(\.code) == ["episodeGone"])
+        #expect(rig.examined == ["/audio/e1.mp3"])
+    }
+
+    @Test("Records that cannot be read do not keep the others from coming back")
+    func badRecords() throws {
+        var machine = PlaybackMachine(context: rig.context)
+        var settings = WirePlaybackSettingsRecord()
+        settings.speed = 1.5
+        let records = [
+            StoredRecord(collection: "alert", key: "a1", value: [0xff, 0xff]),
+            StoredRecord(collection: "session", key: "current", value: [0x08]),
+            StoredRecord(collection: "settings", key: "current", value: settings.wireBytes),
+            StoredRecord(collection: "unheardOf", key: "x", value: []),
+        ]
+        let effects = machine.restore(records, now: rig.now)
+        #expect(machine.state.speed == 1.5 && machine.state.status == .idle)
+        #expect(effects.count { if case .log(.error, _) = $0 { true } else { false } } == 2)
+    }
+
+    @Test("On a full disk pause takes effect at once and says that it was not saved; later it is saved by itself")
+    func pausesOnFullDisk() throws {
+        try playing()
+        try rig.advance(5)
+        rig.refusal = diskFull
+        let failure = try rig.setPaused(true)?.failure
+        #expect(failure?.known == .notSaved && failure?.retry == true)
+        #expect(failure?.message.hasPrefix("Paused") == true)
+        #expect(rig.state.status == .paused)
+        #expect(rig.stored().updatedAt == 0)
+        rig.refusal = nil
+        try rig.advance(40)
+        #expect(abs(rig.stored().position - 105) < 0.1)
+        #expect(rig.session?.status == .paused)
+    }
+
+    @Test("Repeating a command that was not saved saves it")
+    func repeatsUnsaved() throws {
+        try playing()
+        rig.refusal = diskFull
+        try rig.setPaused(true)
+        rig.refusal = nil
+        #expect(try rig.setPaused(true)?.reply?.state.status == .paused)
+        #expect(rig.session?.status == .paused)
+    }
+
+    @Test("Everything that the engine does goes on while the disk is full", arguments: 0..<6)
+    func worksOnFullDisk(_ command: Int) throws {
+        try playing()
+        rig.refusal = diskFull
+        let failures = try [
+            { try self.rig.load(self.rig.episode("e2"), as: "l2") }, { try self.rig.seek(200) },
+            { try self.rig.send { $0.setSpeed.speed = 2 } }, { try self.rig.send { $0.setVolume.volume = 5 } },
+            { try self.rig.send { $0.stop = WireStopPlayback() } }, { try self.rig.send { $0.unload.loadID = "l1" } },
+        ][command]()
+        #expect(failures?.failure?.known == .notSaved)
+        let state = rig.state
+        let happened = [
+            state.status == .playing && state.loadID == "l2", state.anchor.position >= 200, state.speed == 2,
+            state.volume == 5, state.status == .paused, state.status == .idle,
+        ]
+        #expect(happened[command])
+    }
+
+    @Test("While the database does not answer, one position waits, not one for each ten seconds")
+    func waitsForDatabase() throws {
+        try playing()
+        rig.holdsCommits = true
+        try rig.advance(60)
+        let before = rig.commits
+        try rig.releaseCommits()
+        try rig.advance(11)
+        #expect(rig.commits - before <= 3)
+        #expect(rig.position - rig.stored().position <= 10.2)
+    }
+
+    @Test("The state of an episode that the library has forgotten is not tried for ever")
+    func forgottenEpisode() throws {
+        try playing()
+        rig.refusal = Failure(.notFound, "no such episode")
+        try rig.setPaused(true)
+        rig.refusal = nil
+        try rig.advance(40)
+        #expect(rig.session?.status == .paused)
+        #expect(rig.stored().updatedAt == 0)
+    }
+
+    @Test("Killed at any step, it comes back with all that it acknowledged", arguments: 0..<60)
+    func killedAnywhere(_ step: Int) throws {
+        rig.killAfter = step
+        var acknowledged: [String: Double] = [:]
+        var finished = false
+        do {
+            try rig.start()
+            if try rig.load(rig.episode("e1", length: 30, announced: 30))?.reply != nil { acknowledged["load"] = 1 }
+            if try rig.send({ $0.setSpeed.speed = 1.5 })?.reply != nil { acknowledged["speed"] = 1.5 }
+            try rig.advance(2)
+            if try rig.seek(20)?.reply != nil { acknowledged["seek"] = 20 }
+            if try rig.setPaused(true)?.reply != nil { acknowledged["pause"] = 1 }
+            if try rig.setPaused(false)?.reply != nil { acknowledged["pause"] = nil }
+            try rig.advance(12)
+            finished = rig.session?.status == .finished
+            if try rig.load(rig.episode("e2"), as: "l2")?.reply != nil { acknowledged["next"] = 1 }
+            try rig.advance(11)
+        } catch is PlayerRig.Killed {}
+        rig.killAfter = nil
+        rig.turn(0.2)
+        try rig.start()
+        let state = rig.machine.state
+        if acknowledged["speed"] != nil { #expect(state.speed == 1.5) }
+        if acknowledged["next"] != nil {
+            #expect(state.loadID == "l2" && state.status == .playing)
+            #expect(rig.stored("e1").played)
+        } else if finished {
+            #expect(state.status == .finished || state.loadID == "l2")
+            #expect(rig.stored("e1").played)
+        } else if acknowledged["load"] != nil {
+            #expect(state.loadID == "l1" || state.loadID == "l2")
+            if state.loadID == "l1", acknowledged["seek"] != nil, state.status != .finished {
+                #expect(rig.position >= 19.9)
+            }
+            if acknowledged["pause"] != nil { #expect(state.status == .paused || state.status == .playing) }
+        }
+        // And the engine does what the state says.
+        #expect((rig.engine.open != nil) == (state.status == .playing))
+    }
+
+    @Test("All that is durable can be written again to a database that has lost it")
+    func writesEverything() throws {
+        try playing()
+        try rig.send { $0.setSpeed.speed = 2 }
+        try rig.setPaused(true)
+        let kinds = rig.machine.everything().map { change in
+            if case .put(let record)? = change.change { record.collection } else { "episodeState" }
+        }
+        #expect(kinds == ["settings", "session", "episodeState"])
+    }
+}
