@@ -1,0 +1,59 @@
+import Testing
+
+@testable import FleetSupervisor
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+@Suite struct LogTests {
+    @Test(arguments: [
+        ("a\nb\n", ["a", "b"]), ("a\n\n\nb", ["a"]), ("", []), ("\n", []),
+    ])
+    func cutsLines(_ text: String, _ lines: [String]) {
+        var splitter = LineSplitter()
+        #expect(splitter.lines(Array(text.utf8)).map { String(decoding: $0, as: UTF8.self) } == lines)
+    }
+
+    @Test func aLineInPiecesIsOneAndALongOneIsCut() {
+        var splitter = LineSplitter()
+        #expect(splitter.lines(Array("ab".utf8)).isEmpty)
+        #expect(splitter.lines(Array("c\n".utf8)) == [Array("abc".utf8)])
+        for _ in 0..<4 { #expect(splitter.lines([UInt8](repeating: 65, count: 50_000)).isEmpty) }
+        #expect(splitter.lines(Array("\nnext\n".utf8)).map(\.count) == [65_536, 4])
+    }
+
+    @Test func textBecomesJSONAndJSONStays() {
+        let json = Array(#"{"a":1}"#.utf8)
+        #expect(LogLine.json(json, service: "queue", at: "t") == json)
+        let text = LogLine.json(Array("say \"hi\"\u{1}".utf8), service: "queue", at: "t")
+        #expect(
+            String(decoding: text, as: UTF8.self)
+                == #"{"time":"t","level":"notice","service":"queue","message":"say \"hi\"\u0001"}"#)
+    }
+
+    @Test func rotatesAndKeepsFive() throws {
+        let folder = "/tmp/lockstep-log-" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        mkdir(folder, 0o700)
+        let writer = try #require(LogWriter(folder: folder, fileLimit: 100))
+        for number in 0..<200 { writer.append("queue", Array("line \(number)".utf8)) }
+        writer.close()
+        let names = SystemCall.names(in: folder)
+        #expect(names == ["queue.log", "queue.log.1", "queue.log.2", "queue.log.3", "queue.log.4"])
+        for name in names { #expect((SystemCall.contents(folder + "/" + name)?.count ?? 0) <= 100) }
+        #expect(SystemCall.text(folder + "/queue.log").hasSuffix("line 199\n"))
+        for name in names { unlink(folder + "/" + name) }
+        rmdir(folder)
+    }
+
+    @Test func aFullDiskDropsAndCounts() throws {
+        let folder = "/tmp/lockstep-log-" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        mkdir(folder, 0o700)
+        symlink("/dev/full", folder + "/queue.log")
+        let writer = try #require(LogWriter(folder: folder))
+        for number in 0..<7 { writer.append("queue", Array("line \(number)".utf8)) }
+        writer.close()
+        unlink(folder + "/queue.log")
+        rmdir(folder)
+    }
+}

@@ -1,0 +1,191 @@
+import BusKit
+import PodcastModel
+import Testing
+
+@testable import FleetSupervisor
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// Real processes under a real supervisor; one fleet at a time.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct SupervisorLoopTests {
+    let fleet: FakeFleet
+
+    init() throws { fleet = try FakeFleet() }
+
+    /// Runs the body with the fleet up, and takes everything away afterwards.
+    private func withFleet(_ configuration: SupervisorConfiguration? = nil, _ body: () throws -> Void) throws {
+        defer { fleet.remove() }
+        try fleet.start(configuration)
+        try body()
+    }
+
+    @Test func bringsTheFleetUpAndTakesItDown() throws {
+        try withFleet {
+            try fleet.client.ready()
+            let reports = try fleet.client.ps()
+            #expect(reports.map(\.name) == ["bus", "persistence", "playback", "queue", "feeds", "supervisor"])
+            #expect(reports.allSatisfy { $0.state == "ready" && $0.pid != nil && ($0.pss ?? 0) > 0 })
+            let pids = reports.dropLast().compactMap(\.pid)
+            try fleet.client.down()
+            #expect(pids.allSatisfy { kill($0, 0) != 0 })
+            #expect(!FileLock.isHeld(fleet.home.runFile("supervisor.lock")))
+            #expect(throws: SupervisorControlClient.noFleet) { try fleet.client.ps() }
+        }
+    }
+
+    @Test(arguments: [SIGKILL, SIGSEGV])
+    func aKilledServiceIsBackAndTheOthersStay(_ signal: Int32) throws {
+        try withFleet {
+            try fleet.client.ready()
+            let before = try fleet.client.ps()
+            eventually("it has settled") { (fleet.report("queue")?.uptime ?? 0) > 1.2 }
+            let pid = try #require(before.first { $0.name == "queue" }?.pid)
+            kill(pid, signal)
+            eventually("queue is ready again") {
+                fleet.report("queue")?.restarts == 1 && fleet.report("queue")?.state == "ready"
+            }
+            let after = try fleet.client.ps()
+            #expect(after.filter { $0.name != "queue" }.map(\.pid) == before.filter { $0.name != "queue" }.map(\.pid))
+            let reports = CrashReports(fleet.home).all()
+            #expect(reports.count == (signal == SIGSEGV ? 1 : 0))
+            #expect(after.first { $0.name == "queue" }?.crashReport == reports.first?.path)
+        }
+    }
+
+    @Test func aHangLeavesAReportAndIsEnded() throws {
+        var configuration = fleet.configuration
+        configuration.limits.late = .milliseconds(600)
+        configuration.limits.hung = .milliseconds(1_500)
+        fleet.behave("feeds", "silent")
+        try withFleet(configuration) {
+            eventually("feeds is ready") { fleet.report("feeds")?.state == "ready" }
+            let pid = try #require(fleet.report("feeds")?.pid)
+            fleet.behave("feeds", "")
+            eventually("feeds was started again") { (fleet.report("feeds")?.restarts ?? 0) >= 1 }
+            #expect(kill(pid, 0) != 0)
+            #expect(fleet.report("feeds")?.lastEnd?.contains("no sign of life") == true)
+            #expect(CrashReports(fleet.home).all().contains { $0.service == "feeds" && $0.pid == pid })
+        }
+    }
+
+    @Test func aStoppedProcessIsEndedToo() throws {
+        var configuration = fleet.configuration
+        configuration.limits.hung = .milliseconds(1_500)
+        try withFleet(configuration) {
+            try fleet.client.ready()
+            let pid = try #require(fleet.report("queue")?.pid)
+            kill(pid, SIGSTOP)
+            eventually("queue was started again") { (fleet.report("queue")?.restarts ?? 0) >= 1 }
+            #expect(kill(pid, 0) != 0)
+        }
+    }
+
+    @Test func oneThatCannotStartIsNamedWithItsReason() throws {
+        fleet.behave("queue", "exit 78")
+        try withFleet {
+            let failure = #expect(throws: Failure.self) { try fleet.client.ready() }
+            #expect(failure?.message.contains("queue does not start: exited with 78") == true)
+            #expect(fleet.report("queue")?.state == "failed")
+            #expect((fleet.report("queue")?.nextTry ?? 0) > 200)
+            fleet.behave("queue", "")
+            _ = try fleet.client.resetFailed("queue")
+            try fleet.client.ready()
+        }
+    }
+
+    @Test func aMissingProgramIsNamed() throws {
+        unlink(fleet.programs + "/lockstep-playback")
+        try withFleet {
+            let failure = #expect(throws: Failure.self) { try fleet.client.ready() }
+            #expect(failure?.message.contains("there is no program") == true)
+            eventually("the queue runs without it") { fleet.report("queue")?.state == "ready" }
+        }
+    }
+
+    @Test func oneThatDoesNotStopIsKilled() throws {
+        fleet.behave("queue", "stubborn")
+        try withFleet {
+            try fleet.client.ready()
+            let pid = try #require(fleet.report("queue")?.pid)
+            try fleet.client.down()
+            #expect(kill(pid, 0) != 0)
+        }
+    }
+
+    @Test func whatAServiceStartedGoesWithIt() throws {
+        fleet.behave("feeds", "parent")
+        try withFleet {
+            try fleet.client.ready()
+            let pid = try #require(fleet.report("feeds")?.pid)
+            #expect(kill(-pid, 0) == 0)
+            kill(pid, SIGKILL)
+            eventually("its process group is gone") { kill(-pid, 0) != 0 }
+        }
+    }
+
+    @Test func restartGivesANewProcess() throws {
+        try withFleet {
+            try fleet.client.ready()
+            let pid = try #require(fleet.report("playback")?.pid)
+            #expect(try fleet.client.restart("playback") == "playback is being restarted.")
+            eventually("another process") { (fleet.report("playback")?.pid).map { $0 != pid } ?? false }
+            try fleet.client.ready()
+            #expect(throws: Failure.self) { try fleet.client.restart("nobody") }
+        }
+    }
+
+    @Test func logsHoldEveryLineAsJSONCutAtTheLimit() throws {
+        fleet.behave("feeds", "chatty")
+        try withFleet {
+            try fleet.client.ready()
+            eventually("the long line is written") {
+                LogReader(fleet.home).last(10, of: "feeds").contains { $0.utf8.count > 65_000 }
+            }
+            let lines = LogReader(fleet.home).last(10, of: "feeds")
+            #expect(lines.contains(#"{"message":"json of feeds"}"#))
+            #expect(lines.contains { $0.contains(#""message":"feeds begins""#) })
+            #expect(lines.allSatisfy { $0.utf8.count < 66_000 })
+            var seen: [String] = []
+            try fleet.client.logs(of: "queue", lines: 10, follow: false) { lines in
+                seen += lines
+                return true
+            }
+            #expect(seen.contains(#"{"message":"json of queue"}"#))
+        }
+    }
+
+    @Test func aSecondSupervisorIsRefused() throws {
+        try withFleet {
+            try fleet.client.ready()
+            let failure = #expect(throws: Failure.self) { _ = try SupervisorLoop(fleet.configuration) }
+            #expect(failure?.known == .alreadyRunning)
+            try fleet.client.ready()
+        }
+    }
+
+    @Test func survivorsOfAnEarlierSupervisorAreEnded() throws {
+        let program = fleet.programs + "/lockstep-bus"
+        let child = try #require(ChildProcess(path: program, environment: fleet.environment))
+        Survivors(home: fleet.home).record("bus", pid: child.pid)
+        try withFleet {
+            try fleet.client.ready()
+            #expect(child.end() == .signalled(SIGKILL))
+            child.release()
+        }
+    }
+
+    @Test func aPidThatPassedToAnotherProcessIsLeftAlone() throws {
+        defer { fleet.remove() }
+        SystemCall.write("\(getpid()) 12345\n", to: fleet.home.runFile("bus.pid"))
+        #expect(Survivors(home: fleet.home).find(FleetPlan.standard.services).isEmpty)
+    }
+
+    @Test func withoutAFleetClientsHearSoAtOnce() throws {
+        defer { fleet.remove() }
+        let start = SystemCall.now()
+        #expect(throws: SupervisorControlClient.noFleet) { try fleet.client.ps() }
+        #expect(SystemCall.now().since(start) < .milliseconds(100))
+    }
+}

@@ -1,0 +1,97 @@
+import BusKit
+import NIOConcurrencyHelpers
+import PodcastModel
+import Testing
+
+@testable import FleetSupervisor
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// The executable `lockstep-supervisor` with programs that stand in for the services.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct SupervisorProcessTests {
+    let fleet: FakeFleet
+
+    init() throws {
+        fleet = try FakeFleet()
+        symlink(
+            SupervisorLauncher.programDirectory([:]) + "/lockstep-supervisor",
+            fleet.programs + "/lockstep-supervisor")
+    }
+
+    private var launcher: SupervisorLauncher {
+        SupervisorLauncher(home: fleet.home, environment: fleet.environment)
+    }
+
+    private func isGone(_ pid: Int32) -> Bool {
+        let text = SystemCall.text("/proc/\(pid)/stat")
+        return text.isEmpty || text.contains(") Z ")
+    }
+
+    @Test func killingTheSupervisorLeavesNoProcessAndStartingAgainWorks() throws {
+        defer { fleet.remove() }
+        #expect(try launcher.startDetached() == .started)
+        let reports = try fleet.client.ps()
+        let supervisor = try #require(reports.last?.pid)
+        let pids = reports.dropLast().compactMap(\.pid)
+        #expect(pids.count == 5)
+        let start = SystemCall.now()
+        kill(supervisor, SIGKILL)
+        // The promise is 100 ms; a machine that is busy with other tests is given more.
+        eventually("all are gone: \(pids)", within: .seconds(2)) { pids.allSatisfy(isGone) }
+        print("gone after \(SystemCall.now().since(start))")
+        #expect(try launcher.startDetached() == .started)
+        #expect(try launcher.startDetached() == .alreadyRunning)
+    }
+
+    @Test func ofTwentyStartsAtOnceOneStartsAFleetAndAllFindIt() throws {
+        defer { fleet.remove() }
+        let outcomes = NIOLockedValueBox<[Result<SupervisorLauncher.Outcome, Failure>]>([])
+        let launcher = launcher
+        for _ in 0..<20 {
+            onThread {
+                let outcome: Result<SupervisorLauncher.Outcome, Failure>
+                do { outcome = .success(try launcher.startDetached()) } catch {
+                    outcome = .failure(error as? Failure ?? Failure(.internalError, "\(error)"))
+                }
+                outcomes.withLockedValue { $0.append(outcome) }
+            }
+        }
+        eventually("all twenty have an answer") { outcomes.withLockedValue { $0.count } == 20 }
+        let all = outcomes.withLockedValue { $0 }
+        #expect(all.count { $0 == .success(.started) } == 1, "\(all)")
+        #expect(all.count { $0 == .success(.alreadyRunning) } == 19, "\(all)")
+        let supervisor = try #require(try fleet.client.ps().last?.pid)
+        kill(supervisor, SIGTERM)
+        eventually("a signal stops it in order") { !FileLock.isHeld(fleet.home.runFile("supervisor.lock")) }
+    }
+
+    @Test func aPathTooLongForASocketIsRefusedWithTheReason() throws {
+        defer { fleet.remove() }
+        let home = try LockstepHome(
+            environment: ["LOCKSTEP_HOME": fleet.folder + "/" + String(repeating: "x", count: 110)], userID: 0,
+            workingDirectory: "/", directoryExists: { _ in false })
+        let failure = #expect(throws: Failure.self) {
+            try SupervisorLauncher(home: home, environment: fleet.environment).startDetached()
+        }
+        #expect(failure?.known == .badConfiguration)
+    }
+}
+
+/// Runs the body on a thread of its own.
+private func onThread(_ body: @escaping @Sendable () -> Void) {
+    final class Work: Sendable {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+    var thread = pthread_t()
+    _ = pthread_create(
+        &thread, nil,
+        { pointer in
+            guard let pointer else { return nil }
+            Unmanaged<Work>.fromOpaque(pointer).takeRetainedValue().body()
+            return nil
+        }, Unmanaged.passRetained(Work(body)).toOpaque())
+    pthread_detach(thread)
+}
