@@ -49,17 +49,20 @@ public final class BusBroker: Service {
     private final class Running: Sendable {
         let epoch: UInt64
         let thread: PollThread<BrokerShell>
+        private let endpoints: BusEndpoints
         private let lock: FileLock
 
-        init(epoch: UInt64, thread: PollThread<BrokerShell>, lock: FileLock) {
+        init(epoch: UInt64, thread: PollThread<BrokerShell>, endpoints: BusEndpoints, lock: FileLock) {
             self.epoch = epoch
             self.thread = thread
+            self.endpoints = endpoints
             self.lock = lock
         }
 
         /// The sockets and their files go while the lock is held.
         func close() async {
             await thread.shutdown()
+            for endpoint in endpoints.all { try? endpoint.removeStaleFile() }
         }
     }
 
@@ -109,7 +112,7 @@ public final class BusBroker: Service {
             await thread.shutdown()
             throw Failure(.badConfiguration, "The bus cannot serve in \(runDirectory): \(error).")
         }
-        let started = Running(epoch: epoch, thread: thread, lock: lock)
+        let started = Running(epoch: epoch, thread: thread, endpoints: endpoints, lock: lock)
         running.withLockedValue { $0 = started }
         logger.info("The bus serves epoch \(epoch) in \(runDirectory).")
     }
