@@ -1,10 +1,10 @@
-import PodcastModel
+public import PodcastModel
 
 /// Publication dates as feeds write them: RFC 822 with its many mistakes, and ISO 8601.
-enum FeedDate {
+public enum FeedDate {
     /// The moment that `text` names; a missing time is midnight, a missing or unknown zone UTC. The day's name is ignored,
     /// being often wrong. Nil for anything that is no date between 1970 and 2199.
-    static func parse(_ text: String) -> Timestamp? {
+    public static func parse(_ text: String) -> Timestamp? {
         guard text.utf8.count <= 100 else { return nil }
         let tokens = tokens(text)
         guard var parts = isISO(tokens) ? iso(tokens) : mail(tokens) else { return nil }

@@ -5,7 +5,7 @@ public struct FeedLimits: Sendable, Hashable {
     /// The longest feed, in bytes.
     public var bytes = 32 << 20
     /// The most episodes; more are left out with a warning.
-    public var items = 50_000
+    public var items = 20_000
     /// The longest text of one element, in bytes; more is cut with a warning.
     public var text = 256 << 10
     /// The longest title, name or address, in bytes; a longer one is cut.

@@ -61,6 +61,14 @@ public nonisolated struct WireFeedsRequest: Sendable {
     set {command = .answerAlert(newValue)}
   }
 
+  public var check: WireCheck {
+    get {
+      if case .check(let v)? = command {return v}
+      return WireCheck()
+    }
+    set {command = .check(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -68,6 +76,7 @@ public nonisolated struct WireFeedsRequest: Sendable {
     case unsubscribe(WireUnsubscribe)
     case refresh(WireRefresh)
     case answerAlert(WireAnswerAlert)
+    case check(WireCheck)
 
   }
 
@@ -142,6 +151,18 @@ public nonisolated struct WireRefresh: Sendable {
   public init() {}
 }
 
+public nonisolated struct WireCheck: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var urls: [String] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 public nonisolated struct WireFeedResult: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -177,6 +198,16 @@ public nonisolated struct WireFeedResult: Sendable {
   /// what the parser had to forgive
   public var warnings: [String] = []
 
+  /// of CHECKED
+  public var report: WireFeedReport {
+    get {_report ?? WireFeedReport()}
+    set {_report = newValue}
+  }
+  /// Returns true if `report` has been explicitly set.
+  public var hasReport: Bool {self._report != nil}
+  /// Clears the value of `report`. Subsequent reads from it will return its default value.
+  public mutating func clearReport() {self._report = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -188,6 +219,7 @@ public nonisolated struct WireFeedResult: Sendable {
     case unchanged // = 4
     case removed // = 5
     case failed // = 6
+    case checked // = 7
     case UNRECOGNIZED(Int)
 
     public init() {
@@ -203,6 +235,7 @@ public nonisolated struct WireFeedResult: Sendable {
       case 4: self = .unchanged
       case 5: self = .removed
       case 6: self = .failed
+      case 7: self = .checked
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -216,6 +249,7 @@ public nonisolated struct WireFeedResult: Sendable {
       case .unchanged: return 4
       case .removed: return 5
       case .failed: return 6
+      case .checked: return 7
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -229,6 +263,7 @@ public nonisolated struct WireFeedResult: Sendable {
       .unchanged,
       .removed,
       .failed,
+      .checked,
     ]
 
   }
@@ -237,6 +272,30 @@ public nonisolated struct WireFeedResult: Sendable {
 
   fileprivate var _podcast: WirePodcast? = nil
   fileprivate var _failure: WireFailure? = nil
+  fileprivate var _report: WireFeedReport? = nil
+}
+
+public nonisolated struct WireFeedReport: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var episodes: UInt32 = 0
+
+  /// ms since 1970; 0: no episode has a date
+  public var oldest: Int64 = 0
+
+  public var newest: Int64 = 0
+
+  public var withGuid: UInt32 = 0
+
+  public var withDuration: UInt32 = 0
+
+  public var withChapters: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
 }
 
 /// stream/feeds/podcast/<id>: put, payload lockstep.library.Podcast; deleted when forgotten.
@@ -265,7 +324,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.feeds"
 
 nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".FeedsRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0\u{1}check\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -325,6 +384,19 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.command = .answerAlert(v)
         }
       }()
+      case 5: try {
+        var v: WireCheck?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .check(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .check(v)
+        }
+      }()
       default: break
       }
     }
@@ -351,6 +423,10 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
     case .answerAlert?: try {
       guard case .answerAlert(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    }()
+    case .check?: try {
+      guard case .check(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     }()
     case nil: break
     }
@@ -503,9 +579,39 @@ nonisolated extension WireRefresh: SwiftProtobuf.Message, SwiftProtobuf._Message
   }
 }
 
+nonisolated extension WireCheck: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Check"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}urls\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.urls) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.urls.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.urls, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireCheck, rhs: WireCheck) -> Bool {
+    if lhs.urls != rhs.urls {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireFeedResult: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".FeedResult"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}url\0\u{1}kind\0\u{1}podcast\0\u{3}new_episodes\0\u{1}failure\0\u{1}kept\0\u{1}warnings\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}url\0\u{1}kind\0\u{1}podcast\0\u{3}new_episodes\0\u{1}failure\0\u{1}kept\0\u{1}warnings\0\u{1}report\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -520,6 +626,7 @@ nonisolated extension WireFeedResult: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 5: try { try decoder.decodeSingularMessageField(value: &self._failure) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.kept) }()
       case 7: try { try decoder.decodeRepeatedStringField(value: &self.warnings) }()
+      case 8: try { try decoder.decodeSingularMessageField(value: &self._report) }()
       default: break
       }
     }
@@ -551,6 +658,9 @@ nonisolated extension WireFeedResult: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.warnings.isEmpty {
       try visitor.visitRepeatedStringField(value: self.warnings, fieldNumber: 7)
     }
+    try { if let v = self._report {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -562,13 +672,69 @@ nonisolated extension WireFeedResult: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs._failure != rhs._failure {return false}
     if lhs.kept != rhs.kept {return false}
     if lhs.warnings != rhs.warnings {return false}
+    if lhs._report != rhs._report {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
 }
 
 nonisolated extension WireFeedResult.Kind: SwiftProtobuf._ProtoNameProviding {
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}ADDED\0\u{1}ALREADY_THERE\0\u{1}UPDATED\0\u{1}UNCHANGED\0\u{1}REMOVED\0\u{1}FAILED\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}ADDED\0\u{1}ALREADY_THERE\0\u{1}UPDATED\0\u{1}UNCHANGED\0\u{1}REMOVED\0\u{1}FAILED\0\u{1}CHECKED\0")
+}
+
+nonisolated extension WireFeedReport: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".FeedReport"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}oldest\0\u{1}newest\0\u{3}with_guid\0\u{3}with_duration\0\u{3}with_chapters\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.episodes) }()
+      case 2: try { try decoder.decodeSingularInt64Field(value: &self.oldest) }()
+      case 3: try { try decoder.decodeSingularInt64Field(value: &self.newest) }()
+      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.withGuid) }()
+      case 5: try { try decoder.decodeSingularUInt32Field(value: &self.withDuration) }()
+      case 6: try { try decoder.decodeSingularUInt32Field(value: &self.withChapters) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.episodes != 0 {
+      try visitor.visitSingularUInt32Field(value: self.episodes, fieldNumber: 1)
+    }
+    if self.oldest != 0 {
+      try visitor.visitSingularInt64Field(value: self.oldest, fieldNumber: 2)
+    }
+    if self.newest != 0 {
+      try visitor.visitSingularInt64Field(value: self.newest, fieldNumber: 3)
+    }
+    if self.withGuid != 0 {
+      try visitor.visitSingularUInt32Field(value: self.withGuid, fieldNumber: 4)
+    }
+    if self.withDuration != 0 {
+      try visitor.visitSingularUInt32Field(value: self.withDuration, fieldNumber: 5)
+    }
+    if self.withChapters != 0 {
+      try visitor.visitSingularUInt32Field(value: self.withChapters, fieldNumber: 6)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireFeedReport, rhs: WireFeedReport) -> Bool {
+    if lhs.episodes != rhs.episodes {return false}
+    if lhs.oldest != rhs.oldest {return false}
+    if lhs.newest != rhs.newest {return false}
+    if lhs.withGuid != rhs.withGuid {return false}
+    if lhs.withDuration != rhs.withDuration {return false}
+    if lhs.withChapters != rhs.withChapters {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
 }
 
 nonisolated extension WireEpisodesChanged: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {

@@ -1,0 +1,281 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// A command whose answer has a line for each feed.
+struct Job: Sendable {
+    var lines: [WireFeedResult?]
+    /// Whether the answer is worth storing: the same command again would be answered otherwise.
+    var storesAnswer: Bool
+}
+
+extension FeedsMachine {
+    /// The most feeds that one command may name.
+    static let nameLimit = 1_000
+
+    mutating func handle(_ command: Command, now: Moment) -> [Effect] {
+        let request: WireFeedsRequest
+        do {
+            request = try WireFeedsRequest(wireBytes: command.payload)
+        } catch {
+            return [refuse(command, Failure(.malformed, "The request to feeds cannot be read: \(error)"))]
+        }
+        switch request.command {
+        case .subscribe(let subscribe):
+            return each(subscribe.urls, of: command, storesAnswer: true) { machine, url, waiter in
+                machine.subscribe(url, waiter, keep: subscribe.keep, now: now)
+            } then: {
+                $0.startFetches(now: now)
+            }
+        case .check(let check):
+            return each(check.urls, of: command, storesAnswer: false) { machine, url, waiter in
+                machine.check(url, waiter)
+            } then: {
+                $0.startFetches(now: now)
+            }
+        case .refresh(let refresh):
+            let named = refresh.podcasts
+            let all = podcasts.current.filter(\.value.podcast.subscribed).keys.sorted().map(\.text)
+            return each(named.isEmpty ? all : named, of: command, storesAnswer: false, isLimited: !named.isEmpty) {
+                machine, id, waiter in
+                machine.refresh(id, waiter)
+            } then: {
+                $0.startFetches(now: now)
+            }
+        case .unsubscribe(let unsubscribe): return self.unsubscribe(unsubscribe, command, now: now)
+        case .answerAlert(let answer):
+            return [refuse(command, Failure(.notFound, "Feeds has no alert “\(answer.alert)”."))]
+        case nil: return [refuse(command, Failure(.unknownCommand, "Feeds does not know this command."))]
+        }
+    }
+
+    private func refuse(_ command: Command, _ failure: Failure) -> Effect { .reply(command.id, .failure(failure)) }
+
+    /// Opens a job with a line for each name.
+    private mutating func each(
+        _ names: [String], of command: Command, storesAnswer: Bool, isLimited: Bool = true,
+        _ begin: (inout FeedsMachine, String, Waiter) -> WireFeedResult?,
+        then: (inout FeedsMachine) -> [Effect]
+    ) -> [Effect] {
+        guard !isLimited || !names.isEmpty else {
+            return [refuse(command, Failure(.invalidArgument, "No feed was named."))]
+        }
+        guard !isLimited || names.count <= Self.nameLimit else {
+            return [
+                refuse(command, Failure(.limitReached, "At most \(Self.nameLimit) feeds in one command; use several."))
+            ]
+        }
+        guard jobs[command.id] == nil else { return [] }
+        jobs[command.id] = Job(lines: Array(repeating: nil, count: names.count), storesAnswer: storesAnswer)
+        var effects: [Effect] = []
+        for (line, name) in names.enumerated() {
+            let waiter = Waiter(request: command.id, line: line, name: name, wish: .refresh)
+            if let result = begin(&self, name, waiter) { effects += answer(waiter, result) }
+        }
+        if names.isEmpty { effects += finish(command.id) }
+        return effects + then(&self)
+    }
+
+    private mutating func subscribe(_ url: String, _ waiter: Waiter, keep: Bool, now: Moment) -> WireFeedResult? {
+        var waiter = waiter
+        waiter.wish = .subscribe(keep: keep)
+        guard let address = WebAddress(url) else { return failed(url, Self.badURL(url)) }
+        if let (id, subscription) = podcast(at: address) {
+            if subscription.podcast.subscribed {
+                return result(.alreadyThere, url, subscription.podcast)
+            }
+            fetches.add(.podcast(id), address, waiter)
+        } else {
+            fetches.add(.new(address.identity), address, waiter)
+        }
+        return nil
+    }
+
+    private mutating func check(_ url: String, _ waiter: Waiter) -> WireFeedResult? {
+        var waiter = waiter
+        waiter.wish = .check
+        guard let address = WebAddress(url) else { return failed(url, Self.badURL(url)) }
+        fetches.add(.check(address.identity), address, waiter)
+        return nil
+    }
+
+    private mutating func refresh(_ text: String, _ waiter: Waiter) -> WireFeedResult? {
+        guard let id = PodcastID(text), let subscription = podcasts.current[id] else {
+            return failed(text, Failure(.notFound, "There is no podcast “\(text.prefix(80))”."))
+        }
+        guard subscription.podcast.subscribed, let address = WebAddress(subscription.podcast.url) else {
+            return failed(
+                subscription.podcast.url,
+                Failure(.notFound, "“\(subscription.podcast.title)” is not subscribed to; subscribe to it again first.")
+            )
+        }
+        fetches.add(.podcast(id), address, waiter)
+        return nil
+    }
+
+    static func badURL(_ text: String) -> Failure {
+        let shown = text.count > 200 ? text.prefix(200) + "…" : text[...]
+        return Failure(.badURL, "“\(shown)” is no address of a feed: it must be an http, https or file URL.")
+    }
+
+    /// The podcast whose feed is, or was, at an address.
+    func podcast(at address: WebAddress) -> (PodcastID, Subscription)? {
+        let derived = PodcastID.feed(at: address)
+        let identity = address.identity
+        if let there = podcasts.current[derived] { return (derived, there) }
+        for (id, subscription) in podcasts.current {
+            let urls = [subscription.podcast.url] + subscription.podcast.previousUrls
+            if urls.contains(where: { WebAddress($0)?.identity == identity }) { return (id, subscription) }
+        }
+        return nil
+    }
+
+    // MARK: - Unsubscribing
+
+    private mutating func unsubscribe(_ command: WireUnsubscribe, _ request: Command, now: Moment) -> [Effect] {
+        guard !command.podcasts.isEmpty, command.podcasts.count <= Self.nameLimit else {
+            let failure = Failure(.invalidArgument, "One to \(Self.nameLimit) podcasts can be named in one command.")
+            return [refuse(request, failure)]
+        }
+        var reply = WireFeedsReply()
+        var batches = ChangeBatches(limit: Self.commitLimit)
+        var next: [PodcastID: Subscription?] = [:]
+        for text in command.podcasts {
+            guard let id = PodcastID(text), let subscription = next[id] ?? podcasts.current[id] else {
+                reply.results.append(failed(text, Failure(.notFound, "There is no podcast “\(text.prefix(80))”.")))
+                continue
+            }
+            var podcast = subscription.podcast
+            guard podcast.subscribed || command.forget else {
+                reply.results.append(result(.unchanged, podcast.url, podcast))
+                continue
+            }
+            podcast.subscribed = false
+            podcast.nextRefresh = 0
+            if command.forget {
+                forget(id, subscription, &batches)
+                next.updateValue(nil, forKey: id)
+            } else {
+                var changed = subscription
+                changed.podcast = podcast
+                next.updateValue(changed, forKey: id)
+                batches.add(Self.changes(storing: podcast))
+                batches.publish(Self.publication(podcast))
+            }
+            reply.results.append(result(.removed, podcast.url, podcast))
+        }
+        guard !next.isEmpty else { return [.reply(request.id, .success(reply.wireBytes))] }
+        let all = batches.finished()
+        let bytes = reply.wireBytes
+        return all.enumerated().map { index, batch in
+            guard index == all.count - 1 else { return commit(batch.changes, batch.publications) }
+            return commit(
+                batch.changes, batch.publications, Unsettled(command: request.id), answering: (request.id, bytes)
+            ) { podcasts in
+                for (id, subscription) in next { podcasts[id] = subscription }
+            }
+        } + scheduleNext(now: now)
+    }
+
+    private func forget(_ id: PodcastID, _ subscription: Subscription, _ batches: inout ChangeBatches) {
+        batches.add([
+            WireChange(.deletePodcast(id.text)), .deleting("podcast", id.text), .deleting("seen", id.text),
+        ])
+        batches.publish(Publication(.delete, .podcast(id.text)))
+        let ids = subscription.seen.ids
+        for start in stride(from: 0, to: ids.count, by: 10_000) {
+            var changed = WireEpisodesChanged()
+            changed.podcast = id.text
+            changed.removed = Array(ids[start..<min(ids.count, start + 10_000)])
+            batches.publish(Publication(.event, .episodes(of: id.text), changed.wireBytes))
+        }
+    }
+
+    // MARK: - Answers
+
+    /// Fills a line of a command's answer, and sends the answer if it was the last one.
+    mutating func answer(_ waiter: Waiter, _ result: WireFeedResult) -> [Effect] {
+        guard var job = jobs[waiter.request], job.lines.indices.contains(waiter.line), job.lines[waiter.line] == nil
+        else {
+            return []
+        }
+        job.lines[waiter.line] = result
+        jobs[waiter.request] = job
+        return job.lines.contains(where: { $0 == nil }) ? [] : finish(waiter.request)
+    }
+
+    private mutating func finish(_ request: RequestID) -> [Effect] {
+        guard let job = jobs.removeValue(forKey: request) else { return [] }
+        var reply = WireFeedsReply()
+        reply.results = job.lines.compactMap { $0 }
+        let bytes = reply.wireBytes
+        let hasEffect = reply.results.contains { $0.kind == .added || $0.kept }
+        guard job.storesAnswer, hasEffect, bytes.count < Self.commitLimit else {
+            return [.reply(request, .success(bytes))]
+        }
+        return [commit([], [], Unsettled(command: request), answering: (request, bytes))]
+    }
+
+    func failed(_ url: String, _ failure: Failure) -> WireFeedResult {
+        var result = WireFeedResult()
+        result.url = url
+        result.kind = .failed
+        result.failure = failure.wire
+        return result
+    }
+
+    /// A line about a podcast, without the texts that would make an answer about many feeds too long.
+    func result(_ kind: WireFeedResult.Kind, _ url: String, _ podcast: WirePodcast) -> WireFeedResult {
+        var result = WireFeedResult()
+        result.url = url
+        result.kind = kind
+        result.podcast = podcast
+        result.podcast.description_p = ""
+        result.podcast.previousUrls = []
+        return result
+    }
+}
+
+/// Changes in portions that a commit can hold, each with what it publishes.
+struct ChangeBatches {
+    struct Batch {
+        var changes: [WireChange] = []
+        var publications: [Publication] = []
+        var size = 0
+    }
+    private let limit: Int
+    private var done: [Batch] = []
+    private var current = Batch()
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// Whether these changes would begin a new portion: then what is published so far belongs to the old one.
+    func wouldBegin(with changes: [WireChange]) -> Bool {
+        current.size > 0 && current.size + Self.size(changes) > limit
+    }
+
+    /// Adds changes that belong together.
+    mutating func add(_ changes: [WireChange]) {
+        if wouldBegin(with: changes) { close() }
+        current.changes += changes
+        current.size += Self.size(changes)
+    }
+
+    private static func size(_ changes: [WireChange]) -> Int {
+        changes.reduce(0) { $0 + $1.wireBytes.count + 8 }
+    }
+
+    mutating func publish(_ publication: Publication) {
+        current.publications.append(publication)
+    }
+
+    private mutating func close() {
+        done.append(current)
+        current = Batch()
+    }
+
+    /// All portions; at least one.
+    consuming func finished() -> [Batch] { done + [current] }
+}

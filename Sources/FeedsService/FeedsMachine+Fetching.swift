@@ -1,0 +1,295 @@
+import BusKit
+import FeedParsing
+import PodcastModel
+import WireMessages
+
+extension FeedsMachine {
+    /// A fetch that takes longer gives its place to others.
+    static let slowAfter = Duration.seconds(3)
+    /// A fetch that takes longer has failed; shorter where somebody waits, whose own patience is 60 s.
+    static func timeLimit(isUrgent: Bool) -> Duration { .seconds(isUrgent ? 45 : 60) }
+    /// The clock may be set: look again at least so often.
+    static let longestSleep = Duration.seconds(900)
+
+    // MARK: - Schedule
+
+    /// Sets the timer for the podcast that is due first.
+    func scheduleNext(now: Moment, notBefore earliest: Duration = .zero) -> [Effect] {
+        let due = podcasts.current.compactMap { id, subscription -> MonotonicTime? in
+            guard subscription.podcast.subscribed, !fetches.contains(.podcast(id)) else { return nil }
+            let wait = max(0, subscription.podcast.nextRefresh - now.wall.milliseconds)
+            let time = now.monotonic.advanced(by: min(.milliseconds(wait), Self.longestSleep))
+            return max(time, notBefore[id] ?? time)
+        }
+        guard let first = due.min() else { return [.timer(Self.scheduleTimer, at: nil)] }
+        return [.timer(Self.scheduleTimer, at: max(first, now.monotonic.advanced(by: earliest)))]
+    }
+
+    /// Fetches every podcast that is due.
+    mutating func startDue(now: Moment) -> [Effect] {
+        notBefore = notBefore.filter { $0.value > now.monotonic }
+        let due = podcasts.current.filter { id, subscription in
+            subscription.podcast.subscribed && notBefore[id] == nil && !fetches.contains(.podcast(id))
+                && subscription.podcast.nextRefresh <= now.wall.milliseconds
+        }
+        let order = due.sorted { ($0.value.podcast.nextRefresh, $0.key) < ($1.value.podcast.nextRefresh, $1.key) }
+        for (id, subscription) in order {
+            guard let address = WebAddress(subscription.podcast.url) else {
+                notBefore[id] = now.monotonic.advanced(by: .seconds(86_400))
+                continue
+            }
+            fetches.add(.podcast(id), address, nil)
+        }
+        return startFetches(now: now) + scheduleNext(now: now)
+    }
+
+    // MARK: - Fetches
+
+    /// Starts as many fetches as may run.
+    mutating func startFetches(now: Moment) -> [Effect] {
+        var effects: [Effect] = []
+        while let fetch = fetches.start() {
+            var order = FetchOrder(number: fetch.number, address: fetch.address)
+            if case .podcast(let id) = fetch.key, let known = podcasts.current[id] {
+                order.podcast = id
+                order.seen = known.seen
+                // One that was unsubscribed, or failed from the start, is read whole.
+                if known.podcast.subscribed, known.podcast.lastRefresh > 0 {
+                    order.etag = known.podcast.etag
+                    order.lastModified = known.podcast.lastModified
+                }
+            }
+            fetches.note(fetch.number, seenCount: order.seen.count)
+            let limit = Self.timeLimit(isUrgent: fetch.isUrgent)
+            effects += [
+                .perform(.fetch(order)),
+                .timer(TimerName("slow/\(fetch.number)"), at: now.monotonic.advanced(by: Self.slowAfter)),
+                .timer(TimerName("limit/\(fetch.number)"), at: now.monotonic.advanced(by: limit)),
+            ]
+        }
+        return effects
+    }
+
+    mutating func fetchTimer(_ name: TimerName, now: Moment) -> [Effect] {
+        let parts = name.text.split(separator: "/")
+        guard parts.count == 2, let number = UInt64(parts[1]), let fetch = fetches[number], fetch.stage == .running
+        else {
+            return []
+        }
+        switch parts[0] {
+        case "slow":
+            fetches.markSlow(number)
+            return startFetches(now: now)
+        case "limit":
+            let failure = Failure(.fetchFailed, "\(fetch.address.host) did not deliver the feed in time.")
+            return [.perform(.cancel(number))] + fetched(number, .failed(failure, retryAfter: nil), now: now)
+        default: return []
+        }
+    }
+
+    /// A fetch has ended. One that is not running any more is ignored.
+    mutating func fetched(_ number: UInt64, _ outcome: FetchOutcome, now: Moment) -> [Effect] {
+        guard let fetch = fetches.stopped(number) else { return [] }
+        var effects: [Effect] = [
+            .timer(TimerName("slow/\(number)"), at: nil), .timer(TimerName("limit/\(number)"), at: nil),
+        ]
+        switch fetch.key {
+        case .check: effects += checked(fetch, outcome)
+        case .new: effects += fetchedNew(fetch, outcome, now: now)
+        case .podcast(let id): effects += fetchedKnown(fetch, id, outcome, now: now)
+        }
+        return effects + startFetches(now: now) + scheduleNext(now: now)
+    }
+
+    private mutating func checked(_ fetch: Fetch, _ outcome: FetchOutcome) -> [Effect] {
+        fetches.remove(fetch.number)
+        var result = WireFeedResult()
+        switch outcome {
+        case .failed(let failure, _): result = failed("", failure)
+        case .unchanged: result = failed("", Failure(.fetchFailed, "The server sent no feed."))
+        case .feed(let feed):
+            var podcast = WirePodcast()
+            podcast.id = feed.podcast.text
+            podcast.describe(feed.channel, at: feed.address)
+            result = self.result(.checked, "", podcast)
+            result.report = WireFeedReport(feed.report)
+            result.newEpisodes = result.report.episodes
+            result.warnings = feed.report.warnings.map(\.description)
+        }
+        return fetch.waiters.flatMap { waiter in
+            var line = result
+            line.url = waiter.name
+            return answer(waiter, line)
+        }
+    }
+
+    private mutating func fetchedNew(_ fetch: Fetch, _ outcome: FetchOutcome, now: Moment) -> [Effect] {
+        switch outcome {
+        case .unchanged:
+            fetches.remove(fetch.number)
+            return fail(fetch, Failure(.fetchFailed, "\(fetch.address.host) sent no feed."))
+        case .failed(let failure, let retryAfter):
+            fetches.remove(fetch.number)
+            guard fetch.waiters.contains(where: \.keepsFailing) else { return fail(fetch, failure) }
+            return keep(fetch, failure, retryAfter: retryAfter, now: now)
+        case .feed(let feed):
+            // A redirect may have led to a podcast that is there.
+            guard
+                let (id, there) = podcast(at: feed.address)
+                    ?? podcasts.current[feed.podcast].map({ (feed.podcast, $0) })
+            else { return beginMerge(fetch, feed, now: now) }
+            fetches.remove(fetch.number)
+            if there.podcast.subscribed {
+                return fetch.waiters.flatMap { answer($0, result(.alreadyThere, $0.name, there.podcast)) }
+            }
+            for waiter in fetch.waiters { fetches.add(.podcast(id), feed.address, waiter) }
+            return []
+        }
+    }
+
+    private mutating func fetchedKnown(
+        _ fetch: Fetch, _ id: PodcastID, _ outcome: FetchOutcome, now: Moment
+    ) -> [Effect] {
+        let isWanted = fetch.waiters.contains(where: \.isSubscribing)
+        guard let known = podcasts.current[id], known.podcast.subscribed || isWanted else {
+            fetches.remove(fetch.number)
+            return fail(fetch, Failure(.notFound, "The podcast was unsubscribed in the meantime."))
+        }
+        switch outcome {
+        case .feed(let feed):
+            return beginMerge(fetch, feed, now: now)
+        case .failed(let failure, let retryAfter):
+            fetches.remove(fetch.number)
+            guard known.podcast.subscribed else {
+                guard fetch.waiters.contains(where: \.keepsFailing) else { return fail(fetch, failure) }
+                return keep(fetch, failure, retryAfter: retryAfter, now: now)
+            }
+            var podcast = known.podcast
+            podcast.fail(failure)
+            podcast.nextRefresh = next(podcast, retryAfter, now)
+            return [
+                update(id, podcast, fetch) { [self] waiter in
+                    var line = failed(waiter.name, failure)
+                    line.podcast = result(.failed, "", podcast).podcast
+                    return line
+                }
+            ]
+        case .unchanged(let movedTo):
+            fetches.remove(fetch.number)
+            var podcast = known.podcast
+            podcast.succeed(at: now.wall)
+            if let movedTo { move(id, &podcast, to: movedTo) }
+            podcast.nextRefresh = next(podcast, nil, now)
+            return [update(id, podcast, fetch) { [self] in result(.unchanged, $0.name, podcast) }]
+        }
+    }
+
+    private mutating func next(_ podcast: WirePodcast, _ retryAfter: Duration?, _ now: Moment) -> Int64 {
+        schedule.next(after: now.wall, failures: podcast.failures, retryAfter: retryAfter).milliseconds
+    }
+
+    /// Commits what became of a podcast itself, and answers the fetch's waiters when it is durable.
+    private mutating func update(
+        _ id: PodcastID, _ podcast: WirePodcast, _ fetch: Fetch, _ line: (Waiter) -> WireFeedResult
+    ) -> Effect {
+        let results = fetch.waiters.map { (waiter: $0, result: line($0)) }
+        return commit(
+            Self.changes(storing: podcast), [Self.publication(podcast)], Unsettled(results: results, podcast: id)
+        ) { $0[id]?.podcast = podcast }
+    }
+
+    /// Stores a feed that fails, because somebody asked for that.
+    private mutating func keep(
+        _ fetch: Fetch, _ failure: Failure, retryAfter: Duration?, now: Moment
+    ) -> [Effect] {
+        let id = podcast(at: fetch.address)?.0 ?? .feed(at: fetch.address)
+        var subscription = podcasts.current[id] ?? Subscription(podcast: WirePodcast())
+        var podcast = subscription.podcast
+        podcast.id = id.text
+        if podcast.url.isEmpty { podcast.url = fetch.address.text }
+        if podcast.title.isEmpty { podcast.title = fetch.address.text }
+        podcast.subscribed = true
+        podcast.subscribedAt = now.wall.milliseconds
+        podcast.fail(failure)
+        podcast.nextRefresh = next(podcast, retryAfter, now)
+        subscription.podcast = podcast
+        let stored = subscription
+        let results = fetch.waiters.map { waiter in
+            var line = failed(waiter.name, failure)
+            line.podcast = result(.failed, "", podcast).podcast
+            line.kept = waiter.keepsFailing
+            return (waiter: waiter, result: line)
+        }
+        return [
+            commit(
+                Self.changes(storing: podcast), [Self.publication(podcast)], Unsettled(results: results, podcast: id)
+            ) { $0[id] = stored }
+        ]
+    }
+
+    /// Answers all waiters of a fetch with a failure.
+    mutating func fail(_ fetch: Fetch, _ failure: Failure) -> [Effect] {
+        fetch.waiters.flatMap { answer($0, failed($0.name, failure)) }
+    }
+
+    /// The feed has moved for good; not to where another podcast is.
+    func move(_ id: PodcastID, _ podcast: inout WirePodcast, to address: WebAddress) {
+        guard address.text != podcast.url else { return }
+        if let (other, _) = self.podcast(at: address), other != id { return }
+        let old = podcast.url
+        podcast.url = address.text
+        if WebAddress(old)?.identity != address.identity {
+            podcast.previousUrls.removeAll { $0 == old || $0 == address.text }
+            podcast.previousUrls.append(old)
+            if podcast.previousUrls.count > 20 { podcast.previousUrls.removeFirst() }
+        }
+    }
+}
+
+extension WebAddress {
+    /// The host for sentences; the path of a local file.
+    var host: String {
+        isFile ? (filePath ?? path) : (authority.split(separator: "@").last.map(String.init) ?? authority)
+    }
+}
+
+extension WireFeedReport {
+    init(_ report: FeedReport) {
+        self.init()
+        episodes = UInt32(clamping: report.episodes)
+        oldest = report.oldest?.milliseconds ?? 0
+        newest = report.newest?.milliseconds ?? 0
+        withGuid = UInt32(clamping: report.withGUID)
+        withDuration = UInt32(clamping: report.withDuration)
+        withChapters = UInt32(clamping: report.withChapters)
+    }
+}
+
+extension WirePodcast {
+    /// Takes over what the feed says about the podcast.
+    mutating func describe(_ channel: FeedChannel, at address: WebAddress) {
+        title = channel.title.isEmpty ? (title.isEmpty ? address.text : title) : channel.title
+        author = channel.author
+        // Retained on the stream for every podcast: kept short.
+        description_p = String(decoding: channel.description.utf8.prefix(4_000), as: UTF8.self)
+        imageURL = channel.imageURL
+        link = channel.link
+        language = channel.language
+        if url.isEmpty { url = address.text }
+    }
+
+    /// The last attempt succeeded.
+    mutating func succeed(at now: Timestamp) {
+        lastRefresh = now.milliseconds
+        errorCode = ""
+        errorMessage = ""
+        failures = 0
+    }
+
+    /// The last attempt failed.
+    mutating func fail(_ failure: Failure) {
+        errorCode = failure.code
+        errorMessage = failure.message
+        failures += failures < .max ? 1 : 0
+    }
+}

@@ -1,0 +1,268 @@
+import BusKit
+import FeedParsing
+import PodcastModel
+import WireMessages
+
+/// A fetched feed on its way into the library.
+struct Merge: Sendable {
+    var feed: FetchedFeed
+    /// Which stored episodes have which of the asked aliases.
+    var found: [String: EpisodeID] = [:]
+    /// Questions that are not answered.
+    var open: [CallID: WireAliasQuery] = [:]
+}
+
+extension FeedsMachine {
+    /// Asks persistence whether episodes that look new are known under another name, then stores.
+    mutating func beginMerge(_ fetch: Fetch, _ feed: FetchedFeed, now: Moment) -> [Effect] {
+        let known = podcasts.current[feed.podcast]?.seen.entries ?? [:]
+        if known.isEmpty, fetch.seenCount > 0 {
+            fetches.remove(fetch.number)
+            return fail(fetch, Failure(.notFound, "The podcast was forgotten in the meantime."))
+        }
+        var merge = Merge(feed: feed)
+        let unknown = known.isEmpty ? [] : feed.changed.filter { SeenEpisodes.Key($0.id).flatMap { known[$0] } == nil }
+        var query = WireAliasQuery()
+        var size = 0
+        var effects: [Effect] = []
+        func ask() {
+            guard !query.aliases.isEmpty else { return }
+            let id = CallID("alias/\(fetch.number)/\(merge.open.count)")
+            merge.open[id] = query
+            effects.append(Self.call(id, query, of: feed.podcast))
+            query = WireAliasQuery()
+            size = 0
+        }
+        for alias in unknown.flatMap(\.aliases) {
+            query.podcast = feed.podcast.text
+            query.aliases.append(alias)
+            size += alias.utf8.count + 8
+            if size > 128 << 10 || query.aliases.count == 500 { ask() }
+        }
+        ask()
+        merges[fetch.number] = merge
+        return effects.isEmpty ? finishMerge(fetch.number, now: now) : effects
+    }
+
+    private static func call(_ id: CallID, _ query: WireAliasQuery, of podcast: PodcastID) -> Effect {
+        var request = WirePersistenceRequest()
+        request.aliases = query
+        return .call(
+            Call(
+                id: id, to: .persistence, payload: request.wireBytes, request: .random(), limit: .seconds(30)))
+    }
+
+    mutating func aliasesAnswered(_ call: CallID, _ answer: Result<[UInt8], Failure>, now: Moment) -> [Effect] {
+        let parts = call.text.split(separator: "/")
+        guard parts.count == 3, let number = UInt64(parts[1]), var merge = merges[number],
+            var query = merge.open.removeValue(forKey: call)
+        else { return [] }
+        let matches: WireAliasMatches
+        do {
+            matches = try WirePersistenceReply(wireBytes: answer.get()).aliases
+        } catch {
+            let failure = (error as? Failure) ?? Failure(.storageFailed, "Persistence answered in an unknown way.")
+            return giveUp(number, failure, now: now)
+        }
+        for match in matches.aliases { merge.found[match.alias] = EpisodeID(match.episode) }
+        var effects: [Effect] = []
+        if !matches.next.isEmpty, matches.next != query.after {
+            query.after = matches.next
+            merge.open[call] = query
+            effects = [Self.call(call, query, of: merge.feed.podcast)]
+        }
+        merges[number] = merge
+        return merge.open.isEmpty ? finishMerge(number, now: now) : effects
+    }
+
+    private mutating func giveUp(_ number: UInt64, _ failure: Failure, now: Moment) -> [Effect] {
+        guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return [] }
+        fetches.remove(number)
+        notBefore[merge.feed.podcast] = now.monotonic.advanced(by: .seconds(60))
+        return fail(fetch, failure) + scheduleNext(now: now)
+    }
+
+    // MARK: - Storing
+
+    /// Stores what is new or changed, in portions; the last one holds the podcast itself, so that a crash before it only
+    /// means that the feed is read again.
+    private mutating func finishMerge(_ number: UInt64, now: Moment) -> [Effect] {
+        guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return [] }
+        fetches.remove(number)
+        let feed = merge.feed
+        let isSubscribing = fetch.waiters.contains(where: \.isSubscribing)
+        let old = podcasts.current[feed.podcast]
+        guard isSubscribing || old?.podcast.subscribed == true else {
+            return fail(fetch, Failure(.notFound, "The podcast was unsubscribed in the meantime."))
+        }
+        var subscription = old ?? Subscription(podcast: WirePodcast())
+        subscription.podcast.id = feed.podcast.text
+        subscription.podcast.describe(feed.channel, at: feed.address)
+        if isSubscribing, !subscription.podcast.subscribed {
+            subscription.podcast.subscribed = true
+            subscription.podcast.subscribedAt = now.wall.milliseconds
+        }
+        // Until the last portion is through, the feed counts as unread.
+        var interim = subscription
+        interim.podcast.nextRefresh = now.wall.milliseconds
+        interim.podcast.etag = ""
+        interim.podcast.lastModified = ""
+
+        var portions = EpisodePortions(merge, old: subscription.seen, now: now.wall, limit: Self.commitLimit)
+        if old == nil || !interim.podcast.isSameStored(as: old?.podcast) {
+            portions.begin(with: Self.changes(storing: interim.podcast))
+        }
+        portions.addEpisodes()
+        subscription.seen = SeenEpisodes(portions.seen)
+        subscription.podcast.episodeCount = UInt32(clamping: subscription.seen.count)
+        subscription.podcast.succeed(at: now.wall)
+        subscription.podcast.etag = feed.etag
+        subscription.podcast.lastModified = feed.lastModified
+        move(feed.podcast, &subscription.podcast, to: feed.address)
+        subscription.podcast.nextRefresh = schedule.next(after: now.wall, failures: 0).milliseconds
+        return commit(portions, interim: interim, subscription, fetch, feed)
+            + scheduleNext(now: now)
+    }
+
+    private mutating func commit(
+        _ portions: EpisodePortions, interim: Subscription, _ subscription: Subscription, _ fetch: Fetch,
+        _ feed: FetchedFeed
+    ) -> [Effect] {
+        let id = feed.podcast
+        let final = Self.changes(storing: subscription)
+        let results = lines(fetch, feed, subscription.podcast, portions)
+        var batches = portions.finished(closing: final)
+        guard let last = batches.popLast() else { return [] }
+        let early = batches.map { batch in
+            commit(batch.changes, batch.publications, Unsettled(podcast: id)) { podcasts in
+                if podcasts[id] == nil { podcasts[id] = interim }
+            }
+        }
+        let publications = [Self.publication(subscription.podcast)] + last.publications
+        return early + [
+            commit(last.changes, publications, Unsettled(results: results, podcast: id)) { $0[id] = subscription }
+        ]
+    }
+
+    private func lines(
+        _ fetch: Fetch, _ feed: FetchedFeed, _ podcast: WirePodcast, _ portions: EpisodePortions
+    ) -> [(waiter: Waiter, result: WireFeedResult)] {
+        var isAdded = false
+        return fetch.waiters.map { waiter in
+            var kind = WireFeedResult.Kind.unchanged
+            if waiter.isSubscribing {
+                kind = isAdded ? .alreadyThere : .added
+                isAdded = true
+            } else if portions.hasChanges {
+                kind = .updated
+            }
+            var line = result(kind, waiter.name, podcast)
+            line.newEpisodes = UInt32(clamping: portions.addedCount)
+            line.warnings = feed.report.warnings.prefix(20).map { String($0.description.prefix(300)) }
+            return (waiter, line)
+        }
+    }
+}
+
+extension WirePodcast {
+    /// Whether both say the same but for times and validators.
+    func isSameStored(as other: WirePodcast?) -> Bool { other?.id == id && other?.subscribed == subscribed }
+}
+
+/// The episodes of a merge as portions of changes, each with an event that names them.
+struct EpisodePortions {
+    private let merge: Merge
+    private let now: Timestamp
+    private var batches: ChangeBatches
+    private var event = WireEpisodesChanged()
+    /// What is known of the podcast's episodes afterwards.
+    private(set) var seen: [SeenEpisodes.Key: SeenEpisodes.Entry]
+    private(set) var addedCount = 0
+    private(set) var updatedCount = 0
+
+    var hasChanges: Bool { addedCount + updatedCount > 0 }
+
+    init(_ merge: Merge, old: SeenEpisodes, now: Timestamp, limit: Int) {
+        self.merge = merge
+        self.now = now
+        batches = ChangeBatches(limit: limit)
+        seen = old.entries
+        event.podcast = merge.feed.podcast.text
+    }
+
+    mutating func begin(with changes: [WireChange]) {
+        batches.add(changes)
+    }
+
+    mutating func addEpisodes() {
+        var taken: Set<EpisodeID> = []
+        for episode in merge.feed.changed {
+            let id = identify(episode, taken)
+            guard let key = SeenEpisodes.Key(id), taken.insert(id).inserted else { continue }
+            add(episode, id, key)
+        }
+        // What has vanished from the feed is kept; only its mark goes where there are too many.
+        if seen.count > 25_000 { seen = seen.filter { merge.feed.present.contains($0.key) } }
+    }
+
+    /// The id of an episode that is known by another name than its first, if no other episode of the feed is meant by it.
+    private func identify(_ episode: FetchedEpisode, _ taken: Set<EpisodeID>) -> EpisodeID {
+        if let key = SeenEpisodes.Key(episode.id), seen[key] != nil { return episode.id }
+        for alias in episode.aliases {
+            guard let id = merge.found[alias], !taken.contains(id), let key = SeenEpisodes.Key(id),
+                !merge.feed.present.contains(key)
+            else { continue }
+            return id
+        }
+        return episode.id
+    }
+
+    private mutating func add(_ episode: FetchedEpisode, _ id: EpisodeID, _ key: SeenEpisodes.Key) {
+        let old = seen[key]
+        let isSame = old?.fingerprint == episode.fingerprint
+        let aliases = episode.aliases.filter { !(isSame && merge.found[$0] == id) }
+        guard !isSame || !aliases.isEmpty else { return }
+        let firstSeen = old?.firstSeen ?? UInt32(clamping: now.milliseconds / 1_000)
+        var changes: [WireChange] = []
+        if !isSame {
+            var stored = episode.episode
+            stored.id = id.text
+            stored.podcastID = merge.feed.podcast.text
+            stored.firstSeen = Int64(firstSeen) * 1_000
+            changes.append(WireChange(.putEpisode(stored)))
+        }
+        for text in aliases {
+            var alias = WireEpisodeAlias()
+            alias.podcast = merge.feed.podcast.text
+            alias.alias = text
+            alias.episode = id.text
+            changes.append(WireChange(.putAlias(alias)))
+        }
+        if batches.wouldBegin(with: changes) { publishEvent() }
+        batches.add(changes)
+        seen[key] = SeenEpisodes.Entry(fingerprint: episode.fingerprint, firstSeen: firstSeen)
+        guard !isSame else { return }
+        if old == nil, merge.found.values.contains(id) == false {
+            addedCount += 1
+            self.event.added.append(id.text)
+        } else {
+            updatedCount += 1
+            self.event.updated.append(id.text)
+        }
+    }
+
+    private mutating func publishEvent() {
+        guard !event.added.isEmpty || !event.updated.isEmpty else { return }
+        batches.publish(Publication(.event, .episodes(of: event.podcast), event.wireBytes))
+        event.added = []
+        event.updated = []
+    }
+
+    /// All portions, the last one with `closing`.
+    consuming func finished(closing changes: [WireChange]) -> [ChangeBatches.Batch] {
+        if batches.wouldBegin(with: changes) { publishEvent() }
+        batches.add(changes)
+        publishEvent()
+        return batches.finished()
+    }
+}

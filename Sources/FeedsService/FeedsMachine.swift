@@ -1,0 +1,206 @@
+public import BusKit
+import FoundationEssentials
+public import PodcastModel
+public import WireMessages
+
+/// Owns the podcasts and their episodes: what is subscribed to, when it is refreshed, what a fetched feed changes.
+///
+/// Fetching is the shell's; each fetch is one podcast's own business, and one that is slow gives its place to others. What
+/// is stored: a record `podcast/<id>` and a record `seen/<id>` for each, the podcast and its episodes in the library.
+public struct FeedsMachine: OwnerMachine {
+    /// What the shell reports.
+    public typealias Input = FeedsInput
+    /// What the shell does.
+    public typealias Action = FeedsAction
+    typealias Effect = OwnerEffect<FeedsAction>
+
+    /// The name on the bus.
+    public static let owner = ServiceName.feeds
+    /// The database's state: after a backup was restored, episodes may be missing that this owner holds for stored.
+    public static let observes = ["stream/persistence/status"]
+
+    /// A podcast, subscribed to or not.
+    struct Subscription: Sendable {
+        var podcast: WirePodcast
+        var seen = SeenEpisodes()
+    }
+
+    static let scheduleTimer = TimerName("schedule")
+    /// A commit stays well under the 512 KiB that owners keep to.
+    static let commitLimit = 400 << 10
+
+    var podcasts: SpeculativeState<[PodcastID: Subscription]> = SpeculativeState([:])
+    var schedule: RefreshSchedule
+    var jobs: [RequestID: Job] = [:]
+    var fetches = FetchQueue()
+    var merges: [UInt64: Merge] = [:]
+    var unsettled: [TransactionID: Unsettled] = [:]
+    /// Feeds whose refresh could not be saved are left alone until then.
+    var notBefore: [PodcastID: MonotonicTime] = [:]
+    private var lastTransaction: UInt64 = 0
+    private var incarnation = ""
+
+    /// What waits for a transaction.
+    struct Unsettled: Sendable {
+        /// Results that hold once it is durable.
+        var results: [(waiter: Waiter, result: WireFeedResult)] = []
+        /// The command that it answers.
+        var command: RequestID?
+        /// The podcast that it is about.
+        var podcast: PodcastID?
+    }
+
+    /// An owner that knows nothing yet.
+    public init(schedule: RefreshSchedule = RefreshSchedule()) {
+        self.schedule = schedule
+    }
+
+    // MARK: - Starting
+
+    /// Takes the stored podcasts over; a record that cannot be read is left where it is and reported.
+    public mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<FeedsAction>] {
+        var effects: [Effect] = []
+        var restored: [PodcastID: Subscription] = [:]
+        for record in records {
+            guard let id = PodcastID(record.key) else { continue }
+            switch record.collection {
+            case "podcast":
+                do {
+                    restored[id, default: Subscription(podcast: WirePodcast())].podcast = try WirePodcast(
+                        wireBytes: record.value)
+                } catch {
+                    effects.append(.log(.error, "record podcast/\(record.key) is unreadable: \(error)"))
+                }
+            case "seen":
+                restored[id, default: Subscription(podcast: WirePodcast())].seen = SeenEpisodes(packed: record.value)
+            default: break
+            }
+        }
+        podcasts = SpeculativeState(restored.filter { PodcastID($0.value.podcast.id) == $0.key })
+        effects += scheduleNext(now: now, notBefore: .seconds(2))
+        return effects
+    }
+
+    /// Every podcast.
+    public func retained(now: Moment) -> [Publication] {
+        podcasts.current.sorted { $0.key < $1.key }.map { Self.publication($0.value.podcast) }
+    }
+
+    /// Every record, and every podcast in the library; episodes come back with the next refresh.
+    public func everything() -> [WireChange] {
+        podcasts.current.sorted { $0.key < $1.key }.flatMap { Self.changes(storing: $0.value) }
+    }
+
+    static func publication(_ podcast: WirePodcast) -> Publication {
+        Publication(.put, .podcast(podcast.id), podcast.wireBytes)
+    }
+
+    static func changes(storing subscription: Subscription) -> [WireChange] {
+        let podcast = subscription.podcast
+        var seen = WireChange()
+        seen.put.collection = "seen"
+        seen.put.key = podcast.id
+        seen.put.value = Data(subscription.seen.packed)
+        return [
+            WireChange(.putPodcast(podcast)),
+            .putting("podcast", podcast.id, podcast),
+            seen,
+        ]
+    }
+
+    static func changes(storing podcast: WirePodcast) -> [WireChange] {
+        [
+            WireChange(.putPodcast(podcast)),
+            .putting("podcast", podcast.id, podcast),
+        ]
+    }
+
+    // MARK: - Deciding
+
+    /// Decides.
+    public mutating func handle(_ event: OwnerEvent<FeedsInput>, now: Moment) -> [OwnerEffect<FeedsAction>] {
+        switch event {
+        case .command(let command): return handle(command, now: now)
+        case .committed(let id):
+            podcasts.committed(id)
+            guard let settled = unsettled.removeValue(forKey: id) else { return [] }
+            return settled.results.flatMap { answer($0.waiter, $0.result) } + scheduleNext(now: now)
+        case .refused(let id, let failure): return refused(id, failure, now: now)
+        case .answered(let call, let result): return aliasesAnswered(call, result, now: now)
+        case .observed(let event): return observed(event, now: now)
+        case .timer(Self.scheduleTimer): return startDue(now: now)
+        case .timer(let name): return fetchTimer(name, now: now)
+        case .input(.fetched(let number, let outcome)): return fetched(number, outcome, now: now)
+        case .stopping: return fetches.running.map { .perform(.cancel($0)) }
+        }
+    }
+
+    /// Applies a change of the podcasts and commits it.
+    mutating func commit(
+        _ changes: [WireChange], _ publications: [Publication], _ waiting: Unsettled = Unsettled(),
+        answering answer: (request: RequestID, reply: [UInt8])? = nil,
+        _ change: (inout [PodcastID: Subscription]) -> Void = { _ in }
+    ) -> Effect {
+        lastTransaction += 1
+        let id = TransactionID(lastTransaction)
+        podcasts.apply(id, change)
+        unsettled[id] = waiting
+        return .commit(Transaction(id: id, changes: changes, publications: publications, answering: answer))
+    }
+
+    private mutating func refused(_ id: TransactionID, _ failure: Failure, now: Moment) -> [Effect] {
+        podcasts.refused(id)
+        guard let settled = unsettled.removeValue(forKey: id) else { return [] }
+        var effects: [Effect] = []
+        if let podcast = settled.podcast { notBefore[podcast] = now.monotonic.advanced(by: .seconds(60)) }
+        if let command = settled.command, failure.code != "duplicateRequest" {
+            effects.append(.reply(command, .failure(failure)))
+        }
+        for (waiter, result) in settled.results {
+            var failed = WireFeedResult()
+            failed.url = result.url
+            failed.kind = .failed
+            failed.failure = failure.wire
+            effects += answer(waiter, failed)
+        }
+        return effects + scheduleNext(now: now)
+    }
+
+    /// A database of another incarnation has lost what was stored since its backup: read every feed anew.
+    private mutating func observed(_ event: StreamEvent, now: Moment) -> [Effect] {
+        guard event.topic == .persistenceStatus, let status = try? WirePersistenceStatus(wireBytes: event.payload),
+            !status.incarnation.isEmpty, status.incarnation != incarnation
+        else { return [] }
+        defer { incarnation = status.incarnation }
+        guard !incarnation.isEmpty else { return [] }
+        var effects: [Effect] = []
+        for (id, subscription) in podcasts.current.sorted(by: { $0.key < $1.key }) {
+            var changed = subscription
+            changed.seen = subscription.seen.withoutFingerprints
+            changed.podcast.etag = ""
+            changed.podcast.lastModified = ""
+            changed.podcast.nextRefresh = now.wall.milliseconds
+            effects.append(
+                commit(Self.changes(storing: changed), [], Unsettled(podcast: id)) { $0[id] = changed })
+        }
+        return effects + scheduleNext(now: now)
+    }
+}
+
+extension Failure {
+    /// The failure within a message.
+    var wire: WireFailure {
+        var failure = WireFailure()
+        failure.code = code
+        failure.message = message
+        failure.retry = retry
+        return failure
+    }
+}
+
+extension WireChange {
+    init(_ change: OneOf_Change) {
+        self.init()
+        self.change = change
+    }
+}

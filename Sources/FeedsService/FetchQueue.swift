@@ -1,0 +1,126 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// Who waits for a feed: one line of one command's answer.
+struct Waiter: Sendable, Hashable {
+    enum Wish: Sendable, Hashable {
+        case subscribe(keep: Bool)
+        case refresh
+        case check
+    }
+    var request: RequestID
+    var line: Int
+    /// The address or id as it was named.
+    var name: String
+    var wish: Wish
+
+    var isSubscribing: Bool { if case .subscribe = wish { true } else { false } }
+    var keepsFailing: Bool { wish == .subscribe(keep: true) }
+}
+
+/// A feed that is to be fetched, is being fetched, or whose fetched document is being stored.
+struct Fetch: Sendable {
+    /// Two fetches of one key are one.
+    enum Key: Sendable, Hashable {
+        case podcast(PodcastID)
+        case new(String)
+        case check(String)
+    }
+    enum Stage: Sendable, Hashable { case queued, running, storing }
+
+    var number: UInt64
+    var key: Key
+    var address: WebAddress
+    var waiters: [Waiter]
+    var stage = Stage.queued
+    /// Takes longer than most, and so no longer a place from others.
+    var isSlow = false
+    /// What it was compared with.
+    var seenCount = 0
+
+    /// Whether somebody waits for it.
+    var isUrgent: Bool { !waiters.isEmpty }
+}
+
+/// The order of fetching: what somebody waits for comes first; at most `limit` at a time, not counting slow ones, of which
+/// there may be many, so that feeds that stall never delay others.
+struct FetchQueue: Sendable {
+    var limit = 8
+    /// Of all, slow or not: descriptors and memory are finite.
+    var hardLimit = 64
+
+    private(set) var fetches: [UInt64: Fetch] = [:]
+    private var numbers: [Fetch.Key: UInt64] = [:]
+    private var urgent: [UInt64] = []
+    private var scheduled: [UInt64] = []
+    private var last: UInt64 = 0
+    private var runningCount = 0
+    private var slowCount = 0
+
+    /// The fetches that the shell is performing.
+    var running: [UInt64] { fetches.values.filter { $0.stage == .running }.map(\.number).sorted() }
+
+    subscript(number: UInt64) -> Fetch? { fetches[number] }
+
+    func contains(_ key: Fetch.Key) -> Bool { numbers[key] != nil }
+
+    /// Adds a fetch, or a waiter to the one that is under way.
+    mutating func add(_ key: Fetch.Key, _ address: WebAddress, _ waiter: Waiter?) {
+        if let number = numbers[key] {
+            guard let waiter, let fetch = fetches[number] else { return }
+            if fetch.stage == .queued, !fetch.isUrgent {
+                scheduled.removeAll { $0 == number }
+                urgent.append(number)
+            }
+            fetches[number]?.waiters.append(waiter)
+            return
+        }
+        last += 1
+        numbers[key] = last
+        fetches[last] = Fetch(number: last, key: key, address: address, waiters: waiter.map { [$0] } ?? [])
+        if waiter == nil { scheduled.append(last) } else { urgent.append(last) }
+    }
+
+    /// Takes the next fetch that may start.
+    mutating func start() -> Fetch? {
+        guard runningCount - slowCount < limit, runningCount < hardLimit else { return nil }
+        let number: UInt64
+        if !urgent.isEmpty {
+            number = urgent.removeFirst()
+        } else if !scheduled.isEmpty {
+            number = scheduled.removeFirst()
+        } else {
+            return nil
+        }
+        runningCount += 1
+        fetches[number]?.stage = .running
+        return fetches[number]
+    }
+
+    mutating func note(_ number: UInt64, seenCount: Int) {
+        fetches[number]?.seenCount = seenCount
+    }
+
+    /// A running fetch takes long.
+    mutating func markSlow(_ number: UInt64) {
+        guard let fetch = fetches[number], fetch.stage == .running, !fetch.isSlow else { return }
+        fetches[number]?.isSlow = true
+        slowCount += 1
+    }
+
+    /// A running fetch has ended; nil for one that is not running. It stays until `remove`.
+    mutating func stopped(_ number: UInt64) -> Fetch? {
+        guard let fetch = fetches[number], fetch.stage == .running else { return nil }
+        runningCount -= 1
+        if fetch.isSlow { slowCount -= 1 }
+        fetches[number]?.stage = .storing
+        return fetches[number]
+    }
+
+    /// Forgets a fetch that has stopped.
+    mutating func remove(_ number: UInt64) {
+        guard let fetch = fetches.removeValue(forKey: number) else { return }
+        numbers[fetch.key] = nil
+    }
+}

@@ -1,0 +1,152 @@
+public import FeedParsing
+public import PodcastModel
+public import WireMessages
+
+/// What the machine wants fetched.
+public struct FetchOrder: Sendable, Hashable {
+    /// Names the fetch in this life of the machine.
+    public var number: UInt64
+    /// Where.
+    public var address: WebAddress
+    /// The podcast whose feed it is; nil: the id follows from where the feed turns out to be.
+    public var podcast: PodcastID?
+    /// From the last answer; empty: fetch in any case.
+    public var etag = ""
+    /// From the last answer; empty: fetch in any case.
+    public var lastModified = ""
+    /// What is stored already.
+    public var seen = SeenEpisodes()
+}
+
+/// What only the shell of the service can do.
+public enum FeedsAction: Sendable, Hashable {
+    /// Fetch and parse, then report.
+    case fetch(FetchOrder)
+    /// Stop the fetch of this number; no report is needed.
+    case cancel(UInt64)
+}
+
+/// What only the shell of the service knows.
+public enum FeedsInput: Sendable {
+    /// The fetch of this number has ended.
+    case fetched(UInt64, FetchOutcome)
+}
+
+/// How a fetch ended.
+public enum FetchOutcome: Sendable {
+    /// A feed was read.
+    case feed(FetchedFeed)
+    /// The feed has not changed since; `movedTo`: where it is now for good.
+    case unchanged(movedTo: WebAddress?)
+    /// It could not be fetched or is no feed; `retryAfter`: the server asks for so much patience.
+    case failed(Failure, retryAfter: Duration?)
+}
+
+/// A feed that was read, compared with what is stored.
+public struct FetchedFeed: Sendable {
+    /// The id of its podcast.
+    public var podcast: PodcastID
+    /// Where it is for good, after permanent redirects.
+    public var address: WebAddress
+    /// For the next conditional request.
+    public var etag = ""
+    /// For the next conditional request.
+    public var lastModified = ""
+    /// What it says about the podcast, addresses absolute.
+    public var channel: FeedChannel
+    /// The report for people.
+    public var report: FeedReport
+    /// The episodes that are not stored in just this form.
+    public var changed: [FetchedEpisode]
+    /// The ids that all its episodes have by their first names.
+    public var present: Set<SeenEpisodes.Key>
+}
+
+/// An episode of a fetched feed.
+public struct FetchedEpisode: Sendable {
+    /// The id by its first name; another one if it is known under an alias.
+    public var id: EpisodeID
+    /// Of everything that the feed says about it.
+    public var fingerprint: UInt64
+    /// Its names as text.
+    public var aliases: [String]
+    /// What is stored, but for the ids and the time when it was first seen.
+    public var episode: WireEpisode
+}
+
+extension FetchedFeed {
+    /// Compares a document with what is stored.
+    ///
+    /// Relative addresses are resolved against `base`, where the document was read from. Only a local feed may name local
+    /// files: those of others are left out with a warning.
+    public init(
+        _ document: FeedDocument, base: WebAddress, address: WebAddress, podcast: PodcastID?, seen: SeenEpisodes
+    ) {
+        let id = podcast ?? .feed(at: address)
+        var resolved = document
+        resolved.items = []
+        var refused = 0
+        for var item in document.items {
+            guard let audio = Self.resolve(item.enclosureURL, base) else {
+                refused += 1
+                continue
+            }
+            item.enclosureURL = audio
+            item.imageURL = Self.resolve(item.imageURL, base) ?? ""
+            item.chaptersURL = Self.resolve(item.chaptersURL, base) ?? ""
+            item.link = Self.resolve(item.link, base) ?? ""
+            resolved.items.append(item)
+        }
+        if refused > 0 {
+            resolved.warnings.append(
+                FeedWarning(
+                    code: "badAudioURL", message: "An episode was left out: its audio has no usable address",
+                    count: refused))
+        }
+        resolved.channel.imageURL = Self.resolve(document.channel.imageURL, base) ?? ""
+        resolved.channel.link = Self.resolve(document.channel.link, base) ?? ""
+        let known = seen.entries
+        var present: Set<SeenEpisodes.Key> = []
+        var changed: [FetchedEpisode] = []
+        for identified in resolved.identified().items {
+            let episode = FetchedEpisode(identified, of: id)
+            guard let key = SeenEpisodes.Key(episode.id) else { continue }
+            present.insert(key)
+            if known[key]?.fingerprint != episode.fingerprint { changed.append(episode) }
+        }
+        self.init(
+            podcast: id, address: address, channel: resolved.channel, report: FeedReport(resolved), changed: changed,
+            present: present)
+    }
+
+    private static func resolve(_ text: String, _ base: WebAddress) -> String? {
+        guard let address = WebAddress(text, relativeTo: base), !address.isFile || base.isFile else { return nil }
+        return address.text
+    }
+}
+
+extension FetchedEpisode {
+    init(_ identified: IdentifiedItem, of podcast: PodcastID) {
+        let item = identified.item
+        var episode = WireEpisode()
+        episode.guid = item.guid
+        episode.title = item.title.isEmpty ? "Untitled" : item.title
+        episode.description_p = item.description
+        episode.link = item.link
+        episode.imageURL = item.imageURL
+        episode.published = item.published?.milliseconds ?? 0
+        episode.duration = item.duration?.seconds ?? 0
+        episode.enclosureURL = item.enclosureURL
+        episode.enclosureType = item.enclosureType
+        episode.enclosureLength = item.enclosureLength
+        episode.season = item.season
+        episode.number = item.number
+        episode.explicit = item.isExplicit
+        episode.chaptersURL = item.chaptersURL
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in episode.wireBytes { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
+        self.init(
+            id: identified.identity.episodeID(in: podcast), fingerprint: max(1, hash),
+            aliases: identified.aliases.map(\.alias), episode: episode)
+    }
+}

@@ -1,0 +1,66 @@
+import AsyncHTTPClient
+import FeedParsing
+import FoundationEssentials
+import NIOHTTP1
+import PodcastModel
+
+/// Sentences about what goes wrong on the way to a server.
+enum HTTPFailure {
+    static func badRedirect(_ url: WebAddress) -> Failure {
+        Failure(.fetchFailed, "\(url.host) redirects to no usable address.")
+    }
+
+    static func status(_ status: Int, _ url: WebAddress) -> Failure {
+        let what =
+            switch status {
+            case 401, 403:
+                "\(url.host) does not let us read this feed (HTTP \(status)); check its address and password."
+            case 404: "There is no feed at \(url.text.prefix(300)) (HTTP 404); check its address."
+            case 410: "The feed at \(url.text.prefix(300)) is gone for good (HTTP 410)."
+            case 429: "\(url.host) asks to come back later (HTTP 429)."
+            case 500...: "\(url.host) has a problem of its own (HTTP \(status)); try again later."
+            default: "\(url.host) answered with HTTP \(status)."
+            }
+        return Failure(.fetchFailed, what)
+    }
+
+    /// How much patience a server asks for; a feed that is gone deserves the longest.
+    static func retryAfter(_ headers: HTTPHeaders, status: Int) -> Duration? {
+        if status == 410 { return .seconds(86_400 * 7) }
+        guard let text = headers.first(name: "retry-after") else { return nil }
+        if let seconds = Int64(text.filter { $0 != " " }) { return .seconds(max(0, min(seconds, 86_400 * 7))) }
+        guard let date = FeedDate.parse(text) else { return nil }
+        let wait = date.seconds - Date().timeIntervalSince1970
+        return .milliseconds(Int64(max(0, min(wait, 86_400 * 7)) * 1_000))
+    }
+
+    /// Why a connection failed, or ended in the middle of the body.
+    static func connection(_ error: any Error, _ url: WebAddress, inBody: Bool = false) -> Failure {
+        guard let known = error as? HTTPClientError else {
+            if inBody { return connection(HTTPClientError.remoteConnectionClosed, url) }
+            let detail = String(describing: error).split(separator: "\n").first.map { String($0.prefix(200)) } ?? ""
+            return Failure(.fetchFailed, "\(url.host) could not be reached: \(detail).")
+        }
+        switch known {
+        case .invalidURL, .emptyHost, .emptyScheme, .unsupportedScheme(url.scheme):
+            return Failure(.badURL, "“\(url.text.prefix(200))” is no address that can be fetched.")
+        case .connectTimeout: return Failure(.fetchFailed, "\(url.host) could not be reached within 10 s.")
+        case .readTimeout: return Failure(.fetchFailed, "\(url.host) stopped in the middle of its answer.")
+        case .deadlineExceeded: return Failure(.fetchFailed, "\(url.host) did not deliver the feed in time.")
+        case .remoteConnectionClosed:
+            return Failure(.fetchFailed, "\(url.host) closed the connection before the feed was complete.")
+        default: return Failure(.fetchFailed, "\(url.host) could not be read: \(known.shortDescription).")
+        }
+    }
+}
+
+extension WebAddress {
+    /// Whether what is fetched from it is encrypted.
+    var isSecure: Bool { scheme == "https" }
+
+    /// `user:password` of the authority, as HTTP's Basic authentication wants it; nil: there is none.
+    var basicCredentials: String? {
+        guard let at = authority.lastIndex(of: "@") else { return nil }
+        return Data(authority[..<at].utf8).base64EncodedString()
+    }
+}

@@ -1,0 +1,53 @@
+public import PodcastModel
+
+/// When a feed is refreshed next.
+public struct RefreshSchedule: Sendable, Hashable {
+    /// Between two successful refreshes.
+    public var interval: Duration
+    /// After the first failure; doubled with each further one.
+    public var firstRetry: Duration
+    /// The longest wait, whatever happened and whatever a server asks for.
+    public var longest: Duration
+    private var random: UInt64
+
+    /// Hourly unless said otherwise; `seed` fixes the jitter.
+    public init(
+        interval: Duration = .seconds(3_600), firstRetry: Duration = .seconds(600),
+        longest: Duration = .seconds(86_400),
+        seed: UInt64 = 1
+    ) {
+        self.interval = interval
+        self.firstRetry = firstRetry
+        self.longest = longest
+        random = seed
+    }
+
+    /// The time after an attempt at `now` that was the `failures`th in a row to fail (0: it succeeded): up to a tenth
+    /// earlier or later, so that feeds do not come due together, and never earlier than the server asks for.
+    public mutating func next(after now: Timestamp, failures: UInt32, retryAfter: Duration? = nil) -> Timestamp {
+        var wait = failures == 0 ? interval : firstRetry
+        for _ in 1..<max(2, min(failures, 20)) where failures > 1 { wait = min(wait * 2, longest) }
+        wait = min(wait, longest)
+        let jittered = Double(wait.milliseconds) * (0.9 + 0.2 * fraction())
+        let asked = min(retryAfter ?? .zero, longest).milliseconds
+        return Timestamp(milliseconds: now.milliseconds + max(Int64(jittered), asked))
+    }
+
+    /// The next of a sequence between 0 and 1 (SplitMix64).
+    private mutating func fraction() -> Double {
+        random &+= 0x9e37_79b9_7f4a_7c15
+        var z = random
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return Double((z ^ (z >> 31)) >> 11) / Double(1 << 53)
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds.
+    var milliseconds: Int64 {
+        let parts = components
+        return parts.seconds.multipliedReportingOverflow(by: 1_000).partialValue + parts.attoseconds
+            / 1_000_000_000_000_000
+    }
+}

@@ -1,0 +1,192 @@
+import FeedParsing
+import FoundationEssentials
+import Logging
+import PodcastModel
+import TestSupport
+import Testing
+import WireMessages
+
+@testable import FeedsService
+
+@Suite struct FeedFetcherTests {
+    private let text = rss([("1", "1.mp3", "One")])
+
+    private func fetching<Value: Sendable>(
+        limits: FeedLimits = FeedLimits(), _ body: @Sendable (HTTPTestServer, FeedFetcher) async throws -> Value
+    ) async throws -> Value {
+        let fetcher = FeedFetcher(limits: limits, logger: Logger(label: "test"))
+        do {
+            let value = try await HTTPTestServer.with { try await body($0, fetcher) }
+            await fetcher.shutdown()
+            return value
+        } catch {
+            await fetcher.shutdown()
+            throw error
+        }
+    }
+
+    private func order(_ url: String, etag: String = "", lastModified: String = "") throws -> FetchOrder {
+        var order = FetchOrder(number: 1, address: try #require(WebAddress(url)), podcast: nil)
+        order.etag = etag
+        order.lastModified = lastModified
+        return order
+    }
+
+    @Test func fetchesOnlyWhatChanged() async throws {
+        try await fetching { server, fetcher in
+            server.route("/feed", .feed(text, etag: "\"v1\"", lastModified: "Wed, 02 Oct 2002 13:00:00 GMT"))
+            let first = await fetcher.fetch(try order(server.url("/feed")))
+            guard case .feed(let feed) = first else { throw Unexpected("\(first)") }
+            #expect(feed.etag == "\"v1\"" && feed.lastModified == "Wed, 02 Oct 2002 13:00:00 GMT")
+            #expect(feed.changed.map(\.episode.enclosureURL) == [server.url("/1.mp3")])
+            let second = await fetcher.fetch(
+                try order(server.url("/feed"), etag: feed.etag, lastModified: feed.lastModified))
+            guard case .unchanged(movedTo: nil) = second else { throw Unexpected("\(second)") }
+            #expect(server.requests(for: "/feed").last?.header("If-None-Match") == "\"v1\"")
+        }
+    }
+
+    @Test func onlyPermanentRedirectsMoveAFeed() async throws {
+        try await fetching { server, fetcher in
+            server.route("/old", .redirect(to: "/new", status: 301))
+            server.route("/new", .redirect(to: "/today", status: 302))
+            server.route("/today", .redirect(to: "/cdn", status: 301))
+            server.route("/cdn", .feed(text))
+            let outcome = await fetcher.fetch(try order(server.url("/old")))
+            guard case .feed(let feed) = outcome else { throw Unexpected("\(outcome)") }
+            #expect(feed.address.text == server.url("/new"))
+        }
+    }
+
+    @Test func followsAFeedThatSaysItHasMoved() async throws {
+        try await fetching { server, fetcher in
+            let moved = text.replacing(
+                "<title>Waves", with: "<itunes:new-feed-url>\(server.url("/new"))</itunes:new-feed-url><title>Waves")
+            server.route("/old", .feed(moved))
+            server.route("/new", .feed(rss([("1", "1.mp3", "One")], title: "New")))
+            let outcome = await fetcher.fetch(try order(server.url("/old")))
+            guard case .feed(let feed) = outcome else { throw Unexpected("\(outcome)") }
+            #expect(feed.address.text == server.url("/new") && feed.channel.title == "New")
+            server.route("/new", .status(404))
+            let back = await fetcher.fetch(try order(server.url("/old")))
+            guard case .feed(let feed) = back else { throw Unexpected("\(back)") }
+            #expect(feed.address.text == server.url("/old"))
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("a missing feed", .status(404), "fetchFailed", "404"),
+            ("a feed that is gone", .status(410), "fetchFailed", "gone"),
+            ("a closed feed", .status(403), "fetchFailed", "403"),
+            ("a server in trouble", .status(503), "fetchFailed", "503"),
+            ("a circle", .redirect(to: "/feed"), "fetchFailed", "circles"),
+            ("a redirect to a file", .redirect(to: "file:///etc/passwd"), "fetchFailed", "no usable address"),
+            ("a web page", .feed("<!DOCTYPE html><html></html>"), "notAFeed", "web page"),
+            ("nothing", .feed(""), "notAFeed", "empty"),
+            (
+                "50 MB of garbage",
+                HTTPTestResponse(body: .repeated(Array("garbage ".utf8), total: 50_000_000), announcesLength: false),
+                "notAFeed", "not XML"
+            ),
+            (
+                "50 MB, announced", HTTPTestResponse(body: .repeated(Array("<rss> ".utf8), total: 50_000_000)),
+                "tooLarge", "32 MiB"
+            ),
+            (
+                "a body cut short",
+                HTTPTestResponse.feed("<rss><channel><title>x</title></channel></rss>").with(.close(afterBytes: 20)),
+                "fetchFailed", "closed the connection"
+            ),
+            (
+                "a connection closed at once", HTTPTestResponse().with(.close(afterBytes: -1)), "fetchFailed",
+                "closed the connection"
+            ),
+        ] as [(String, HTTPTestResponse, String, String)])
+    func failsWithASentence(_ what: String, response: HTTPTestResponse, code: String, says: String) async throws {
+        try await fetching { server, fetcher in
+            server.route("/feed", response)
+            let outcome = await fetcher.fetch(try order(server.url("/feed")))
+            guard case .failed(let failure, _) = outcome else { throw Unexpected("\(outcome)") }
+            #expect(failure.code == code, "\(what)")
+            #expect(failure.message.contains(says), "\(what): \(failure.message)")
+        }
+    }
+
+    @Test func stopsReadingAFeedThatIsTooLong() async throws {
+        var limits = FeedLimits()
+        limits.bytes = 1 << 20
+        try await fetching(limits: limits) { server, fetcher in
+            let body = HTTPTestResponse.Body.repeated(Array("<rss><channel>".utf8), total: 20_000_000)
+            server.route("/feed", HTTPTestResponse(body: body, announcesLength: false))
+            let outcome = await fetcher.fetch(try order(server.url("/feed")))
+            guard case .failed(let failure, _) = outcome else { throw Unexpected("\(outcome)") }
+            #expect(failure.code == "tooLarge")
+        }
+    }
+
+    @Test func passesOnHowLongAServerAsksToWait() async throws {
+        try await fetching { server, fetcher in
+            server.route("/feed", .status(429, headers: [("Retry-After", "120")]))
+            let outcome = await fetcher.fetch(try order(server.url("/feed")))
+            guard case .failed(_, let wait) = outcome else { throw Unexpected("\(outcome)") }
+            #expect(wait == .seconds(120))
+        }
+    }
+
+    @Test(.timeLimit(.minutes(2))) func aStalledFetchIsCancelledAndOthersGoOn() async throws {
+        try await fetching { server, fetcher in
+            server.route("/stall", .feed(text).with(.stall(afterBytes: 10)))
+            server.route("/feed", .feed(text))
+            fetcher.perform(.fetch(try order(server.url("/stall")))) { _ in }
+            await server.received(1, at: "/stall")
+            let outcome = await fetcher.fetch(try order(server.url("/feed")))
+            guard case .feed = outcome else { throw Unexpected("\(outcome)") }
+            fetcher.perform(.cancel(1)) { _ in }
+        }
+    }
+
+    @Test func readsALocalFeedWithRelativeAudio() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "lockstep-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.path + "/feed one.xml"
+        try Data(text.utf8).write(to: URL(filePath: path))
+        try await fetching { _, fetcher in
+            let address = try #require(WebAddress(filePath: path))
+            let outcome = await fetcher.fetch(FetchOrder(number: 1, address: address, podcast: nil))
+            guard case .feed(let feed) = outcome else { throw Unexpected("\(outcome)") }
+            let audio = try #require(feed.changed.first.flatMap { WebAddress($0.episode.enclosureURL) })
+            #expect(audio.filePath == folder.path + "/1.mp3")
+            var again = FetchOrder(number: 2, address: address, podcast: feed.podcast)
+            again.etag = feed.etag
+            guard case .unchanged = await fetcher.fetch(again) else { throw Unexpected("read again") }
+        }
+    }
+
+    @Test(arguments: [
+        ("file:///nowhere/feed.xml", "fileMissing"), ("file:///dev/null", "notAFeed"), ("file:///tmp", "notAFeed"),
+    ])
+    func refusesFilesThatHoldNoFeed(url: String, code: String) async throws {
+        try await fetching { _, fetcher in
+            let outcome = await fetcher.fetch(try order(url))
+            guard case .failed(let failure, _) = outcome else { throw Unexpected("\(outcome)") }
+            #expect(failure.code == code)
+        }
+    }
+
+    @Test func aFeedFromTheNetNamesNoLocalFiles() async throws {
+        try await fetching { server, fetcher in
+            server.route("/feed", .feed(rss([("1", "file:///etc/passwd", "One"), ("2", "2.mp3", "Two")])))
+            let outcome = await fetcher.fetch(try order(server.url("/feed")))
+            guard case .feed(let feed) = outcome else { throw Unexpected("\(outcome)") }
+            #expect(feed.changed.map(\.episode.title) == ["Two"])
+            #expect(feed.report.warnings.contains { $0.code == "badAudioURL" })
+        }
+    }
+}
+
+struct Unexpected: Error, CustomStringConvertible {
+    var description: String
+    init(_ text: String) { description = String(text.prefix(500)) }
+}

@@ -1,0 +1,268 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import FeedsService
+
+private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
+
+@Suite struct FeedsMachineTests {
+    @Test func subscribingAnswersWhenTheFeedIsStored() throws {
+        var driver = MachineDriver()
+        let request = driver.subscribe("https://waves.example/feed.xml")
+        #expect(driver.replies.isEmpty)
+        driver.holdsCommits = true
+        try driver.deliver(two, etag: "\"x\"")
+        #expect(driver.replies.isEmpty)
+        driver.holdsCommits = false
+        for transaction in driver.held { driver.commit(transaction) }
+        let results = driver.results(request)
+        #expect(results.map(\.kind) == [.added])
+        #expect(results.first?.newEpisodes == 2)
+        #expect(results.first?.podcast.title == "Waves")
+        #expect(
+            Set(driver.episodes.values.map(\.enclosureURL)) == [
+                "https://waves.example/1.mp3", "https://waves.example/2.mp3",
+            ])
+        let podcast = try #require(driver.podcasts.values.first)
+        #expect(podcast.subscribed && podcast.episodeCount == 2 && podcast.etag == "\"x\"" && podcast.failures == 0)
+        #expect(driver.published.map(\.kind) == [.put, .event])
+        let event = try WireEpisodesChanged(wireBytes: driver.published[1].payload)
+        #expect(event.added.count == 2 && event.podcast == podcast.id)
+    }
+
+    @Test func eachFeedOfACommandHasItsOwnResultInOrder() throws {
+        var driver = MachineDriver()
+        let request = driver.subscribe(
+            "https://a.example/", "ftp://b.example/", "https://c.example/", "http://A.example")
+        #expect(driver.orders.map(\.address.text) == ["https://a.example/", "https://c.example/"])
+        driver.fail(Failure(.notAFeed, "This is a web page."))
+        #expect(driver.replies.isEmpty)
+        try driver.deliver(two, to: 0)
+        let results = driver.results(request)
+        #expect(results.map(\.kind) == [.added, .failed, .failed, .alreadyThere])
+        #expect(results.map(\.failure.code) == ["", "badURL", "notAFeed", ""])
+        #expect(driver.podcasts.count == 1)
+    }
+
+    @Test func aFailingFeedIsStoredOnlyIfAsked() throws {
+        var driver = MachineDriver()
+        let request = driver.subscribe("https://a.example/", keep: true)
+        driver.fail()
+        #expect(driver.results(request).map(\.kept) == [true])
+        #expect(driver.results(request).map(\.kind) == [.failed])
+        let podcast = try #require(driver.podcasts.values.first)
+        #expect(podcast.subscribed && podcast.errorCode == "fetchFailed" && podcast.failures == 1)
+        driver.advance(.seconds(700))
+        #expect(driver.orders.count == 2)
+        try driver.deliver(two)
+        #expect(driver.podcasts.values.first?.errorCode == "")
+        #expect(driver.podcasts.values.first?.title == "Waves")
+    }
+
+    @Test func subscribingTwiceChangesNothing() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://a.example/feed")
+        try driver.deliver(two)
+        let count = driver.transactions.count
+        let again = driver.subscribe("http://A.example/feed/")
+        #expect(driver.results(again).map(\.kind) == [.alreadyThere])
+        #expect(driver.transactions.count == count && driver.orders.count == 1)
+    }
+
+    @Test func aRefreshStoresOnlyWhatChanged() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://a.example/feed")
+        try driver.deliver(two)
+        let before = driver.episodes
+        let id = try #require(driver.podcasts.keys.first)
+        let request = driver.send { $0.refresh.podcasts = [id] }
+        let puts = driver.transactions.count
+        try driver.deliver(rss([("3", "3.mp3", "Three"), ("1", "1.mp3", "One again")]))
+        #expect(driver.results(request).map(\.kind) == [.updated])
+        #expect(driver.results(request).map(\.newEpisodes) == [1])
+        #expect(driver.episodes.count == 3, "what vanished from the feed is kept")
+        let changed = driver.transactions[puts...].flatMap(\.changes).filter {
+            if case .putEpisode = $0.change { true } else { false }
+        }
+        #expect(changed.count == 2)
+        #expect(Set(before.keys).isSubset(of: driver.episodes.keys))
+        let nothing = driver.send { $0.refresh.podcasts = [] }
+        try driver.deliver(rss([("3", "3.mp3", "Three"), ("1", "1.mp3", "One again")]))
+        #expect(driver.results(nothing).map(\.kind) == [.unchanged])
+    }
+
+    @Test func anEpisodeKeepsItsIdWhenItsGUIDChanges() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://a.example/feed")
+        try driver.deliver(two)
+        let ids = Set(driver.episodes.keys)
+        driver.send { $0.refresh.podcasts = [] }
+        try driver.deliver(rss([("new-1", "1.mp3", "One"), ("new-2", "2.mp3", "Two"), ("3", "3.mp3", "Three")]))
+        #expect(driver.episodes.count == 3)
+        #expect(ids.isSubset(of: driver.episodes.keys))
+        driver.send { $0.refresh.podcasts = [] }
+        try driver.deliver(
+            rss([("new-1", "moved-1.mp3", "One"), ("new-2", "moved-2.mp3", "Two"), ("3", "3.mp3", "Three")]))
+        #expect(driver.episodes.count == 3, "a chain of changes still finds it")
+    }
+
+    @Test func anotherEpisodeNeverTakesAnIdThatIsStillUsed() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://a.example/feed")
+        try driver.deliver(rss([("1", "soon.mp3", "One")]))
+        driver.send { $0.refresh.podcasts = [] }
+        try driver.deliver(rss([("2", "soon.mp3", "Two"), ("1", "soon.mp3", "One")]))
+        #expect(Set(driver.episodes.values.map(\.title)) == ["One", "Two"])
+    }
+
+    @Test func aSharedGUIDMakesTwoEpisodesAndKeepsTheFirst() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://a.example/feed")
+        try driver.deliver(rss([("g", "1.mp3", "One")]))
+        let id = try #require(driver.episodes.keys.first)
+        driver.send { $0.refresh.podcasts = [] }
+        try driver.deliver(rss([("g", "2.mp3", "Two"), ("g", "1.mp3", "One")]))
+        #expect(driver.episodes.count == 2)
+        #expect(driver.episodes[id]?.title == "One")
+    }
+
+    @Test func aPermanentRedirectMovesThePodcastAndKeepsItsIdentity() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://old.example/feed")
+        try driver.deliver(rss([("", "https://cdn.example/1.mp3", "One")]))
+        let id = try #require(driver.podcasts.keys.first)
+        let episode = driver.episodes.keys.first
+        driver.send { $0.refresh.podcasts = [] }
+        try driver.deliver(rss([("", "https://cdn.example/1.mp3", "One")]), at: "https://new.example/feed")
+        #expect(driver.podcasts[id]?.url == "https://new.example/feed")
+        #expect(driver.podcasts[id]?.previousUrls == ["https://old.example/feed"])
+        #expect(driver.episodes.keys.first == episode && driver.episodes.count == 1)
+        for url in ["https://old.example/feed", "https://new.example/feed"] {
+            let again = driver.subscribe(url)
+            #expect(driver.results(again).map(\.kind) == [.alreadyThere])
+        }
+    }
+
+    @Test func anAddressThatRedirectsToAKnownPodcastIsThere() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://a.example/feed")
+        try driver.deliver(two)
+        let request = driver.subscribe("https://short.example/x")
+        try driver.deliver(two, at: "https://a.example/feed")
+        #expect(driver.results(request).map(\.kind) == [.alreadyThere])
+        #expect(driver.podcasts.count == 1)
+    }
+
+    @Test func unsubscribingKeepsEpisodesAndForgettingRemovesAll() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://a.example/feed")
+        try driver.deliver(two)
+        let id = try #require(driver.podcasts.keys.first)
+        let leave = driver.send { $0.unsubscribe.podcasts = [id] }
+        #expect(driver.results(leave).map(\.kind) == [.removed])
+        #expect(driver.episodes.count == 2 && driver.podcasts[id]?.subscribed == false)
+        driver.advance(.seconds(100_000))
+        #expect(driver.orders.count == 1)
+        let refused = driver.send { $0.refresh.podcasts = [id] }
+        #expect(driver.results(refused).map(\.failure.code) == ["notFound"])
+        let back = driver.subscribe("https://a.example/feed")
+        try driver.deliver(two)
+        #expect(driver.results(back).map(\.kind) == [.added])
+        #expect(driver.episodes.count == 2)
+        driver.send {
+            $0.unsubscribe.podcasts = [id]
+            $0.unsubscribe.forget = true
+        }
+        #expect(driver.podcasts.isEmpty && driver.episodes.isEmpty && driver.records.isEmpty && driver.aliases.isEmpty)
+        #expect(driver.published.contains { $0.kind == .delete })
+        #expect(driver.machine.retained(now: driver.now).isEmpty)
+    }
+
+    @Test func largeFeedsAreStoredInPortionsAndReadAgainAfterACrashBetween() throws {
+        var driver = MachineDriver()
+        let notes = String(repeating: "x", count: 100_000)
+        let feed =
+            "<rss><channel><title>Big</title>"
+            + (0..<20).map {
+                "<item><guid>\($0)</guid><title>\($0)</title><description>\(notes)</description><enclosure url=\"\($0).mp3\"/></item>"
+            }.joined()
+            + "</channel></rss>"
+        driver.holdsCommits = true
+        let request = driver.subscribe("https://a.example/feed")
+        try driver.deliver(feed, etag: "e")
+        #expect(driver.held.count > 3)
+        #expect(driver.held.allSatisfy { $0.changes.reduce(0) { $0 + $1.wireBytes.count } < 512 << 10 })
+        driver.holdsCommits = false
+        let held = driver.held
+        for transaction in held.dropLast() { driver.commit(transaction) }
+        #expect(driver.replies.isEmpty)
+        var next = driver.restarted()
+        next.advance(.seconds(3))
+        #expect(next.orders.map(\.etag) == [""])
+        try next.deliver(feed, etag: "e")
+        #expect(next.episodes.count == 20)
+        if let last = held.last { driver.commit(last) }
+        #expect(driver.results(request).map(\.newEpisodes) == [20])
+    }
+
+    @Test func aRefusedCommitLeavesNothingBehindAndSaysSo() throws {
+        var driver = MachineDriver()
+        driver.holdsCommits = true
+        let request = driver.subscribe("https://a.example/feed")
+        try driver.deliver(two)
+        for transaction in driver.held { driver.refuse(transaction, Failure(.diskFull, "The disk is full.")) }
+        driver.held = []
+        driver.holdsCommits = false
+        #expect(driver.results(request).map(\.failure.code) == ["diskFull"])
+        #expect(driver.machine.retained(now: driver.now).isEmpty)
+    }
+
+    @Test func aRestartedServicePutsWhatItHeld() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://a.example/feed")
+        try driver.deliver(two, etag: "e")
+        var next = driver.restarted()
+        #expect(next.machine.retained(now: next.now) == driver.machine.retained(now: driver.now))
+        next.advance(.seconds(7_200))
+        #expect(next.orders.map(\.etag) == ["e"])
+        next.handle(.input(.fetched(next.orders[0].number, .unchanged(movedTo: nil))))
+        #expect(next.podcasts.values.first?.lastRefresh == next.now.wall.milliseconds)
+    }
+
+    @Test func afterARestoredBackupEveryFeedIsReadWhole() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://a.example/feed")
+        try driver.deliver(two, etag: "e")
+        for incarnation in ["one", "two"] {
+            var status = WirePersistenceStatus()
+            status.incarnation = incarnation
+            if incarnation == "two" { driver.episodes = [:] }
+            let header = BusHeader(.put)
+            driver.handle(.observed(StreamEvent(topic: .persistenceStatus, header: header, payload: status.wireBytes)))
+        }
+        driver.advance(.seconds(1))
+        #expect(driver.orders.count == 2 && driver.orders[1].etag == "")
+        try driver.deliver(two, etag: "e")
+        #expect(driver.episodes.count == 2)
+    }
+
+    @Test func checkingChangesNothing() throws {
+        var driver = MachineDriver()
+        let request = driver.send { $0.check.urls = ["https://a.example/feed", "gopher://b"] }
+        try driver.deliver(two)
+        let results = driver.results(request)
+        #expect(results.map(\.kind) == [.checked, .failed])
+        #expect(results.first?.report.episodes == 2)
+        #expect(driver.transactions.isEmpty && driver.published.isEmpty)
+    }
+
+    @Test(arguments: [[UInt8](), [0xff, 0xff, 0xff], [0x0a, 0x00]])
+    func answersWhatItCannotRead(payload: [UInt8]) {
+        var driver = MachineDriver()
+        let id = RequestID.random()
+        driver.handle(.command(Command(id: id, origin: "test", payload: payload)))
+        #expect(throws: Failure.self) { try driver.replies[id]?.get() }
+    }
+}
