@@ -15,6 +15,7 @@ extension FeedsMachine {
 
     /// Sets the timer for the podcast that is due first.
     func scheduleNext(now: Moment, notBefore earliest: Duration = .zero) -> [Effect] {
+        guard schedule.isAutomatic else { return [] }
         let due = podcasts.current.compactMap { id, subscription -> MonotonicTime? in
             guard subscription.podcast.subscribed, !fetches.contains(.podcast(id)) else { return nil }
             let wait = max(0, subscription.podcast.nextRefresh - now.wall.milliseconds)

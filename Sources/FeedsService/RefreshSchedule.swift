@@ -2,6 +2,8 @@ public import PodcastModel
 
 /// When a feed is refreshed next.
 public struct RefreshSchedule: Sendable, Hashable {
+    /// Whether feeds are refreshed without a command.
+    public var isAutomatic = true
     /// Between two successful refreshes.
     public var interval: Duration
     /// After the first failure; doubled with each further one.

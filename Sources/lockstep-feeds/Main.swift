@@ -1,1 +1,9 @@
-@main struct Main { static func main() {} }
+import BusKit
+import FeedsService
+
+@main
+struct Main {
+    static func main() async {
+        await ServiceProcess.run(FeedsMachine.owner) { try FeedsShell($0) }
+    }
+}

@@ -20,6 +20,18 @@ import WireMessages
         #expect(driver.orders.count == 2)
     }
 
+    @Test func withoutAnIntervalFeedsAreRefreshedOnCommandOnly() throws {
+        var schedule = RefreshSchedule()
+        schedule.isAutomatic = false
+        var driver = MachineDriver(machine: FeedsMachine(schedule: schedule))
+        _ = driver.subscribe("https://a.example/feed")
+        try driver.deliver(feed)
+        driver.advance(.seconds(1_000_000))
+        #expect(driver.orders.count == 1)
+        driver.send { $0.refresh.podcasts = [] }
+        #expect(driver.orders.count == 2)
+    }
+
     @Test func failuresAreRetriedMoreAndMoreRarely() throws {
         var schedule = RefreshSchedule()
         let now = Timestamp(milliseconds: 0)
