@@ -59,6 +59,8 @@ public struct SupervisorLimits: Sendable, Hashable {
     public var hungTogether: Duration = .seconds(30)
     /// What a hung service gets for its crash report, between SIGABRT and SIGKILL.
     public var crashReport: Duration = .seconds(2)
+    /// What a process that has left its crash report gets to end by itself.
+    public var afterCrash: Duration = .milliseconds(200)
     /// A death within this time of READY is a failed start.
     public var settling: Duration = .seconds(1)
     /// The first wait after a failed start; doubled each time.

@@ -156,6 +156,15 @@ public struct ServiceState: Sendable, Hashable {
         startDeadline = nil
     }
 
+    mutating func hasCrashed(now: MonotonicTime, _ limits: SupervisorLimits) {
+        guard runs, condition != .stopping, condition != .hung else { return }
+        condition = .hung
+        killAt = now.advanced(by: limits.afterCrash)
+        endReason = "it crashed"
+        lastSign = nil
+        startDeadline = nil
+    }
+
     /// There is no process any more.
     mutating func cleared(lastEnd: String) {
         self.lastEnd = lastEnd

@@ -189,7 +189,15 @@ public final class SupervisorLoop {
         for name in children.keys {
             guard let lines = children[name]?.newLines(), !lines.isEmpty else { continue }
             record(lines, of: name)
+            guard lines.contains(where: Self.isEndOfBacktrace) else { continue }
+            if children[name]?.hangingThreads == nil { children[name]?.hangingThreads = [] }
+            take(.crashed(name))
         }
+    }
+
+    /// What the Swift runtime prints when its crash report is written.
+    private static func isEndOfBacktrace(_ line: [UInt8]) -> Bool {
+        line.starts(with: "*** Signal ".utf8) && line.suffix(9).elementsEqual(" done ***".utf8)
     }
 
     private func readEnds() {

@@ -14,6 +14,9 @@ public enum SupervisorEvent: Sendable, Hashable {
     case alive(String)
     /// STATUS= of the service's current process.
     case status(String, line: String)
+    /// The service's current process has left its crash report. A fault happens again when the report is written and
+    /// ends the process; a signal that somebody sent does not, and would leave it in a state that nobody knows.
+    case crashed(String)
     /// The service's current process, and all of its session, is gone.
     case ended(String, ProcessEnd)
     /// Time has passed: `nextDeadline` is due, or the loop turned for another reason.
@@ -98,6 +101,7 @@ public struct SupervisorMachine: Sendable {
                 service.status = line
                 service.gaveSign(now: now, limits, starting: true)
             }
+        case .crashed(let name): with(name) { [limits] in $0.hasCrashed(now: now, limits) }
         case .ended(let name, let end): ended(name, end, now: now, &effects)
         case .tick: tick(now: now, &effects)
         case .restart(let name): restart(name, now: now, &effects)

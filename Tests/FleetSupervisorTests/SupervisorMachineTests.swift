@@ -206,6 +206,16 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("queue")?.lastEnd?.contains("no sign of life") == true)
     }
 
+    @Test func oneThatLivesOnAfterItsCrashReportIsKilledAndStartedAgain() {
+        var bench = Bench()
+        bench.startAll()
+        bench.pass(.seconds(2))
+        bench.send(.crashed("queue"))
+        #expect(bench.pass(.milliseconds(500)).contains(.kill("queue")))
+        #expect(spawns(bench.send(.ended("queue", .signalled(9)))) == ["queue"])
+        #expect(bench.machine.service("queue")?.lastEnd == "killed by SIGKILL, because it crashed")
+    }
+
     @Test func aLateOneThatSpeaksAgainIsReady() {
         var bench = Bench()
         bench.startAll()
