@@ -1,1 +1,8 @@
-@main struct Main { static func main() {} }
+import PersistenceService
+
+@main
+struct Main {
+    static func main() async {
+        await PersistenceProcess.run()
+    }
+}

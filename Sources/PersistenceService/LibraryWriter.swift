@@ -1,0 +1,204 @@
+import Foundation
+import GRDB
+import PodcastModel
+import WireMessages
+
+/// Writes podcasts, episodes, their states and aliases, and keeps the full text index in step with them.
+struct LibraryWriter {
+    let db: Database
+
+    /// The bits of a place below the publication date: so many episodes may share a millisecond.
+    static let placeBits = 20
+
+    /// Stores a podcast; what answers fill in is left out.
+    func put(_ podcast: WirePodcast) throws {
+        guard PodcastID(podcast.id) != nil else {
+            throw Failure(.invalidArgument, "“\(podcast.id)” is no id of a podcast.")
+        }
+        var stored = podcast
+        stored.unplayedCount = 0
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO podcast (id, title, subscribed, value) VALUES (?, ?, ?, ?)
+                ON CONFLICT (id) DO UPDATE SET
+                    title = excluded.title, subscribed = excluded.subscribed, value = excluded.value
+                """
+        ).execute(arguments: [podcast.id, Self.folded(podcast.title), podcast.subscribed, stored.wireData])
+    }
+
+    /// Deletes a podcast with its episodes, their states and aliases; one that is not there is no error.
+    func deletePodcast(_ id: String) throws {
+        try db.execute(
+            sql: """
+                INSERT INTO episode_search (episode_search, rowid, title, notes, podcast)
+                SELECT 'delete', place, title, notes, podcast FROM episode_text
+                WHERE place IN (SELECT place FROM episode WHERE podcast = :id);
+                DELETE FROM episode_text WHERE place IN (SELECT place FROM episode WHERE podcast = :id);
+                DELETE FROM episode_state WHERE episode IN (SELECT id FROM episode WHERE podcast = :id);
+                DELETE FROM alias WHERE podcast = :id;
+                DELETE FROM episode WHERE podcast = :id;
+                DELETE FROM podcast WHERE id = :id;
+                """, arguments: ["id": id])
+    }
+
+    /// Stores an episode of a podcast that is there. Its place among the others follows from its date.
+    func put(_ episode: WireEpisode) throws {
+        guard EpisodeID(episode.id) != nil else {
+            throw Failure(.invalidArgument, "“\(episode.id)” is no id of an episode.")
+        }
+        let known = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT place, podcast FROM episode WHERE id = ?"), arguments: [episode.id])
+        guard let known else { return try insert(episode) }
+        let oldPlace: Int64 = known[0]
+        let podcast: String = known[1]
+        if podcast != episode.podcastID || oldPlace >> Self.placeBits != Self.date(of: episode) {
+            try removeText(at: oldPlace)
+            try db.cachedStatement(sql: "DELETE FROM episode WHERE place = ?").execute(arguments: [oldPlace])
+            return try insert(episode)
+        }
+        try db.cachedStatement(sql: "UPDATE episode SET title = ?, value = ? WHERE place = ?")
+            .execute(arguments: [Self.folded(episode.title), Self.stored(episode), oldPlace])
+        try updateText(of: episode, at: oldPlace)
+    }
+
+    /// Deletes an episode with its state and aliases; one that is not there is no error.
+    func deleteEpisode(_ id: String) throws {
+        let place = try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT place FROM episode WHERE id = ?"), arguments: [id])
+        guard let place else { return }
+        try removeText(at: place)
+        try db.cachedStatement(sql: "DELETE FROM episode WHERE place = ?").execute(arguments: [place])
+        try db.cachedStatement(sql: "DELETE FROM episode_state WHERE episode = ?").execute(arguments: [id])
+        try db.cachedStatement(sql: "DELETE FROM alias WHERE episode = ?").execute(arguments: [id])
+    }
+
+    /// Stores the state of an episode, also of one that is not, or no longer, in the library.
+    func put(_ state: WireEpisodeState) throws {
+        guard EpisodeID(state.episode) != nil else {
+            throw Failure(.invalidArgument, "“\(state.episode)” is no id of an episode.")
+        }
+        guard PlaybackPosition(seconds: state.position) != nil, PlaybackPosition(seconds: state.duration) != nil else {
+            throw Failure(.invalidArgument, "The state of \(state.episode) has a position that is no moment.")
+        }
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO episode_state (episode, played, value) VALUES (?, ?, ?)
+                ON CONFLICT (episode) DO UPDATE SET played = excluded.played, value = excluded.value
+                """
+        ).execute(arguments: [state.episode, state.played, state.wireData])
+        try db.cachedStatement(sql: "UPDATE episode SET played = ?1 WHERE id = ?2 AND played <> ?1")
+            .execute(arguments: [state.played, state.episode])
+    }
+
+    /// Stores another name of an episode.
+    func put(_ alias: WireEpisodeAlias) throws {
+        guard PodcastID(alias.podcast) != nil, EpisodeID(alias.episode) != nil, !alias.alias.isEmpty else {
+            throw Failure(.invalidArgument, "An alias needs a podcast, a name and an episode.")
+        }
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO alias (podcast, alias, episode) VALUES (?, ?, ?)
+                ON CONFLICT (podcast, alias) DO UPDATE SET episode = excluded.episode
+                """
+        ).execute(arguments: [alias.podcast, alias.alias, alias.episode])
+    }
+
+    // MARK: Episodes
+
+    /// Titles are compared and ordered in this form.
+    static func folded(_ title: String) -> String { title.lowercased() }
+
+    /// Publication in ms, within what a place can hold; unknown dates come last.
+    private static func date(of episode: WireEpisode) -> Int64 {
+        min(max(episode.published, 0), Int64(1) << 42)
+    }
+
+    /// What is shown of an episode, without what lies elsewhere.
+    private static func stored(_ episode: WireEpisode) -> Data {
+        var stored = episode
+        stored.clearState()
+        stored.podcastTitle = ""
+        stored.description_p = ""
+        return stored.wireData
+    }
+
+    private func insert(_ episode: WireEpisode) throws {
+        let hasPodcast = try Int.fetchOne(
+            db.cachedStatement(sql: "SELECT 1 FROM podcast WHERE id = ?"), arguments: [episode.podcastID])
+        guard hasPodcast != nil else {
+            throw Failure(.invalidArgument, "There is no podcast \(episode.podcastID) for the episode \(episode.id).")
+        }
+        let first = Self.date(of: episode) << Self.placeBits
+        let last = first + (1 << Self.placeBits) - 1
+        let taken = try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT max(place) FROM episode WHERE place BETWEEN ? AND ?"),
+            arguments: [first, last])
+        let place = taken.map { $0 + 1 } ?? first
+        guard place <= last else { throw Failure(.limitReached, "Too many episodes of the same moment.") }
+        let played = try Bool.fetchOne(
+            db.cachedStatement(sql: "SELECT played FROM episode_state WHERE episode = ?"), arguments: [episode.id])
+        try db.cachedStatement(
+            sql: "INSERT INTO episode (place, id, podcast, played, title, value) VALUES (?, ?, ?, ?, ?, ?)"
+        ).execute(
+            arguments: [
+                place, episode.id, episode.podcastID, played ?? false, Self.folded(episode.title), Self.stored(episode),
+            ])
+        try insertText(EpisodeText(episode), at: place)
+    }
+
+    // MARK: Full text
+
+    private struct EpisodeText: Hashable {
+        var podcast: String
+        var title: String
+        var notes: String
+        /// Nil when it is the same as `notes`.
+        var description: String?
+
+        init(_ episode: WireEpisode) {
+            podcast = episode.podcastID
+            title = SearchText.indexed(episode.title)
+            notes = SearchText.indexed(SearchText.plain(html: episode.description_p))
+            description = notes == episode.description_p ? nil : episode.description_p
+        }
+
+        init(_ row: Row) {
+            podcast = row[0]
+            title = row[1]
+            notes = row[2]
+            description = row[3]
+        }
+    }
+
+    private func text(at place: Int64) throws -> EpisodeText? {
+        let statement = try db.cachedStatement(
+            sql: "SELECT podcast, title, notes, description FROM episode_text WHERE place = ?")
+        return try Row.fetchOne(statement, arguments: [place]).map(EpisodeText.init)
+    }
+
+    private func insertText(_ text: EpisodeText, at place: Int64) throws {
+        try db.cachedStatement(
+            sql: "INSERT INTO episode_text (place, podcast, title, notes, description) VALUES (?, ?, ?, ?, ?)"
+        ).execute(arguments: [place, text.podcast, text.title, text.notes, text.description])
+        try db.cachedStatement(sql: "INSERT INTO episode_search (rowid, title, notes, podcast) VALUES (?, ?, ?, ?)")
+            .execute(arguments: [place, text.title, text.notes, text.podcast])
+    }
+
+    /// The index must be told what it forgets: it keeps no copy of its own.
+    private func removeText(at place: Int64) throws {
+        guard let old = try text(at: place) else { return }
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO episode_search (episode_search, rowid, title, notes, podcast) VALUES ('delete', ?, ?, ?, ?)
+                """
+        ).execute(arguments: [place, old.title, old.notes, old.podcast])
+        try db.cachedStatement(sql: "DELETE FROM episode_text WHERE place = ?").execute(arguments: [place])
+    }
+
+    private func updateText(of episode: WireEpisode, at place: Int64) throws {
+        let new = EpisodeText(episode)
+        guard try text(at: place) != new else { return }
+        try removeText(at: place)
+        try insertText(new, at: place)
+    }
+}

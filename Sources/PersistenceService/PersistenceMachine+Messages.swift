@@ -1,0 +1,125 @@
+public import BusKit
+public import PodcastModel
+public import WireMessages
+
+/// What a store holds when it has been opened.
+public struct StoreFacts: Sendable {
+    /// Which database it is.
+    public var incarnation: String
+    /// The service's own records: alerts and their answers.
+    public var ownRecords: [WireRecord] = []
+    /// When the last whole backup was made.
+    public var lastBackup: Timestamp?
+    /// How many podcasts there are.
+    public var podcasts: UInt64 = 0
+    /// How many episodes there are.
+    public var episodes: UInt64 = 0
+    /// Whether only a part of the database was read at the start, as it is large.
+    public var needsCheck = false
+
+    /// A store of this incarnation.
+    public init(incarnation: String) {
+        self.incarnation = incarnation
+    }
+}
+
+extension PersistenceMachine {
+    /// Which copy.
+    public enum CopyKind: Sendable, Hashable {
+        /// The whole database.
+        case backup
+        /// A side snapshot.
+        case snapshot
+    }
+
+    /// What happens.
+    public enum Event: Sendable {
+        /// The service begins.
+        case started
+        /// A request arrived; its payload, and the moment after which nobody waits for the answer.
+        case request(Ticket, [UInt8], deadline: MonotonicTime?)
+        /// A transaction is through.
+        case wrote([Purpose], StoreBatchResult)
+        /// A question is answered.
+        case answered(Ticket, Result<WirePersistenceReply, Failure>)
+        /// A copy is made, or not.
+        case copied(CopyKind, Result<StoreCopy, Failure>)
+        /// Old replies are forgotten.
+        case pruned(Result<Int, Failure>)
+        /// Podcasts and episodes are counted.
+        case counted(Result<Counts, Failure>)
+        /// The whole database was read: what is wrong with it, or nil.
+        case checked(String?)
+        /// The search index was made anew.
+        case rebuilt(Result<Bool, Failure>)
+        /// The moment that it asked for has come.
+        case wake
+        /// The process will stop.
+        case stopping
+    }
+
+    /// Podcasts and episodes.
+    public struct Counts: Sendable, Hashable {
+        /// How many podcasts.
+        public var podcasts: UInt64
+        /// How many episodes.
+        public var episodes: UInt64
+
+        /// So many.
+        public init(podcasts: UInt64, episodes: UInt64) {
+            self.podcasts = podcasts
+            self.episodes = episodes
+        }
+    }
+
+    /// What is to be done. Each of the first six is followed by its event.
+    public enum Effect: Sendable {
+        /// Write in one transaction; one such effect at a time.
+        case write([Purpose], [StoreWrite])
+        /// Answer a question, beside others.
+        case ask(Ticket, WirePersistenceRequest.OneOf_Command)
+        /// Make a copy.
+        case copy(CopyKind)
+        /// Forget replies from before this moment.
+        case prune(before: Timestamp)
+        /// Count podcasts and episodes.
+        case count
+        /// Read the whole database.
+        case check
+        /// Make the search index anew.
+        case rebuild
+        /// Have the next start read the whole database.
+        case suspect
+        /// Answer a request.
+        case reply(Ticket, Result<[UInt8], Failure>)
+        /// Publish.
+        case publish([Publication])
+        /// Send `wake` at this moment, instead of any earlier wish.
+        case wake(at: MonotonicTime)
+        /// Say something to the log.
+        case log(LogLevel, String)
+        /// End the service; with a failure so that it is started again.
+        case stop(Failure?)
+    }
+}
+
+extension StoreWritten {
+    /// What the one who asked is answered.
+    var reply: WirePersistenceReply {
+        var reply = WirePersistenceReply()
+        switch self {
+        case .loaded(let loaded): reply.loaded = loaded
+        case .outcomes(let outcomes): reply.outcomes = outcomes
+        case .done: break
+        }
+        return reply
+    }
+}
+
+extension Result {
+    /// Why it is none.
+    var failure: Failure? {
+        if case .failure(let failure) = self { return failure }
+        return nil
+    }
+}

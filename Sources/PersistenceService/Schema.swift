@@ -1,0 +1,128 @@
+import GRDB
+
+/// The database's tables, and how older files become what this version expects.
+///
+/// Every database and every copy of one says in its header whose it is (`application_id`) and which version wrote it
+/// (`user_version`), so that a file of another program or of a newer version is recognised before it is touched.
+enum Schema {
+    /// `LSTP`: what tells our files from those of other programs.
+    static let applicationID: Int32 = 0x4C53_5450
+    /// The version of the tables that this code reads and writes. A migration adds one.
+    static let version: Int32 = 1
+
+    /// Brings a database from any earlier version to this one; does nothing at this one.
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1") { db in
+            try db.execute(sql: state)
+            try db.execute(sql: library)
+            try db.execute(sql: search)
+            try db.execute(sql: counts)
+            try db.execute(sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = 1")
+        }
+        return migrator
+    }
+
+    /// What owners keep, and what makes repeating a commit harmless.
+    private static let state = """
+        CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE owner (
+            name TEXT PRIMARY KEY NOT NULL, generation INTEGER NOT NULL, revision INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE record (
+            owner TEXT NOT NULL, collection TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL,
+            PRIMARY KEY (owner, collection, key)
+        ) WITHOUT ROWID;
+        CREATE TABLE commit_id (
+            owner TEXT NOT NULL, id BLOB NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (owner, id)
+        ) WITHOUT ROWID;
+        CREATE TABLE reply (
+            owner TEXT NOT NULL, request BLOB NOT NULL, reply BLOB NOT NULL, at INTEGER NOT NULL,
+            PRIMARY KEY (owner, request)
+        ) WITHOUT ROWID;
+        """
+
+    /// Podcasts and episodes. An episode's `place` is its publication date in ms, shifted by 20 bits, plus a number that
+    /// makes it unique: the rowid order is the order of every page, so that pages, searches and their cursors need
+    /// no sorting. `title` is folded to lower case; what an episode is shown as lies in `value` and `description`.
+    private static let library = """
+        CREATE TABLE podcast (
+            id TEXT PRIMARY KEY NOT NULL, title TEXT NOT NULL, subscribed INTEGER NOT NULL, value BLOB NOT NULL
+        );
+        CREATE INDEX podcast_by_title ON podcast (title, id);
+        CREATE TABLE podcast_count (
+            podcast TEXT PRIMARY KEY NOT NULL, episodes INTEGER NOT NULL, played INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE episode (
+            place INTEGER PRIMARY KEY NOT NULL, id TEXT NOT NULL UNIQUE, podcast TEXT NOT NULL,
+            played INTEGER NOT NULL, title TEXT NOT NULL, value BLOB NOT NULL
+        );
+        CREATE INDEX episode_by_podcast ON episode (podcast);
+        CREATE INDEX episode_by_title ON episode (title);
+        CREATE INDEX episode_unplayed ON episode (place) WHERE played = 0;
+        CREATE INDEX episode_unplayed_by_podcast ON episode (podcast) WHERE played = 0;
+        CREATE TABLE episode_text (
+            place INTEGER PRIMARY KEY NOT NULL, podcast TEXT NOT NULL, title TEXT NOT NULL, notes TEXT NOT NULL,
+            description TEXT
+        );
+        CREATE TABLE episode_state (
+            episode TEXT PRIMARY KEY NOT NULL, played INTEGER NOT NULL, value BLOB NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE alias (
+            podcast TEXT NOT NULL, alias TEXT NOT NULL, episode TEXT NOT NULL, PRIMARY KEY (podcast, alias)
+        ) WITHOUT ROWID;
+        CREATE INDEX alias_by_episode ON alias (episode);
+        """
+
+    /// The index of the full text search over `episode_text`, which keeps the texts.
+    static let search = """
+        CREATE VIRTUAL TABLE episode_search USING fts5 (
+            title, notes, podcast, content = 'episode_text', content_rowid = 'place', prefix = '3',
+            tokenize = 'unicode61 remove_diacritics 2'
+        );
+        """
+
+    /// Counts are kept, not computed: a list of a thousand podcasts shows how much of each is unplayed.
+    private static let counts = """
+        CREATE TRIGGER podcast_added AFTER INSERT ON podcast BEGIN
+            INSERT INTO podcast_count (podcast, episodes, played) VALUES (NEW.id, 0, 0);
+        END;
+        CREATE TRIGGER podcast_removed AFTER DELETE ON podcast BEGIN
+            DELETE FROM podcast_count WHERE podcast = OLD.id;
+        END;
+        CREATE TRIGGER episode_added AFTER INSERT ON episode BEGIN
+            UPDATE podcast_count SET episodes = episodes + 1, played = played + NEW.played
+                WHERE podcast = NEW.podcast;
+        END;
+        CREATE TRIGGER episode_removed AFTER DELETE ON episode BEGIN
+            UPDATE podcast_count SET episodes = episodes - 1, played = played - OLD.played
+                WHERE podcast = OLD.podcast;
+        END;
+        CREATE TRIGGER episode_played AFTER UPDATE OF played ON episode WHEN NEW.played <> OLD.played BEGIN
+            UPDATE podcast_count SET played = played + NEW.played - OLD.played WHERE podcast = NEW.podcast;
+        END;
+        """
+
+    /// The keys of `meta`.
+    enum Meta {
+        /// Which database this is: another one after a copy was restored.
+        static let incarnation = "incarnation"
+        /// In a copy: the moment that it reaches, ms since 1970.
+        static let reaches = "reaches"
+        /// Written to find out whether the disk takes anything.
+        static let probe = "probe"
+    }
+}
+
+extension Database {
+    /// A value of the table `meta`.
+    func meta(_ key: String) throws -> String? {
+        try String.fetchOne(cachedStatement(sql: "SELECT value FROM meta WHERE key = ?"), arguments: [key])
+    }
+
+    /// Writes a value of the table `meta`.
+    func setMeta(_ key: String, _ value: String) throws {
+        try cachedStatement(sql: "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)")
+            .execute(arguments: [key, value])
+    }
+}

@@ -1,0 +1,181 @@
+/// What full text search reads, and how a user's words become a query that SQLite's FTS5 cannot misread.
+///
+/// The index holds its own form of a text: without tags, every ideograph, kana and hangul syllable a word of its own
+/// (those scripts put no spaces between words, so a run of them is searched as a phrase), every emoji a word
+/// that names its code point (the tokenizer of FTS5 would drop it).
+enum SearchText {
+    /// The longest text that is indexed, in bytes of its indexed form; the rest of longer show notes is not found.
+    static let limit = 65_536
+    /// The most words of a query that are looked at.
+    static let termLimit = 16
+    /// The longest query that is looked at, in characters.
+    static let queryLimit = 500
+
+    /// The words of an HTML text: tags and comments become spaces, the usual character references what they stand for.
+    static func plain(html: String) -> String {
+        var scanner = HTMLScanner(bytes: Array(html.utf8.prefix(4 * limit)))
+        return scanner.text()
+    }
+
+    /// The form in which `text` is indexed and searched.
+    static func indexed(_ text: String) -> String {
+        if text.utf8.allSatisfy({ $0 < 0x80 && $0 != 0 }), text.utf8.count <= limit { return text }
+        var result = ""
+        for scalar in text.unicodeScalars {
+            if result.utf8.count > limit - 16 { break }
+            append(scalar, to: &result.unicodeScalars)
+        }
+        return result
+    }
+
+    /// The FTS5 query for what a user typed; nil when it holds no word at all.
+    ///
+    /// Words must all occur; `"quoted words"` occur together and in order; the last word may be the beginning of a
+    /// longer one, unless it is quoted or shorter than three letters. Nothing else has a meaning.
+    ///
+    /// - Parameter podcast: an id that the episode's podcast must have, or nil.
+    static func query(_ input: String, podcast: String?) -> String? {
+        var phrases: [String] = []
+        for term in terms(of: String(input.prefix(queryLimit))).prefix(termLimit) {
+            let words = indexed(term.text)
+            guard words.unicodeScalars.contains(where: isWordScalar) else { continue }
+            let isPrefix = term.isLast && !term.isQuoted && term.text.count >= 3
+            phrases.append(quoted(words) + (isPrefix ? " *" : ""))
+        }
+        guard !phrases.isEmpty else { return nil }
+        let text = "{title notes} : (" + phrases.joined(separator: " AND ") + ")"
+        guard let podcast else { return text }
+        return "podcast : " + quoted(podcast) + " AND " + text
+    }
+
+    /// A string of FTS5.
+    private static func quoted(_ text: String) -> String {
+        "\"" + text.filter { $0 != "\"" } + "\""
+    }
+
+    private struct Term {
+        var text: String
+        var isQuoted: Bool
+        var isLast = false
+    }
+
+    private static func terms(of input: String) -> [Term] {
+        var terms: [Term] = []
+        for (index, part) in input.split(separator: "\"", omittingEmptySubsequences: false).enumerated() {
+            if index.isMultiple(of: 2) {
+                terms += part.split(whereSeparator: \.isWhitespace).map { Term(text: String($0), isQuoted: false) }
+            } else if !part.isEmpty {
+                terms.append(Term(text: String(part), isQuoted: true))
+            }
+        }
+        if let last = terms.indices.last { terms[last].isLast = true }
+        return terms
+    }
+
+    private static func append(_ scalar: Unicode.Scalar, to result: inout String.UnicodeScalarView) {
+        switch scalar.value {
+        case 0, 0x200D, 0xFE0F:  // NUL ends a text in SQLite; joiners and variation selectors are parts of emoji
+            result.append(" ")
+        case 0x3040...0x30FF, 0x3400...0x9FFF, 0xAC00...0xD7AF, 0xF900...0xFAFF, 0x20000...0x3FFFF:
+            result.append(" ")
+            result.append(scalar)
+            result.append(" ")
+        case 0x2190... where scalar.properties.isEmoji || (0x1F000...0x1FFFF).contains(scalar.value):
+            result.append(contentsOf: " u\(String(scalar.value, radix: 16)) ".unicodeScalars)
+        default:
+            result.append(scalar)
+        }
+    }
+
+    /// Whether the tokenizer makes words of it: letters, numbers and private use (FTS5's `unicode61`).
+    private static func isWordScalar(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .decimalNumber,
+            .letterNumber, .otherNumber, .privateUse:
+            true
+        default:
+            false
+        }
+    }
+}
+
+/// Takes the words out of HTML, byte by byte. It forgives everything; it is no parser.
+private struct HTMLScanner {
+    let bytes: [UInt8]
+    var index = 0
+    var output: [UInt8] = []
+
+    init(bytes: [UInt8]) {
+        self.bytes = bytes
+        output.reserveCapacity(bytes.count)
+    }
+
+    mutating func text() -> String {
+        while index < bytes.count {
+            switch bytes[index] {
+            case UInt8(ascii: "<") where opensTag: skipTag()
+            case UInt8(ascii: "&"): reference()
+            case let byte:
+                output.append(byte)
+                index += 1
+            }
+        }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    private var opensTag: Bool {
+        guard index + 1 < bytes.count else { return false }
+        let next = bytes[index + 1]
+        return next == UInt8(ascii: "/") || next == UInt8(ascii: "!") || next == UInt8(ascii: "?")
+            || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(next | 0x20)
+    }
+
+    private mutating func skipTag() {
+        output.append(UInt8(ascii: " "))
+        if bytes[index...].starts(with: "<!--".utf8) {
+            index += 4
+            while index < bytes.count, !bytes[index...].starts(with: "-->".utf8) { index += 1 }
+            index = min(index + 3, bytes.count)
+            return
+        }
+        var quote: UInt8?
+        while index < bytes.count {
+            let byte = bytes[index]
+            index += 1
+            if let open = quote {
+                if byte == open { quote = nil }
+            } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
+                quote = byte
+            } else if byte == UInt8(ascii: ">") {
+                return
+            }
+        }
+    }
+
+    /// A character reference, or the ampersand itself.
+    private mutating func reference() {
+        let end = bytes[index...].prefix(12).firstIndex(of: UInt8(ascii: ";"))
+        guard let end, let scalar = Self.scalar(named: bytes[(index + 1)..<end]) else {
+            output.append(bytes[index])
+            index += 1
+            return
+        }
+        output.append(contentsOf: String(Character(scalar)).utf8)
+        index = end + 1
+    }
+
+    private static let named: [String: Unicode.Scalar] = [
+        "amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'", "nbsp": " ", "ndash": "–", "mdash": "—",
+        "hellip": "…", "rsquo": "’", "lsquo": "‘", "rdquo": "”", "ldquo": "“", "auml": "ä", "ouml": "ö", "uuml": "ü",
+        "szlig": "ß", "eacute": "é", "egrave": "è", "agrave": "à", "ccedil": "ç",
+    ]
+
+    private static func scalar(named name: ArraySlice<UInt8>) -> Unicode.Scalar? {
+        let text = String(decoding: name, as: UTF8.self)
+        guard text.hasPrefix("#") else { return named[text] }
+        let digits = text.dropFirst()
+        let value = digits.lowercased().hasPrefix("x") ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
+        guard let value, value != 0 else { return nil }
+        return Unicode.Scalar(value)
+    }
+}

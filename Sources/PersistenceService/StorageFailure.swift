@@ -1,0 +1,63 @@
+import Foundation
+import GRDB
+import PodcastModel
+
+/// What an error of the database means for the one who asked.
+enum StorageFailure {
+    /// The database file itself is damaged; the service cannot go on with it.
+    static let damaged = "databaseDamaged"
+
+    /// Only the index of the full text search is damaged; it can be made anew.
+    static let searchDamaged = "searchIndexDamaged"
+
+    /// The failure that says what happened while `doing` (a clause such as `saving`).
+    static func of(_ error: any Error, doing: String, path: String) -> Failure {
+        switch error {
+        case let failure as Failure:
+            return failure
+        case let error as DatabaseError:
+            return of(error, doing: doing, path: path)
+        case let error as SystemError where error.number == ENOSPC || error.number == EDQUOT:
+            return full(path)
+        default:
+            return Failure(.storageFailed, "The database \(path) failed while \(doing): \(error)")
+        }
+    }
+
+    /// The disk takes nothing more.
+    static func full(_ path: String) -> Failure {
+        Failure(.diskFull, "The disk that holds \(path) is full: nothing was saved. Free some space and try again.")
+    }
+
+    /// Whether an error says that the file is damaged or no database, rather than that it cannot be reached now.
+    static func isDamage(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError, !isSearchDamage(error) else { return false }
+        return error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB
+    }
+
+    /// Whether an error comes from the search index (a virtual table) alone.
+    static func isSearchDamage(_ error: any Error) -> Bool {
+        (error as? DatabaseError)?.extendedResultCode == .SQLITE_CORRUPT_VTAB
+    }
+
+    private static func of(_ error: DatabaseError, doing: String, path: String) -> Failure {
+        if isDamage(error) {
+            return Failure(
+                code: damaged, message: "The database \(path) is damaged (\(error.message ?? "\(error.resultCode)")).",
+                retry: true)
+        }
+        if isSearchDamage(error) {
+            return Failure(
+                code: searchDamaged, message: "The index of the full text search is damaged; it is being rebuilt.",
+                retry: true)
+        }
+        let isOutOfSpace =
+            error.resultCode == .SQLITE_FULL
+            || error.resultCode == .SQLITE_IOERR && StoreFiles.isDiskFull(beside: path)
+        if isOutOfSpace { return full(path) }
+        return Failure(
+            .storageFailed,
+            "The database \(path) failed while \(doing): \(error.message ?? "error \(error.extendedResultCode.rawValue)")."
+        )
+    }
+}

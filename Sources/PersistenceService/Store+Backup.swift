@@ -1,0 +1,131 @@
+import Foundation
+import GRDB
+public import PodcastModel
+public import WireMessages
+
+/// A copy that was made.
+public struct StoreCopy: Sendable, Hashable {
+    /// The file.
+    public var path: String
+    /// Its size in bytes.
+    public var bytes: UInt64
+    /// The moment that it reaches.
+    public var reaches: Timestamp
+}
+
+extension Store {
+    /// Copies the whole database, checks the copy, and removes copies that newer ones replace.
+    ///
+    /// Takes as long as the disk needs for the database's size; the writer is not kept waiting.
+    ///
+    /// - Throws: `diskFull`, `storageFailed`; `databaseDamaged` when the copy shows damage. Earlier copies stay then.
+    public func backup(now: Timestamp) throws(Failure) -> StoreCopy {
+        let copy = try makeCopy(.backup, now: now) { target in
+            try pool.backup(to: target)
+        }
+        rotate(now: now)
+        return copy
+    }
+
+    /// Copies what is small and changes often: owners with their records, podcasts without episodes, positions.
+    ///
+    /// - Throws: `diskFull`, `storageFailed`.
+    public func sideSnapshot(now: Timestamp) throws(Failure) -> StoreCopy {
+        let copy = try makeCopy(.snapshot, now: now) { target in
+            try Schema.migrator.migrate(target)
+            try target.writeWithoutTransaction { db in
+                try db.execute(sql: "ATTACH ? AS live", arguments: [files.database])
+                try db.inTransaction(.immediate) {
+                    for table in ["owner", "record", "podcast", "episode_state"] {
+                        let columns = try db.columns(in: table).map(\.name).joined(separator: ", ")
+                        try db.execute(
+                            sql: "INSERT INTO main.\(table) (\(columns)) SELECT \(columns) FROM live.\(table)")
+                    }
+                    return .commit
+                }
+                try db.execute(sql: "DETACH live")
+            }
+        }
+        rotate(now: now)
+        return copy
+    }
+
+    /// All copies, newest first.
+    public func listBackups() -> WireBackups {
+        var backups = WireBackups()
+        backups.entries = files.copies().map { copy in
+            var entry = WireBackups.Entry()
+            entry.path = copy.path
+            entry.at = copy.at.milliseconds
+            entry.bytes = copy.bytes
+            entry.sideSnapshot = copy.kind == .snapshot
+            return entry
+        }
+        return backups
+    }
+
+    /// When the last whole backup was made; nil: never.
+    public var lastBackup: Timestamp? { files.copies().first { $0.kind == .backup }?.at }
+
+    /// Fills a new file, checks it and gives it its name, or leaves nothing.
+    private func makeCopy(
+        _ kind: StoreFiles.CopyKind, now: Timestamp, fill: (DatabaseQueue) throws -> Void
+    ) throws(Failure) -> StoreCopy {
+        let path = files.path(kind, at: now)
+        let partial = StoreFiles.partial(path)
+        files.removeDatabase(partial)
+        do {
+            var configuration = Store.configuration
+            configuration.label = "lockstep.copy"
+            let target = try DatabaseQueue(path: partial, configuration: configuration)
+            try target.writeWithoutTransaction { db in
+                // Nothing is lost if this copy is: it counts only once it has its name.
+                try db.execute(sql: "PRAGMA synchronous = OFF")
+            }
+            try fill(target)
+            try target.writeWithoutTransaction { db in
+                _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE")
+                try db.setMeta(Schema.Meta.reaches, String(now.milliseconds))
+                if let damage = try Store.damage(db, tables: nil) {
+                    throw Failure(
+                        code: StorageFailure.damaged, message: "The copy of \(files.database) is damaged: \(damage)",
+                        retry: true)
+                }
+            }
+            try target.close()
+            try StoreFiles.publish(partial, as: path)
+            return StoreCopy(path: path, bytes: StoreFiles.size(of: path) ?? 0, reaches: now)
+        } catch {
+            files.removeDatabase(partial)
+            throw StorageFailure.of(error, doing: "being copied", path: path)
+        }
+    }
+
+    private func rotate(now: Timestamp) {
+        for copy in BackupRotation.expired(files.copies(), now: now) { files.remove(copy.path) }
+    }
+}
+
+/// Which copies are kept.
+enum BackupRotation {
+    /// The newest backups that are kept however old they are.
+    static let newestBackups = 3
+    /// Of so many days, the newest backup is kept.
+    static let days = 7
+    /// The newest side snapshots that are kept.
+    static let newestSnapshots = 3
+
+    /// The copies that are no longer needed.
+    static func expired(_ copies: [StoreFiles.Copy], now: Timestamp) -> [StoreFiles.Copy] {
+        let newestFirst = copies.sorted { $0.at > $1.at }
+        let backups = newestFirst.filter { $0.kind == .backup }
+        var kept = Set(backups.prefix(newestBackups))
+        var seen: Set<String> = []
+        let oldest = now.milliseconds - Int64(days) * 86_400_000
+        for copy in backups where copy.at.milliseconds > oldest && seen.insert(CalendarTime(copy.at).dayText).inserted {
+            kept.insert(copy)
+        }
+        kept.formUnion(newestFirst.filter { $0.kind == .snapshot }.prefix(newestSnapshots))
+        return newestFirst.filter { !kept.contains($0) }
+    }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import GRDB
+import PodcastModel
+import WireMessages
+
+extension Store {
+    /// The most candidates that an ambiguous name is answered with.
+    static let candidateLimit = 10
+
+    /// The one episode that `text` names: its id, its exact title, the beginning of its id, or a part of its title.
+    ///
+    /// - Throws: `notFound`, or `ambiguous` with the candidates.
+    func find(_ query: WireFindEpisode) throws(Failure) -> WireEpisodesPage {
+        let scope = query.podcast
+        let search = NameSearch(
+            what: "episode", table: "episode", text: query.text,
+            filter: scope.isEmpty ? "" : "AND podcast = ?", scope: scope.isEmpty ? [] : [scope])
+        return try read("looking for an episode") { db in
+            let id = try search.run(db) { id in
+                var reader = EpisodeReader(db: db, withDescription: false)
+                let episode = try reader.episode(id)
+                return episode.map { "\($0.title) (\($0.podcastTitle))" } ?? id
+            }
+            var reader = EpisodeReader(db: db, withDescription: true)
+            var page = WireEpisodesPage()
+            page.episodes = try [reader.episode(id)].compactMap { $0 }
+            page.total = 1
+            return page
+        }
+    }
+
+    /// The one podcast that `text` names, by the same rules; unsubscribed ones too.
+    func find(_ query: WireFindPodcast) throws(Failure) -> WirePodcastsPage {
+        let search = NameSearch(what: "podcast", table: "podcast", text: query.text, filter: "", scope: [])
+        return try read("looking for a podcast") { db in
+            func podcast(_ id: String) throws -> WirePodcast? {
+                let row = try Row.fetchOne(
+                    db.cachedStatement(
+                        sql: """
+                            SELECT podcast.value, episodes, played FROM podcast
+                            JOIN podcast_count ON podcast_count.podcast = podcast.id WHERE id = ?
+                            """), arguments: [id])
+                return try row.map(Self.podcast)
+            }
+            let id = try search.run(db) { id in try podcast(id)?.title ?? id }
+            var page = WirePodcastsPage()
+            page.podcasts = try [podcast(id)].compactMap { $0 }
+            return page
+        }
+    }
+}
+
+/// Finds what a user names, in the table of episodes or podcasts: both have the columns `id` and `title` (folded).
+private struct NameSearch {
+    let what: String
+    let table: String
+    let text: String
+    /// A condition that narrows it, and its argument.
+    let filter: String
+    let scope: [String]
+
+    /// The id; `label` says how to show a candidate.
+    func run(_ db: Database, label: (String) throws -> String) throws -> String {
+        let wanted = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        guard !wanted.isEmpty else {
+            throw Failure(.invalidArgument, "Say which \(what): an id or a part of its title.")
+        }
+        let exactID = try ids(db, "id = ?", [text])
+        if let id = exactID.first { return id }
+        let title = LibraryWriter.folded(wanted)
+        let exact = try ids(db, "title = ?", [title])
+        if exact.count == 1 { return exact[0] }
+        if exact.count > 1 { throw try ambiguous(exact, label) }
+        let prefix = try ids(db, "id >= ? AND id < ?", [title, title + "\u{7F}"])
+        if prefix.count == 1 { return prefix[0] }
+        var matches = prefix
+        for id in try ids(db, "instr(title, ?) > 0", [title]) where !matches.contains(id) { matches.append(id) }
+        if matches.count == 1 { return matches[0] }
+        guard !matches.isEmpty else {
+            throw Failure(.notFound, "No \(what) has an id that begins with “\(text)” or a title that contains it.")
+        }
+        throw try ambiguous(matches, label)
+    }
+
+    /// The first ids that meet a condition, one more than candidates are shown.
+    private func ids(_ db: Database, _ condition: String, _ arguments: [String]) throws -> [String] {
+        try String.fetchAll(
+            db.cachedStatement(
+                sql: "SELECT id FROM \(table) WHERE \(condition) \(filter) LIMIT \(Store.candidateLimit + 1)"),
+            arguments: StatementArguments(arguments + scope))
+    }
+
+    private func ambiguous(_ ids: [String], _ label: (String) throws -> String) throws -> Failure {
+        var detail = WireCandidates()
+        detail.candidates = try ids.prefix(Store.candidateLimit).map { id in
+            var candidate = WireCandidates.Candidate()
+            candidate.id = id
+            candidate.title = try label(id)
+            return candidate
+        }
+        let list = detail.candidates.map { "\($0.id) \($0.title)" }.joined(separator: "; ")
+        let more = ids.count > Store.candidateLimit ? "; and more" : ""
+        return Failure(
+            code: FailureCode.ambiguous.rawValue,
+            message: "“\(text)” fits more than one \(what): \(list)\(more). Use an id or more of the title.",
+            detail: detail.wireBytes)
+    }
+}

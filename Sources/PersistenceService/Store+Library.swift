@@ -1,0 +1,252 @@
+import Foundation
+import GRDB
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+extension Store {
+    /// The most podcasts or episodes on one page.
+    static let rowLimit = 500
+
+    /// A page of podcasts by title, each with its counts.
+    func podcasts(_ query: WirePodcastsQuery) throws(Failure) -> WirePodcastsPage {
+        let limit = query.limit == 0 ? 100 : min(Int(query.limit), Self.rowLimit)
+        // A cursor is the title and the id of the last podcast, the id behind the last separator.
+        let cursor = query.after.split(separator: "\u{1F}", omittingEmptySubsequences: false)
+        let id = cursor.last.map(String.init) ?? ""
+        let title = cursor.dropLast().joined(separator: "\u{1F}")
+        return try read("listing podcasts") { db in
+            let rows = try Row.fetchCursor(
+                db.cachedStatement(
+                    sql: """
+                        SELECT podcast.value, episodes, played, title, id
+                        FROM podcast JOIN podcast_count ON podcast_count.podcast = podcast.id
+                        WHERE (title, id) > (?, ?) AND (? OR subscribed) ORDER BY title, id LIMIT ?
+                        """), arguments: [title, id, query.includeUnsubscribed, limit + 1])
+            var page = WirePodcastsPage()
+            var size = 0
+            var last = ""
+            while let row = try rows.next() {
+                let value: Data = row[0]
+                size += value.count + 16
+                if page.podcasts.count == limit || size > Self.pageLimit && !page.podcasts.isEmpty {
+                    page.next = last
+                    break
+                }
+                page.podcasts.append(try Self.podcast(row))
+                last = "\(row[3] as String)\u{1F}\(row[4] as String)"
+            }
+            return page
+        }
+    }
+
+    /// A podcast of a row that begins with value, episodes, played.
+    static func podcast(_ row: Row) throws -> WirePodcast {
+        let value: Data = row[0]
+        let episodes: Int64 = row[1]
+        let played: Int64 = row[2]
+        var podcast = try WirePodcast(serializedBytes: value)
+        podcast.episodeCount = UInt32(clamping: episodes)
+        podcast.unplayedCount = UInt32(clamping: episodes - played)
+        return podcast
+    }
+
+    /// A page of episodes, newest first: of one podcast or of all, all or unplayed, with or without a search.
+    func episodes(_ query: WireEpisodesQuery) throws(Failure) -> WireEpisodesPage {
+        let limit = query.limit == 0 ? 20 : min(Int(query.limit), Self.rowLimit)
+        guard let after = query.after.isEmpty ? Int64.max : Int64(query.after, radix: 36) else {
+            throw Failure(.invalidArgument, "“\(query.after)” is no place in a list of episodes.")
+        }
+        guard query.podcast.isEmpty || PodcastID(query.podcast) != nil else {
+            throw Failure(.invalidArgument, "“\(query.podcast)” is no id of a podcast.")
+        }
+        let search = SearchText.query(query.search, podcast: query.podcast.isEmpty ? nil : query.podcast)
+        let isSearch = !query.search.allSatisfy(\.isWhitespace)
+        if isSearch, search == nil { return WireEpisodesPage() }
+        let selection = EpisodeSelection(
+            podcast: query.podcast, unplayedOnly: query.unplayedOnly, search: isSearch ? search : nil)
+        return try read("listing episodes") { db in
+            var page = WireEpisodesPage()
+            if query.after.isEmpty { page.total = try selection.count(db) }
+            let places = try selection.places(db, before: after, limit: limit + 1)
+            var reader = EpisodeReader(db: db, withDescription: query.withDescription)
+            for (index, place) in places.enumerated() {
+                if index == limit { break }
+                guard let episode = try reader.episode(at: place) else { continue }
+                if reader.size > Self.pageLimit, index > 0 { break }
+                page.episodes.append(episode)
+                page.next = String(place, radix: 36)
+            }
+            if page.episodes.count == places.count { page.next = "" }
+            return page
+        }
+    }
+
+    /// Episodes by id, in the order asked for; show notes as far as they fit.
+    func episodes(_ query: WireEpisodesByID) throws(Failure) -> WireEpisodesPage {
+        guard query.ids.count <= Self.rowLimit else {
+            throw Failure(.invalidArgument, "\(query.ids.count) episodes in one question; at most \(Self.rowLimit).")
+        }
+        return try read("looking up episodes") { db in
+            var reader = EpisodeReader(db: db, withDescription: true)
+            var page = WireEpisodesPage()
+            for id in query.ids {
+                reader.withDescription = reader.size < Self.pageLimit / 2
+                if let episode = try reader.episode(id) { page.episodes.append(episode) }
+            }
+            page.total = UInt32(clamping: page.episodes.count)
+            return page
+        }
+    }
+
+    /// Other names of a podcast's episodes: those that are asked for, or all, a page at a time.
+    func aliases(_ query: WireAliasQuery) throws(Failure) -> WireAliasMatches {
+        try read("looking up aliases") { db in
+            var matches = WireAliasMatches()
+            func append(_ alias: String, _ episode: String) {
+                var match = WireEpisodeAlias()
+                match.podcast = query.podcast
+                match.alias = alias
+                match.episode = episode
+                matches.aliases.append(match)
+            }
+            if !query.aliases.isEmpty {
+                let one = try db.cachedStatement(sql: "SELECT episode FROM alias WHERE podcast = ? AND alias = ?")
+                for alias in Set(query.aliases).sorted() {
+                    let episode = try String.fetchOne(one, arguments: [query.podcast, alias])
+                    if let episode { append(alias, episode) }
+                }
+                return matches
+            }
+            let rows = try Row.fetchCursor(
+                db.cachedStatement(
+                    sql: "SELECT alias, episode FROM alias WHERE podcast = ? AND alias > ? ORDER BY alias"),
+                arguments: [query.podcast, query.after])
+            var size = 0
+            while let row = try rows.next() {
+                let (alias, episode): (String, String) = (row[0], row[1])
+                size += alias.utf8.count + episode.utf8.count + query.podcast.utf8.count + 16
+                if size > Self.pageLimit, let last = matches.aliases.last {
+                    matches.next = last.alias
+                    break
+                }
+                append(alias, episode)
+            }
+            return matches
+        }
+    }
+}
+
+/// Which episodes a page is of.
+private struct EpisodeSelection {
+    var podcast: String
+    var unplayedOnly: Bool
+    var search: String?
+
+    /// How many there are.
+    func count(_ db: Database) throws -> UInt32 {
+        let count: Int64?
+        if let search {
+            let sql =
+                unplayedOnly
+                ? """
+                SELECT count(*) FROM episode_search CROSS JOIN episode ON episode.place = episode_search.rowid
+                WHERE episode_search MATCH ? AND episode.played = 0
+                """ : "SELECT count(*) FROM episode_search WHERE episode_search MATCH ?"
+            count = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [search])
+        } else {
+            count = try Int64.fetchOne(
+                db.cachedStatement(
+                    sql: """
+                        SELECT coalesce(sum(episodes - CASE WHEN ?1 THEN played ELSE 0 END), 0) FROM podcast_count
+                        WHERE ?2 = '' OR podcast = ?2
+                        """), arguments: [unplayedOnly, podcast])
+        }
+        return UInt32(clamping: count ?? 0)
+    }
+
+    /// The places of the next episodes, newest first.
+    func places(_ db: Database, before: Int64, limit: Int) throws -> [Int64] {
+        if let search {
+            let sql =
+                unplayedOnly
+                ? """
+                SELECT episode.place FROM episode_search CROSS JOIN episode ON episode.place = episode_search.rowid
+                WHERE episode_search MATCH ? AND episode_search.rowid < ? AND episode.played = 0
+                ORDER BY episode_search.rowid DESC LIMIT ?
+                """
+                : """
+                SELECT rowid FROM episode_search WHERE episode_search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?
+                """
+            return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [search, before, limit])
+        }
+        let unplayed = unplayedOnly ? "AND played = 0" : ""
+        guard podcast.isEmpty else {
+            return try Int64.fetchAll(
+                db.cachedStatement(
+                    sql:
+                        "SELECT place FROM episode WHERE podcast = ? AND place < ? \(unplayed) ORDER BY place DESC LIMIT ?"
+                ),
+                arguments: [podcast, before, limit])
+        }
+        return try Int64.fetchAll(
+            db.cachedStatement(
+                sql: "SELECT place FROM episode WHERE place < ? \(unplayed) ORDER BY place DESC LIMIT ?"),
+            arguments: [before, limit])
+    }
+}
+
+/// Puts an episode together out of what is stored of it.
+struct EpisodeReader {
+    let db: Database
+    /// Whether the show notes belong to the answer.
+    var withDescription: Bool
+    /// What has been read so far, in bytes.
+    private(set) var size = 0
+    private var titles: [String: String] = [:]
+
+    init(db: Database, withDescription: Bool) {
+        self.db = db
+        self.withDescription = withDescription
+    }
+
+    /// The episode of this id; nil when there is none.
+    mutating func episode(_ id: String) throws -> WireEpisode? {
+        let place = try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT place FROM episode WHERE id = ?"), arguments: [id])
+        return try place.flatMap { try episode(at: $0) }
+    }
+
+    /// The episode at this place; nil when there is none.
+    mutating func episode(at place: Int64) throws -> WireEpisode? {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT episode.value, episode_state.value FROM episode
+                LEFT JOIN episode_state ON episode_state.episode = episode.id WHERE place = ?
+                """)
+        guard let row = try Row.fetchOne(statement, arguments: [place]) else { return nil }
+        let value: Data = row[0]
+        let state: Data? = row[1]
+        var episode = try WireEpisode(serializedBytes: value)
+        episode.podcastTitle = try title(of: episode.podcastID)
+        if let state { episode.state = try WireEpisodeState(serializedBytes: state) }
+        if withDescription {
+            episode.description_p =
+                try String.fetchOne(
+                    db.cachedStatement(sql: "SELECT coalesce(description, notes) FROM episode_text WHERE place = ?"),
+                    arguments: [place]) ?? ""
+        }
+        size +=
+            value.count + (state?.count ?? 0) + episode.description_p.utf8.count + episode.podcastTitle.utf8.count + 32
+        return episode
+    }
+
+    private mutating func title(of podcast: String) throws -> String {
+        if let title = titles[podcast] { return title }
+        let value = try Data.fetchOne(
+            db.cachedStatement(sql: "SELECT value FROM podcast WHERE id = ?"), arguments: [podcast])
+        let title = try value.map { try WirePodcast(serializedBytes: $0).title } ?? ""
+        titles[podcast] = title
+        return title
+    }
+}

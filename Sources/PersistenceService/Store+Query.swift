@@ -1,0 +1,25 @@
+public import PodcastModel
+public import WireMessages
+
+extension Store {
+    /// Answers a question; may run on any thread, beside others and beside the writer.
+    ///
+    /// - Throws: the failure to answer with; `unknownCommand` for what is no question.
+    public func answer(_ question: WirePersistenceRequest.OneOf_Command) throws(Failure) -> WirePersistenceReply {
+        var reply = WirePersistenceReply()
+        switch question {
+        case .loadRecords(let query): reply.records = try records(query)
+        case .findReply(let query): reply.foundReply = try foundReply(query)
+        case .podcasts(let query): reply.podcasts = try podcasts(query)
+        case .episodes(let query): reply.episodes = try episodes(query)
+        case .episodesByID(let query): reply.episodes = try episodes(query)
+        case .findEpisode(let query): reply.episodes = try find(query)
+        case .findPodcast(let query): reply.podcasts = try find(query)
+        case .aliases(let query): reply.aliases = try aliases(query)
+        case .listBackups: reply.backups = listBackups()
+        case .load, .commit, .backup, .answerAlert:
+            throw Failure(.unknownCommand, "This is a command, not a question.")
+        }
+        return reply
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import GRDB
+public import PodcastModel
+public import WireMessages
+
+extension Store {
+    /// Under which name the podcasts appear among the records of `feeds`.
+    static let podcastCollection = "podcast"
+    /// The most that a page holds, in bytes: a reply must fit one frame of 1 MiB.
+    static let pageLimit = 524_288
+    /// The most that a page may be asked to hold, in bytes.
+    static let largestPage = 786_432
+
+    /// A page of an owner's records, in order of (collection, key); those of `feeds` with its podcasts.
+    func records(_ query: WireLoadRecords) throws(Failure) -> WireRecords {
+        let limit = query.maxBytes == 0 ? Self.pageLimit : min(Int(query.maxBytes), Self.largestPage)
+        return try read("loading records") { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT collection, key, value FROM record
+                    WHERE owner = :owner AND (collection, key) > (:afterCollection, :afterKey)
+                        AND (:collection = '' OR collection = :collection)
+                    UNION ALL
+                    SELECT :podcasts, id, value FROM podcast
+                    WHERE :owner = 'feeds' AND (:podcasts, id) > (:afterCollection, :afterKey)
+                        AND (:collection = '' OR :podcasts = :collection)
+                    ORDER BY 1, 2
+                    """)
+            let rows = try Row.fetchCursor(
+                statement,
+                arguments: [
+                    "owner": query.owner, "collection": query.collection, "podcasts": Self.podcastCollection,
+                    "afterCollection": query.afterCollection, "afterKey": query.afterKey,
+                ])
+            var page = WireRecords()
+            var size = 0
+            while let row = try rows.next() {
+                var record = WireRecord()
+                record.collection = row[0]
+                record.key = row[1]
+                record.value = row[2]
+                size += record.value.count + record.key.utf8.count + record.collection.utf8.count + 16
+                if size > limit, !page.records.isEmpty {
+                    page.more = true
+                    break
+                }
+                page.records.append(record)
+            }
+            return page
+        }
+    }
+
+    /// All records of an owner. For the service's own, which are few.
+    public func allRecords(of owner: String) throws(Failure) -> [WireRecord] {
+        var query = WireLoadRecords()
+        query.owner = owner
+        var result: [WireRecord] = []
+        while true {
+            let page = try records(query)
+            result += page.records
+            guard page.more, let last = page.records.last else { return result }
+            query.afterCollection = last.collection
+            query.afterKey = last.key
+        }
+    }
+
+    /// What a command was answered, if it was and is not yet forgotten.
+    func foundReply(_ query: WireFindReply) throws(Failure) -> WireFoundReply {
+        try read("looking for a reply") { db in
+            var found = WireFoundReply()
+            if let reply = try Self.reply(db, owner: query.owner, request: query.requestID) {
+                found.found = true
+                found.reply = reply
+            }
+            return found
+        }
+    }
+
+    static func reply(_ db: Database, owner: String, request: Data) throws -> Data? {
+        try Data.fetchOne(
+            db.cachedStatement(sql: "SELECT reply FROM reply WHERE owner = ? AND request = ?"),
+            arguments: [owner, request])
+    }
+}

@@ -1,0 +1,213 @@
+import Foundation
+import GRDB
+import NIOConcurrencyHelpers
+public import PodcastModel
+public import WireMessages
+
+/// Something to be written.
+public enum StoreWrite: Sendable {
+    /// An owner's life begins.
+    case load(WireLoad)
+    /// An owner's commits.
+    case commit(WireCommitBatch)
+    /// The service's own records.
+    case own([WireChange])
+    /// Nothing of meaning, to find out whether the disk takes anything.
+    case probe
+}
+
+/// What became of a write.
+public enum StoreWritten: Sendable, Hashable {
+    /// Of `load`.
+    case loaded(WireLoaded)
+    /// Of `commit`.
+    case outcomes(WireCommitOutcomes)
+    /// Of the others.
+    case done
+}
+
+/// What became of a group of writes.
+public struct StoreBatchResult: Sendable {
+    /// One for each write, in order.
+    public var results: [Result<StoreWritten, Failure>]
+    /// What has changed.
+    public var changed = StoreChanges()
+    /// Why the disk refused some or all of it, if it did.
+    public var diskFull: Failure?
+    /// Why nothing more can be written, if the file is damaged.
+    public var damage: Failure?
+    /// Why the search index must be made anew, if it is damaged.
+    public var searchDamage: Failure?
+}
+
+/// Which parts of the database were changed.
+public struct StoreChanges: Sendable, Hashable {
+    /// What a side snapshot exists for: the queue, the session, subscriptions.
+    public var snapshot = false
+    /// Podcasts or episodes: the counts may differ.
+    public var library = false
+
+    mutating func formUnion(_ other: StoreChanges) {
+        snapshot = snapshot || other.snapshot
+        library = library || other.library
+    }
+}
+
+extension Store {
+    /// Writes everything in one transaction; when it returns, what succeeded is on the disk.
+    ///
+    /// If the transaction as a whole fails, each write is tried alone, so that what one of them asks for (a large feed
+    /// on a full disk) does not harm the others. Call it from one thread at a time.
+    public func write(_ writes: [StoreWrite], now: Timestamp) -> StoreBatchResult {
+        do {
+            return try transact(writes, now: now)
+        } catch {
+            guard writes.count > 1, !StorageFailure.isDamage(error) else {
+                return failed(writes, StorageFailure.of(error, doing: "saving", path: files.database))
+            }
+        }
+        var sum = StoreBatchResult(results: [])
+        for write in writes {
+            let one = self.write([write], now: now)
+            sum.results += one.results
+            sum.changed.formUnion(one.changed)
+            sum.diskFull = sum.diskFull ?? one.diskFull
+            sum.damage = sum.damage ?? one.damage
+            sum.searchDamage = sum.searchDamage ?? one.searchDamage
+        }
+        return sum
+    }
+
+    private func transact(_ writes: [StoreWrite], now: Timestamp) throws -> StoreBatchResult {
+        var result = StoreBatchResult(results: [])
+        try pool.writeWithoutTransaction { db in
+            var session = WriteSession(
+                db: db, now: now, incarnation: incarnation, generations: unwrittenGenerations.withLockedValue { $0 })
+            try db.inTransaction(.immediate) {
+                result.results = try writes.map { try session.perform($0) }
+                try session.finish()
+                return .commit
+            }
+            result.changed = session.changed
+            unwrittenGenerations.withLockedValue { $0 = [:] }
+        }
+        return result
+    }
+
+    /// The answers when nothing of `writes` was written.
+    private func failed(_ writes: [StoreWrite], _ failure: Failure) -> StoreBatchResult {
+        let isFull = failure.known == .diskFull
+        let results = writes.map { write -> Result<StoreWritten, Failure> in
+            switch write {
+            case .load(let load) where isFull:
+                loadInMemory(load)
+            case .commit(let batch):
+                .success(.outcomes(refusal(of: batch, failure)))
+            case .load, .own, .probe:
+                .failure(failure)
+            }
+        }
+        return StoreBatchResult(
+            results: results, diskFull: isFull ? failure : nil,
+            damage: failure.code == StorageFailure.damaged ? failure : nil,
+            searchDamage: failure.code == StorageFailure.searchDamaged ? failure : nil)
+    }
+
+    /// On a full disk an owner can still begin: what it fences is remembered until the disk takes it.
+    private func loadInMemory(_ load: WireLoad) -> Result<StoreWritten, Failure> {
+        do throws(Failure) {
+            let row = try read("loading") { db in try OwnerRow.fetch(db, load.owner) }
+            return unwrittenGenerations.withLockedValue { generations in
+                let known = max(row.generation, generations[load.owner] ?? 0)
+                guard load.generation >= known else {
+                    return .failure(WriteSession.fenced(load.owner, load.generation, known))
+                }
+                generations[load.owner] = load.generation
+                var loaded = WireLoaded()
+                loaded.revision = row.revision
+                loaded.incarnation = incarnation
+                return .success(.loaded(loaded))
+            }
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func refusal(of batch: WireCommitBatch, _ failure: Failure) -> WireCommitOutcomes {
+        let row = try? pool.read { db in try OwnerRow.fetch(db, batch.owner) }
+        var outcomes = WireCommitOutcomes()
+        outcomes.incarnation = incarnation
+        outcomes.outcomes = batch.commits.map { _ in
+            WireCommitOutcome.refused(failure, revision: row?.revision ?? 0)
+        }
+        return outcomes
+    }
+
+    /// Makes the index of the full text search anew. Call it from the thread that writes; takes seconds for a large library.
+    public func rebuildSearch() throws(Failure) {
+        do {
+            try pool.writeWithoutTransaction { db in
+                // `DROP TABLE` would open the index first, which a damaged one does not survive.
+                try db.execute(sql: "PRAGMA writable_schema = ON")
+                defer { try? db.execute(sql: "PRAGMA writable_schema = RESET") }
+                try db.inTransaction(.immediate) {
+                    try db.execute(sql: "DELETE FROM sqlite_master WHERE type = 'table' AND name = 'episode_search'")
+                    for part in ["data", "idx", "docsize", "config"] {
+                        try db.execute(sql: "DROP TABLE IF EXISTS episode_search_\(part)")
+                    }
+                    return .commit
+                }
+                try db.execute(sql: "PRAGMA writable_schema = RESET")
+                try db.inTransaction(.immediate) {
+                    try db.execute(sql: Schema.search)
+                    try db.execute(sql: "INSERT INTO episode_search (episode_search) VALUES ('rebuild')")
+                    return .commit
+                }
+            }
+        } catch {
+            throw StorageFailure.of(error, doing: "rebuilding the search", path: files.database)
+        }
+    }
+
+    /// Removes commit ids and stored replies from before `moment`. Call it from the thread that writes.
+    ///
+    /// - Returns: how many were removed.
+    public func prune(before moment: Timestamp) throws(Failure) -> Int {
+        do {
+            return try pool.write { db in
+                var count = 0
+                for table in ["commit_id", "reply"] {
+                    try db.execute(sql: "DELETE FROM \(table) WHERE at < ?", arguments: [moment.milliseconds])
+                    count += db.changesCount
+                }
+                return count
+            }
+        } catch {
+            throw StorageFailure.of(error, doing: "tidying", path: files.database)
+        }
+    }
+}
+
+/// What is recorded of an owner.
+struct OwnerRow: Sendable, Hashable {
+    var generation: UInt32 = 0
+    var revision: UInt64 = 0
+
+    /// An owner that has never been here has generation and revision 0.
+    static func fetch(_ db: Database, _ name: String) throws -> OwnerRow {
+        let statement = try db.cachedStatement(sql: "SELECT generation, revision FROM owner WHERE name = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [name]) else { return OwnerRow() }
+        let revision: Int64 = row[1]
+        return OwnerRow(generation: row[0], revision: UInt64(clamping: revision))
+    }
+}
+
+extension WireCommitOutcome {
+    static func refused(_ failure: Failure, revision: UInt64) -> WireCommitOutcome {
+        var outcome = WireCommitOutcome()
+        outcome.kind = .refused
+        outcome.revision = revision
+        outcome.failure = WireFailure(failure)
+        return outcome
+    }
+}

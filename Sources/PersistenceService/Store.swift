@@ -1,0 +1,160 @@
+import Foundation
+import GRDB
+import NIOConcurrencyHelpers
+public import PodcastModel
+import WireMessages
+
+/// The database: everything that the fleet must not lose. Synchronous, and knows nothing of the bus.
+///
+/// One connection writes (one thread at a time calls `write`); any number of threads may read beside it and never wait
+/// for it. A write is on the disk when the call returns: the log is synchronised at each transaction.
+public final class Store: Sendable {
+    /// Where it lies.
+    public let files: StoreFiles
+    /// Which database this is: another one after a copy was restored.
+    public let incarnation: String
+    let pool: DatabasePool
+    /// Generations that could not be written because the disk was full, by owner: they fence until the process ends.
+    let unwrittenGenerations = NIOLockedValueBox<[String: UInt32]>([:])
+
+    /// The connections that may read at the same time.
+    static let readerLimit = 6
+
+    /// Opens the database, creates it, or restores it from the newest good copy if the file is damaged, foreign or lost.
+    ///
+    /// - Returns: the store, and what had to be recovered, if anything.
+    /// - Throws: `newerDatabase` for a file of a newer version, which is left as it is; `diskFull`; `storageFailed`.
+    public static func open(_ files: StoreFiles, now: Timestamp) throws(Failure) -> (store: Store, recovery: Recovery?)
+    {
+        try files.prepare()
+        do {
+            let recovery = try StoreRecovery(files: files, now: now).run()
+            do {
+                return (try Store(files), recovery)
+            } catch  where StorageFailure.isDamage(error) {
+                // What looked sound was not: read all of it next time, which is now.
+                try Store.suspect(files)
+                let recovery = try StoreRecovery(files: files, now: now).run()
+                return (try Store(files), recovery)
+            }
+        } catch {
+            throw StorageFailure.of(error, doing: "opening", path: files.database)
+        }
+    }
+
+    private init(_ files: StoreFiles) throws {
+        var configuration = Store.configuration
+        configuration.maximumReaderCount = Store.readerLimit
+        let pool = try DatabasePool(path: files.database, configuration: configuration)
+        try Schema.migrator.migrate(pool)
+        incarnation = try pool.writeWithoutTransaction { db in
+            // GRDB has set NORMAL, with which a commit is not on the disk when it returns.
+            try db.execute(sql: "PRAGMA synchronous = FULL")
+            try Store.checkDurability(db)
+            try db.execute(sql: "PRAGMA journal_size_limit = 67108864")
+            if let incarnation = try db.meta(Schema.Meta.incarnation) { return incarnation }
+            let incarnation = Store.newIncarnation()
+            try db.setMeta(Schema.Meta.incarnation, incarnation)
+            return incarnation
+        }
+        self.files = files
+        self.pool = pool
+    }
+
+    /// How every connection is set up.
+    static var configuration: Configuration {
+        var configuration = Configuration()
+        configuration.label = "lockstep"
+        configuration.foreignKeysEnabled = false
+        configuration.busyMode = .timeout(5)
+        configuration.prepareDatabase { db in
+            try db.execute(sql: "PRAGMA cell_size_check = ON")
+        }
+        return configuration
+    }
+
+    /// Throws unless a commit of this connection waits for the disk.
+    static func checkDurability(_ db: Database) throws {
+        let level = try Int.fetchOne(db, sql: "PRAGMA synchronous")
+        let journal = try String.fetchOne(db, sql: "PRAGMA journal_mode")
+        guard level == 2, journal == "wal" else {
+            throw Failure(
+                .storageFailed,
+                "The database would not be durable (synchronous \(level ?? -1), journal \(journal ?? "unknown")).")
+        }
+    }
+
+    /// A name that no other database has.
+    static func newIncarnation() -> String {
+        let number = UInt64.random(in: .min ... .max)
+        let digits = String(number, radix: 16)
+        return "d" + String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    /// Ends all connections and folds the log into the database.
+    public func close() {
+        // GRDB closes its writer first, and the readers that remain may not fold the log.
+        _ = try? pool.writeWithoutTransaction { db in try db.checkpoint(.truncate) }
+        try? pool.close()
+    }
+
+    /// Has the next start read the whole database before it is used.
+    public func suspect() {
+        try? Store.suspect(files)
+    }
+
+    private static func suspect(_ files: StoreFiles) throws {
+        guard FileManager.default.createFile(atPath: files.suspicion, contents: nil) else {
+            throw SystemError(call: "create", path: files.suspicion)
+        }
+    }
+
+    /// Reads all of the database and says what is wrong with it; nil: nothing. Takes a second for some hundred MB.
+    public func damage() -> String? {
+        do {
+            return try pool.read { db in try Store.damage(db, tables: nil) }
+        } catch {
+            return StorageFailure.isDamage(error) ? "\(error)" : nil
+        }
+    }
+
+    /// What `quick_check` finds in the named tables, or in all.
+    static func damage(_ db: Database, tables: [String]?) throws -> String? {
+        for check in tables.map({ $0.map { "quick_check('\($0)')" } }) ?? ["quick_check"] {
+            let finding = try String.fetchOne(db, sql: "PRAGMA \(check)")
+            if let finding, finding != "ok" { return finding }
+        }
+        return nil
+    }
+
+    /// What a machine over this store begins with.
+    public func facts() throws(Failure) -> StoreFacts {
+        var facts = StoreFacts(incarnation: incarnation)
+        facts.ownRecords = try allRecords(of: ServiceName.persistence.text)
+        facts.lastBackup = lastBackup
+        let counts = try self.counts()
+        facts.podcasts = counts.podcasts
+        facts.episodes = counts.episodes
+        facts.needsCheck = (StoreFiles.size(of: files.database) ?? 0) > StoreRecovery.wholeCheckLimit
+        return facts
+    }
+
+    /// Reads within one consistent view of the database.
+    func read<Value>(_ doing: String, _ body: (Database) throws -> Value) throws(Failure) -> Value {
+        do {
+            return try pool.read(body)
+        } catch {
+            throw StorageFailure.of(error, doing: doing, path: files.database)
+        }
+    }
+
+    /// How many podcasts and episodes there are.
+    public func counts() throws(Failure) -> PersistenceMachine.Counts {
+        try read("counting") { db in
+            let row = try Row.fetchOne(
+                db, sql: "SELECT count(*), coalesce(sum(episodes), 0) FROM podcast_count")
+            let (podcasts, episodes): (Int64, Int64) = (row?[0] ?? 0, row?[1] ?? 0)
+            return PersistenceMachine.Counts(podcasts: UInt64(clamping: podcasts), episodes: UInt64(clamping: episodes))
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import Foundation
+import PodcastModel
+
+/// Where the database and its copies lie, and the few operations on files that must not go wrong.
+public struct StoreFiles: Sendable, Hashable {
+    /// The database file.
+    public let database: String
+    /// The folder of backups and side snapshots.
+    public let backups: String
+
+    /// The database at `database`, its copies in the folder `backups`. Nothing is created yet.
+    public init(database: String, backups: String) {
+        self.database = database
+        self.backups = backups
+    }
+
+    /// SQLite's companions of a database file.
+    static let companions = ["-wal", "-shm", "-journal"]
+    /// Exists while the database is suspected of damage: the next start reads all of it before using it.
+    var suspicion: String { database + ".suspect" }
+    /// The copy that a restore works on before it takes the database's place.
+    var restoring: String { database + ".restoring" }
+
+    /// What a copy in the folder of backups is.
+    enum CopyKind: String, CaseIterable, Sendable {
+        /// All of the database.
+        case backup
+        /// Queue, session, positions and subscriptions.
+        case snapshot
+    }
+
+    /// A file in the folder of backups.
+    struct Copy: Sendable, Hashable {
+        var kind: CopyKind
+        var path: String
+        /// When it was made, by its name.
+        var at: Timestamp
+        /// Its size in bytes.
+        var bytes: UInt64
+    }
+
+    /// The name of a copy that reaches `moment`.
+    func path(_ kind: CopyKind, at moment: Timestamp) -> String {
+        "\(backups)/\(kind.rawValue)-\(CalendarTime(moment).compact).db"
+    }
+
+    /// All copies, newest first. An unreadable folder has none.
+    func copies() -> [Copy] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: backups)) ?? []
+        let copies = names.compactMap { name -> Copy? in
+            for kind in CopyKind.allCases where name.hasPrefix(kind.rawValue + "-") && name.hasSuffix(".db") {
+                let stamp = name.dropFirst(kind.rawValue.count + 1).dropLast(3)
+                guard let time = CalendarTime(compact: stamp) else { return nil }
+                let path = "\(backups)/\(name)"
+                return Copy(kind: kind, path: path, at: time.timestamp, bytes: Self.size(of: path) ?? 0)
+            }
+            return nil
+        }
+        return copies.sorted { ($0.at, $0.path) > ($1.at, $1.path) }
+    }
+
+    /// Makes the folders, for this user alone, and removes what an interrupted copy has left.
+    func prepare() throws(Failure) {
+        do {
+            for folder in [backups, (database as NSString).deletingLastPathComponent] where !folder.isEmpty {
+                try FileManager.default.createDirectory(
+                    atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            }
+        } catch {
+            throw Failure(
+                code: Self.isDiskFull(beside: backups)
+                    ? FailureCode.diskFull.rawValue : FailureCode.storageFailed.rawValue,
+                message: "The folders of the database cannot be made: \(error.localizedDescription)", retry: true)
+        }
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: backups)) ?? []
+        where name.hasPrefix(".") && name.contains(".db.part") {
+            remove("\(backups)/\(name)")
+        }
+        removeDatabase(restoring)
+    }
+
+    /// The unfinished form of a copy.
+    static func partial(_ path: String) -> String {
+        let folder = (path as NSString).deletingLastPathComponent
+        return "\(folder)/.\((path as NSString).lastPathComponent).part"
+    }
+
+    /// Gives a finished file its name, durably: its content first, then the name.
+    static func publish(_ partial: String, as path: String) throws {
+        try synchronise(partial)
+        guard rename(partial, path) == 0 else { throw SystemError(call: "rename", path: path) }
+        try synchronise((path as NSString).deletingLastPathComponent)
+    }
+
+    /// Waits until a file or folder is on the disk.
+    static func synchronise(_ path: String) throws {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw SystemError(call: "open", path: path) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw SystemError(call: "fsync", path: path) }
+    }
+
+    /// Moves the database and its companions aside, durably, under a name that nothing has yet.
+    ///
+    /// The companions go first: a database without its log can be recognised as incomplete, but a log left behind
+    /// would be applied to the database that takes the place.
+    ///
+    /// - Returns: the new path of the database file.
+    func moveAside(_ reason: String, at moment: Timestamp) throws -> String {
+        let stamp = "\(database).\(reason)-\(CalendarTime(moment).compact)"
+        var target = stamp
+        var count = 1
+        while ([""] + Self.companions).contains(where: { Self.exists(target + $0) }) {
+            count += 1
+            target = "\(stamp)-\(count)"
+        }
+        for suffix in Self.companions + [""] where Self.exists(database + suffix) {
+            guard rename(database + suffix, target + suffix) == 0 else {
+                throw SystemError(call: "rename", path: database + suffix)
+            }
+        }
+        try Self.synchronise((database as NSString).deletingLastPathComponent)
+        return target
+    }
+
+    /// Removes a file, if it is there.
+    func remove(_ path: String) { unlink(path) }
+
+    /// Removes a database file with its companions, if they are there.
+    func removeDatabase(_ path: String) {
+        for suffix in Self.companions + [""] { unlink(path + suffix) }
+    }
+
+    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    static func size(of path: String) -> UInt64? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        return UInt64(max(0, status.st_size))
+    }
+
+    /// Whether the file system that holds `path`'s folder has less than 64 KiB left.
+    static func isDiskFull(beside path: String) -> Bool {
+        var status = statvfs()
+        guard statvfs((path as NSString).deletingLastPathComponent, &status) == 0 else { return false }
+        return UInt64(status.f_bavail) * UInt64(status.f_frsize) < 65_536
+    }
+}
+
+/// A call of the system that failed.
+struct SystemError: Error, CustomStringConvertible {
+    let call: String
+    let path: String
+    let number: Int32
+
+    /// Takes the reason from `errno`.
+    init(call: String, path: String) {
+        number = errno
+        self.call = call
+        self.path = path
+    }
+
+    var description: String { "\(call) of \(path): \(String(cString: strerror(number)))" }
+}

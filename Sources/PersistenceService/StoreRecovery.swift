@@ -1,0 +1,206 @@
+import Foundation
+import GRDB
+public import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+/// What had to be done before the database could be used.
+public struct Recovery: Sendable, Hashable {
+    /// Why: what was found in the database's place.
+    public var reason: String
+    /// Where the file that was found has been put; nil if there was none.
+    public var movedTo: String?
+    /// The copy that was restored; nil if none was good, so that the database is new and empty.
+    public var restored: String?
+    /// The moment that the restored state reaches.
+    public var reaches: Timestamp?
+    /// The moment that the lists of episodes reach, if it is another one: they are not in a side snapshot.
+    public var libraryReaches: Timestamp?
+}
+
+/// Looks at the database's file before it is used, and puts the newest good copy in its place if it is no good.
+struct StoreRecovery {
+    let files: StoreFiles
+    let now: Timestamp
+
+    /// Databases up to this size, in bytes, are read whole at each start; of larger ones the tables of the owners are,
+    /// and the service reads the rest once it serves.
+    static let wholeCheckLimit: UInt64 = 24 << 20
+    /// What owners cannot begin without.
+    static let essentialTables = ["meta", "owner", "record", "commit_id", "reply", "podcast", "podcast_count"]
+
+    /// What lies in the database's place.
+    enum Finding: Hashable {
+        /// Nothing, or an empty database that was never used.
+        case nothing
+        /// Ours, and sound.
+        case sound
+        /// Not usable: `kind` becomes part of the name under which it is put aside.
+        case unusable(kind: String, why: String)
+    }
+
+    /// Nil when there was nothing to do.
+    func run() throws -> Recovery? {
+        let finding = try inspect(files.database)
+        switch finding {
+        case .sound:
+            files.remove(files.suspicion)
+            return nil
+        case .nothing:
+            guard !files.copies().isEmpty else { return nil }
+            return try recover(reason: "The database \(files.database) was gone.")
+        case .unusable(let kind, let why):
+            return try recover(reason: "The database \(files.database) could not be used: \(why)", kind: kind)
+        }
+    }
+
+    private func recover(reason: String, kind: String = "lost") throws -> Recovery {
+        var recovery = Recovery(reason: reason)
+        // A lost database may have left its log, which must not be applied to another one.
+        if ([""] + StoreFiles.companions).contains(where: { StoreFiles.exists(files.database + $0) }) {
+            recovery.movedTo = try files.moveAside(kind, at: now)
+        }
+        try restore(&recovery)
+        files.remove(files.suspicion)
+        return recovery
+    }
+
+    // MARK: Inspection
+
+    /// Reads a database without changing it.
+    ///
+    /// - Throws: `newerDatabase`, and whatever keeps the file from being read at all: that is no reason to replace it.
+    func inspect(_ path: String, whole: Bool = false) throws -> Finding {
+        guard let size = StoreFiles.size(of: path) else { return .nothing }
+        if size == 0, (StoreFiles.size(of: path + "-wal") ?? 0) == 0 { return .nothing }
+        try refuseNewer(header: header(of: path), path)
+        do {
+            var configuration = Store.configuration
+            configuration.readonly = true
+            let database = try DatabaseQueue(path: path, configuration: configuration)
+            defer { try? database.close() }
+            return try database.read { db in
+                let application = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+                let version = try Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+                if application == 0, version == 0, try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") == 0
+                {
+                    return .nothing
+                }
+                guard application == Schema.applicationID else {
+                    return .unusable(kind: "foreign", why: "it belongs to another program (\(application)).")
+                }
+                try refuseNewer(header: (application, version), path)
+                let isWhole = whole || size <= Self.wholeCheckLimit || StoreFiles.exists(files.suspicion)
+                let damage = try Store.damage(db, tables: isWhole ? nil : Self.essentialTables)
+                return damage.map { .unusable(kind: "damaged", why: "it is damaged (\($0)).") } ?? .sound
+            }
+        } catch  where StorageFailure.isDamage(error) {
+            return .unusable(kind: "damaged", why: "it is damaged or no database (\(error)).")
+        }
+    }
+
+    private func refuseNewer(header: (application: Int32, version: Int32)?, _ path: String) throws {
+        guard let header, header.application == Schema.applicationID, header.version > Schema.version else { return }
+        throw Failure(
+            .newerDatabase,
+            """
+            The database \(path) was written by a newer version (its format is \(header.version), this version reads \
+            up to \(Schema.version)). Nothing was changed. Install that version again, or restore an older backup.
+            """)
+    }
+
+    /// Application id and version as the file itself has them (SQLite's file format, offsets 68 and 60).
+    private func header(of path: String) -> (application: Int32, version: Int32)? {
+        guard let file = FileHandle(forReadingAtPath: path) else { return nil }
+        defer { try? file.close() }
+        guard let bytes = try? file.read(upToCount: 100), bytes.count == 100,
+            bytes.starts(with: Array("SQLite format 3\u{0}".utf8))
+        else { return nil }
+        func number(at offset: Int) -> Int32 {
+            Int32(bitPattern: bytes[offset..<(offset + 4)].reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+        }
+        return (number(at: 68), number(at: 60))
+    }
+
+    // MARK: Restoring
+
+    /// Builds the database out of the newest good copies beside its place, then gives it its name.
+    private func restore(_ recovery: inout Recovery) throws {
+        let good = goodCopies()
+        let newest = good.first
+        let base = good.first { $0.kind == .backup }
+        files.removeDatabase(files.restoring)
+        if let base { try FileManager.default.copyItem(atPath: base.path, toPath: files.restoring) }
+        let database = try DatabaseQueue(path: files.restoring, configuration: Store.configuration)
+        try Schema.migrator.migrate(database)
+        if let newest, newest.kind == .snapshot { try overlay(newest.path, on: database) }
+        recovery.restored = newest?.path
+        recovery.reaches = newest?.at
+        recovery.libraryReaches = newest?.kind == .snapshot ? base?.at : nil
+        try database.write { db in
+            try forgetValidators(db)
+            try db.setMeta(Schema.Meta.incarnation, Store.newIncarnation())
+            try db.execute(sql: "DELETE FROM meta WHERE key = ?", arguments: [Schema.Meta.reaches])
+            try PersistenceAlerts.store(PersistenceAlerts.recovered(recovery, now: now), db)
+        }
+        try database.close()
+        try StoreFiles.publish(files.restoring, as: files.database)
+    }
+
+    /// The copies that are sound, newest first by what they reach. Those of a newer version are passed over.
+    private func goodCopies() -> [StoreFiles.Copy] {
+        files.copies().filter { copy in
+            (try? inspect(copy.path, whole: true)) == .sound
+        }
+    }
+
+    /// Takes over what a side snapshot holds: it is the truth of a later moment.
+    private func overlay(_ snapshot: String, on database: DatabaseQueue) throws {
+        let side = files.restoring + ".side"
+        files.removeDatabase(side)
+        defer { files.removeDatabase(side) }
+        try FileManager.default.copyItem(atPath: snapshot, toPath: side)
+        let older = try DatabaseQueue(path: side, configuration: Store.configuration)
+        try Schema.migrator.migrate(older)
+        try older.close()
+        try database.writeWithoutTransaction { db in
+            try db.execute(sql: "ATTACH ? AS side", arguments: [side])
+            try db.inTransaction(.immediate) {
+                try db.execute(
+                    sql: """
+                        DELETE FROM main.record;
+                        INSERT INTO main.record SELECT * FROM side.record;
+                        INSERT OR REPLACE INTO main.owner SELECT * FROM side.owner;
+                        INSERT INTO main.podcast (id, title, subscribed, value)
+                            SELECT id, title, subscribed, value FROM side.podcast WHERE true
+                            ON CONFLICT (id) DO UPDATE SET
+                                title = excluded.title, subscribed = excluded.subscribed, value = excluded.value;
+                        INSERT OR REPLACE INTO main.episode_state SELECT * FROM side.episode_state;
+                        """)
+                let forgotten = try String.fetchAll(
+                    db, sql: "SELECT id FROM main.podcast WHERE id NOT IN (SELECT id FROM side.podcast)")
+                for id in forgotten { try LibraryWriter(db: db).deletePodcast(id) }
+                try db.execute(
+                    sql: """
+                        UPDATE main.episode SET played = s.played FROM main.episode_state AS s
+                        WHERE s.episode = main.episode.id AND s.played <> main.episode.played
+                        """)
+                return .commit
+            }
+            try db.execute(sql: "DETACH side")
+        }
+    }
+
+    /// A feed that is asked whether it has changed since then would say no, and what the copy lacks would never come.
+    private func forgetValidators(_ db: Database) throws {
+        for row in try Row.fetchAll(db, sql: "SELECT id, value FROM podcast") {
+            let value: Data = row[1]
+            var podcast = try WirePodcast(serializedBytes: value)
+            podcast.etag = ""
+            podcast.lastModified = ""
+            podcast.nextRefresh = 0
+            try db.execute(
+                sql: "UPDATE podcast SET value = ? WHERE id = ?", arguments: [podcast.wireData, row[0] as String])
+        }
+    }
+}

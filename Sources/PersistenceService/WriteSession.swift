@@ -1,0 +1,284 @@
+import Foundation
+import GRDB
+import PodcastModel
+import WireMessages
+
+/// One transaction of the writer: what owners ask for, in order, each commit a savepoint.
+struct WriteSession {
+    let db: Database
+    let now: Timestamp
+    let incarnation: String
+    /// Generations that an earlier full disk kept from being written.
+    let generations: [String: UInt32]
+    private(set) var changed = StoreChanges()
+    private var owners: [String: OwnerRow] = [:]
+    private var stored: [String: OwnerRow] = [:]
+
+    /// The longest name of a collection or record, in bytes.
+    static let nameLimit = 512
+
+    init(db: Database, now: Timestamp, incarnation: String, generations: [String: UInt32]) {
+        self.db = db
+        self.now = now
+        self.incarnation = incarnation
+        self.generations = generations
+    }
+
+    /// Performs one write. What it throws ends the whole transaction; refusals are results.
+    mutating func perform(_ write: StoreWrite) throws -> Result<StoreWritten, Failure> {
+        switch write {
+        case .load(let load):
+            return try self.load(load)
+        case .commit(let batch):
+            if let refusal = Self.refusalOfOwner(batch.owner) { return .failure(refusal) }
+            return .success(.outcomes(try commit(batch)))
+        case .own(let changes):
+            for change in changes { try apply(change, by: ServiceName.persistence.text) }
+            return .success(.done)
+        case .probe:
+            try db.setMeta(Schema.Meta.probe, String(now.milliseconds))
+            return .success(.done)
+        }
+    }
+
+    /// Writes what is gathered of the owners; called once, before the transaction ends.
+    mutating func finish() throws {
+        for (name, generation) in generations {
+            var row = try owner(name)
+            row.generation = max(row.generation, generation)
+            owners[name] = row
+        }
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO owner (name, generation, revision) VALUES (?, ?, ?)
+                ON CONFLICT (name) DO UPDATE SET generation = excluded.generation, revision = excluded.revision
+                """)
+        for (name, row) in owners where stored[name] != row {
+            try statement.execute(arguments: [name, row.generation, Int64(clamping: row.revision)])
+        }
+    }
+
+    // MARK: Owners
+
+    static func fenced(_ owner: String, _ generation: UInt32, _ known: UInt32) -> Failure {
+        Failure(.fenced, "Generation \(generation) of \(owner) has been replaced by generation \(known).")
+    }
+
+    private static func refusalOfOwner(_ name: String) -> Failure? {
+        guard let owner = ServiceName(name) else {
+            return Failure(.invalidArgument, "“\(name)” is no name of a service.")
+        }
+        guard owner != .persistence, owner != .bus else {
+            return Failure(.notOwner, "Nobody commits in the name of \(owner).")
+        }
+        return nil
+    }
+
+    private mutating func owner(_ name: String) throws -> OwnerRow {
+        if let row = owners[name] { return row }
+        var row = try OwnerRow.fetch(db, name)
+        stored[name] = row
+        row.generation = max(row.generation, generations[name] ?? 0)
+        owners[name] = row
+        return row
+    }
+
+    private mutating func load(_ load: WireLoad) throws -> Result<StoreWritten, Failure> {
+        if let refusal = Self.refusalOfOwner(load.owner) { return .failure(refusal) }
+        var row = try owner(load.owner)
+        guard load.generation >= row.generation else {
+            return .failure(Self.fenced(load.owner, load.generation, row.generation))
+        }
+        row.generation = load.generation
+        owners[load.owner] = row
+        var loaded = WireLoaded()
+        loaded.revision = row.revision
+        loaded.incarnation = incarnation
+        return .success(.loaded(loaded))
+    }
+
+    // MARK: Commits
+
+    private mutating func commit(_ batch: WireCommitBatch) throws -> WireCommitOutcomes {
+        var outcomes = WireCommitOutcomes()
+        outcomes.incarnation = incarnation
+        var row = try owner(batch.owner)
+        var refusal: Failure?
+        if batch.generation < row.generation {
+            refusal = Self.fenced(batch.owner, batch.generation, row.generation)
+        } else if batch.generation > row.generation {
+            // A restored copy is older than the owner that lives on over it: its commits begin its life there.
+            row.generation = batch.generation
+            owners[batch.owner] = row
+        }
+        for commit in batch.commits {
+            let outcome: WireCommitOutcome
+            if let refusal {
+                outcome = .refused(refusal, revision: try owner(batch.owner).revision)
+            } else {
+                outcome = try decide(commit, of: batch.owner)
+            }
+            if outcome.kind == .refused || outcome.kind == .duplicateRequest, refusal == nil {
+                refusal = Failure(
+                    .revisionMismatch, "An earlier commit of \(batch.owner) was refused, and this one builds on it.")
+            }
+            outcomes.outcomes.append(outcome)
+        }
+        return outcomes
+    }
+
+    /// One commit of an owner that is not fenced, with no refused one before it.
+    private mutating func decide(_ commit: WireCommit, of name: String) throws -> WireCommitOutcome {
+        let row = try owner(name)
+        var outcome = WireCommitOutcome()
+        outcome.revision = row.revision
+        guard commit.id.count == RequestID.length,
+            commit.requestID.isEmpty || commit.requestID.count == RequestID.length
+        else {
+            return .refused(Failure(.invalidArgument, "The id of a commit has 16 bytes."), revision: row.revision)
+        }
+        if try isCommitted(commit.id, by: name) {
+            outcome.kind = .repeated
+            return outcome
+        }
+        if !commit.requestID.isEmpty, let reply = try Store.reply(db, owner: name, request: commit.requestID) {
+            outcome.kind = .duplicateRequest
+            outcome.reply = reply
+            return outcome
+        }
+        guard commit.replacesEverything || commit.expectedRevision == row.revision else {
+            let failure = Failure(
+                .revisionMismatch,
+                "\(name) is at revision \(row.revision); the commit expected \(commit.expectedRevision).")
+            return .refused(failure, revision: row.revision)
+        }
+        if let failure = try refusalOfApplying(commit, of: name) { return .refused(failure, revision: row.revision) }
+        owners[name] = OwnerRow(generation: row.generation, revision: commit.expectedRevision &+ 1)
+        outcome.kind = .committed
+        outcome.revision = commit.expectedRevision &+ 1
+        return outcome
+    }
+
+    private func isCommitted(_ id: Data, by owner: String) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT 1 FROM commit_id WHERE owner = ? AND id = ?")
+        return try Int.fetchOne(statement, arguments: [owner, id]) != nil
+    }
+
+    /// Applies a commit in a savepoint; the failure that refuses it leaves nothing of it.
+    private mutating func refusalOfApplying(_ commit: WireCommit, of name: String) throws -> Failure? {
+        let before = changed
+        do {
+            try db.inSavepoint {
+                if commit.replacesEverything {
+                    try db.execute(sql: "DELETE FROM record WHERE owner = ?", arguments: [name])
+                    if name == ServiceName.queue.text || name == ServiceName.playback.text { changed.snapshot = true }
+                }
+                for change in commit.changes { try apply(change, by: name) }
+                try remember(commit, of: name)
+                return .commit
+            }
+            return nil
+        } catch let failure as Failure {
+            changed = before
+            return failure
+        } catch let error as DatabaseError where Self.concernsOneCommit(error) {
+            changed = before
+            return Failure(.invalidArgument, "A change of \(name) cannot be stored: \(error.message ?? "constraint").")
+        }
+    }
+
+    /// Errors that come from the data of a commit, not from the state of the database.
+    private static func concernsOneCommit(_ error: DatabaseError) -> Bool {
+        switch error.resultCode {
+        case .SQLITE_CONSTRAINT, .SQLITE_TOOBIG, .SQLITE_MISMATCH, .SQLITE_RANGE: true
+        default: false
+        }
+    }
+
+    private func remember(_ commit: WireCommit, of name: String) throws {
+        try db.cachedStatement(sql: "INSERT INTO commit_id (owner, id, at) VALUES (?, ?, ?)")
+            .execute(arguments: [name, commit.id, now.milliseconds])
+        guard !commit.requestID.isEmpty else { return }
+        try db.cachedStatement(sql: "INSERT INTO reply (owner, request, reply, at) VALUES (?, ?, ?, ?)")
+            .execute(arguments: [name, commit.requestID, commit.reply, now.milliseconds])
+    }
+
+    // MARK: Changes
+
+    private mutating func apply(_ change: WireChange, by owner: String) throws {
+        switch change.change {
+        case .put, .delete, .deleteCollection:
+            try applyToRecords(change, by: owner)
+        case .putPodcast, .deletePodcast, .putEpisode, .deleteEpisode, .putAlias:
+            try Self.require(.feeds, owner, "podcasts and episodes")
+            changed.library = true
+            try applyToLibrary(change)
+        case .putEpisodeState(let state):
+            try Self.require(.playback, owner, "the states of episodes")
+            try LibraryWriter(db: db).put(state)
+        case nil:
+            throw Failure(.unknownCommand, "A change that this version does not know.")
+        }
+    }
+
+    private static func require(_ owner: ServiceName, _ name: String, _ what: String) throws {
+        guard name == owner.text else { throw Failure(.notOwner, "Only \(owner) writes \(what), not \(name).") }
+    }
+
+    private mutating func applyToRecords(_ change: WireChange, by owner: String) throws {
+        switch change.change {
+        case .put(let record):
+            try checkName(record.collection, record.key, owner)
+            noteRecord(record.collection, owner)
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO record (owner, collection, key, value) VALUES (?, ?, ?, ?)
+                    ON CONFLICT (owner, collection, key) DO UPDATE SET value = excluded.value
+                    """
+            ).execute(arguments: [owner, record.collection, record.key, record.value])
+        case .delete(let key):
+            noteRecord(key.collection, owner)
+            try db.cachedStatement(sql: "DELETE FROM record WHERE owner = ? AND collection = ? AND key = ?")
+                .execute(arguments: [owner, key.collection, key.key])
+        case .deleteCollection(let collection):
+            noteRecord(collection, owner)
+            try db.cachedStatement(sql: "DELETE FROM record WHERE owner = ? AND collection = ?")
+                .execute(arguments: [owner, collection])
+        default:
+            break
+        }
+    }
+
+    private mutating func applyToLibrary(_ change: WireChange) throws {
+        let library = LibraryWriter(db: db)
+        switch change.change {
+        case .putPodcast(let podcast):
+            changed.snapshot = true
+            try library.put(podcast)
+        case .deletePodcast(let id):
+            changed.snapshot = true
+            try library.deletePodcast(id)
+        case .putEpisode(let episode): try library.put(episode)
+        case .deleteEpisode(let id): try library.deleteEpisode(id)
+        case .putAlias(let alias): try library.put(alias)
+        default: break
+        }
+    }
+
+    private func checkName(_ collection: String, _ key: String, _ owner: String) throws {
+        guard !collection.isEmpty, collection.utf8.count <= Self.nameLimit, key.utf8.count <= Self.nameLimit,
+            !collection.utf8.contains(0), !key.utf8.contains(0)
+        else {
+            throw Failure(.invalidArgument, "A record of \(owner) has no usable name (“\(collection)”, “\(key)”).")
+        }
+        guard owner != ServiceName.feeds.text || collection != Store.podcastCollection else {
+            throw Failure(.invalidArgument, "Podcasts are stored with put_podcast, not as records.")
+        }
+    }
+
+    private mutating func noteRecord(_ collection: String, _ owner: String) {
+        if owner == ServiceName.queue.text || owner == ServiceName.playback.text && collection == "session" {
+            changed.snapshot = true
+        }
+    }
+}
