@@ -22,6 +22,7 @@ let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 
@@ -123,7 +124,9 @@ let package = Package(
         tests("BusKitTests", ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
         tests("BusBrokerTests", ["BusBroker", "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
         tests("FeedParsingTests", ["FeedParsing", "PodcastModel", "TestSupport"]),
-        tests("PersistenceServiceTests", ["PersistenceService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", grdb, protobuf, locks, logging]),
+        tests(
+            "PersistenceServiceTests",
+            ["PersistenceService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", grdb, sqlite, protobuf, locks, logging]),
         tests("PlaybackServiceTests", ["PlaybackService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
         tests("QueueServiceTests", ["QueueService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
         tests("FeedsServiceTests", ["FeedsService", "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "TestSupport", protobuf, locks, logging]),

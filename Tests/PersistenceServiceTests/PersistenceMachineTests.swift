@@ -1,0 +1,325 @@
+import BusKit
+import Foundation
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PersistenceService
+
+/// A machine with a clock of its own, and what it wants done.
+struct MachineBench {
+    typealias Ticket = PersistenceMachine.Ticket
+    var machine: PersistenceMachine
+    var now = Moment(monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000), wall: StoreFixture.moment())
+
+    init(_ change: (inout StoreFacts) -> Void = { _ in }) {
+        var facts = StoreFacts(incarnation: "d1")
+        facts.lastBackup = StoreFixture.moment(-60)
+        change(&facts)
+        machine = PersistenceMachine(facts, now: now)
+    }
+
+    mutating func send(_ event: PersistenceMachine.Event) -> [PersistenceMachine.Effect] {
+        machine.handle(event, now: now)
+    }
+
+    mutating func request(
+        _ number: UInt64, deadline: MonotonicTime? = nil, _ change: (inout WirePersistenceRequest) -> Void
+    ) -> [PersistenceMachine.Effect] {
+        var request = WirePersistenceRequest()
+        change(&request)
+        return send(.request(Ticket(number), request.wireBytes, deadline: deadline))
+    }
+
+    mutating func pass(_ seconds: Int64) -> [PersistenceMachine.Effect] {
+        now.monotonic = now.monotonic.advanced(by: .seconds(seconds))
+        now.wall = Timestamp(milliseconds: now.wall.milliseconds + seconds * 1_000)
+        return send(.wake)
+    }
+
+    /// The answer to a write effect in which everything succeeded.
+    static func done(_ count: Int, _ change: (inout StoreBatchResult) -> Void = { _ in }) -> StoreBatchResult {
+        var result = StoreBatchResult(results: Array(repeating: .success(.done), count: count))
+        change(&result)
+        return result
+    }
+}
+
+extension [PersistenceMachine.Effect] {
+    var names: [String] {
+        map { effect in
+            switch effect {
+            case .write(let purposes, _): "write \(purposes.count)"
+            case .ask(let ticket, _): "ask \(ticket.number)"
+            case .copy(let kind): "copy \(kind)"
+            case .prune: "prune"
+            case .count: "count"
+            case .check: "check"
+            case .rebuild: "rebuild"
+            case .suspect: "suspect"
+            case .reply(let ticket, .success): "reply \(ticket.number)"
+            case .reply(let ticket, .failure(let failure)): "refuse \(ticket.number) \(failure.code)"
+            case .publish(let all): "publish " + all.map { "\($0.kind) \($0.topic.text)" }.joined(separator: " ")
+            case .wake: "wake"
+            case .log: "log"
+            case .stop(let failure): "stop \(failure?.code ?? "")"
+            }
+        }
+    }
+
+    /// Without the effects that are not what most tests are about.
+    var work: [String] { names.filter { $0 != "wake" && $0 != "log" && $0 != "publish put stream/persistence/status" } }
+
+    var published: [Publication] {
+        flatMap { effect -> [Publication] in
+            if case .publish(let all) = effect { all } else { [] }
+        }
+    }
+
+    var status: WirePersistenceStatus? {
+        published.last { $0.topic == .persistenceStatus }.flatMap { try? WirePersistenceStatus(wireBytes: $0.payload) }
+    }
+}
+
+@Suite struct PersistenceMachineTests {
+    private let full = Failure(.diskFull, "full")
+
+    @Test func whatWaitsGoesIntoOneTransactionBehindTheOneUnderWay() {
+        var bench = MachineBench()
+        #expect(bench.send(.started).work == [])
+        #expect(bench.request(1) { $0.commit.owner = "queue" }.work == ["write 1"])
+        #expect(bench.request(2) { $0.commit.owner = "feeds" }.work == [])
+        #expect(bench.request(3) { $0.load.owner = "playback" }.work == [])
+        let next = bench.send(.wrote([.request(.init(1))], MachineBench.done(1)))
+        #expect(next.work == ["reply 1", "write 2"])
+        let last = bench.send(.wrote([.request(.init(2)), .request(.init(3))], MachineBench.done(2)))
+        #expect(last.work == ["reply 2", "reply 3"])
+    }
+
+    @Test func hugeRequestsGoInTransactionsOfTheirOwn() {
+        var bench = MachineBench()
+        _ = bench.request(1) { $0.commit.owner = "queue" }
+        for number in 2...4 {
+            _ = bench.request(UInt64(number)) {
+                $0.commit.owner = "feeds"
+                $0.commit.commits = [WireCommit("c", at: 0, [.put("a", "b", String(repeating: "x", count: 3 << 20))])]
+            }
+        }
+        #expect(bench.send(.wrote([.request(.init(1))], MachineBench.done(1))).work == ["reply 1", "write 1"])
+        #expect(bench.send(.wrote([.request(.init(2))], MachineBench.done(1))).work == ["reply 2", "write 1"])
+    }
+
+    @Test func questionsRunBesideTheWriterFourAtATime() {
+        var bench = MachineBench()
+        _ = bench.request(1) { $0.commit.owner = "queue" }
+        var started: [String] = []
+        for number in 2...8 { started += bench.request(UInt64(number)) { $0.episodes = WireEpisodesQuery() }.work }
+        #expect(started == ["ask 2", "ask 3", "ask 4", "ask 5"])
+        #expect(bench.send(.answered(.init(3), .success(WirePersistenceReply()))).work == ["reply 3", "ask 6"])
+        #expect(
+            bench.send(.answered(.init(4), .failure(Failure(.notFound, "no")))).work == ["refuse 4 notFound", "ask 7"])
+    }
+
+    @Test func badRequestsAreRefused() {
+        var bench = MachineBench()
+        #expect(bench.send(.request(.init(1), [0xFF, 0xFF], deadline: nil)).work == ["refuse 1 malformed"])
+        #expect(bench.send(.request(.init(2), [], deadline: nil)).work == ["refuse 2 unknownCommand"])
+        let past = MonotonicTime(nanoseconds: 1)
+        #expect(bench.request(3, deadline: past) { $0.commit.owner = "queue" }.work == ["refuse 3 expired"])
+    }
+
+    @Test func statusIsPublishedWhenItChangesAndRetained() throws {
+        var bench = MachineBench {
+            $0.podcasts = 3
+            $0.episodes = 40
+        }
+        let first = try #require(bench.send(.started).status)
+        #expect(first.incarnation == "d1")
+        #expect(first.schemaVersion == 1)
+        #expect(first.podcasts == 3)
+        #expect(bench.machine.retained().map(\.topic) == [.persistenceStatus])
+        #expect(bench.pass(1).status == nil)
+        _ = bench.request(1) { $0.commit.owner = "feeds" }
+        _ = bench.send(.wrote([.request(.init(1))], MachineBench.done(1) { $0.changed.library = true }))
+        #expect(bench.pass(1).work == ["count"])
+        #expect(bench.send(.counted(.success(.init(podcasts: 4, episodes: 44)))).status?.episodes == 44)
+    }
+
+    @Test func fullDiskIsShownProbedAndRecoveredFrom() throws {
+        var bench = MachineBench()
+        _ = bench.send(.started)
+        _ = bench.request(1) { $0.commit.owner = "queue" }
+        let refused = StoreBatchResult(results: [.failure(full)], diskFull: full)
+        let effects = bench.send(.wrote([.request(.init(1))], refused))
+        #expect(effects.status?.diskFull == true)
+        let alert = try #require(effects.published.first { $0.topic.text.contains("/alert/") })
+        #expect(try WireAlert(wireBytes: alert.payload).code == "diskFull")
+        #expect(bench.machine.retained().count == 2)
+        // Still full: one alert stays, and it looks again every five seconds.
+        #expect(bench.pass(4).work == [])
+        #expect(bench.pass(1).work == ["write 1"])
+        #expect(bench.send(.wrote([.probe], refused)).published.isEmpty)
+        #expect(bench.pass(5).work == ["write 1"])
+        let recovered = bench.send(.wrote([.probe], MachineBench.done(1)))
+        #expect(recovered.status?.diskFull == false)
+        #expect(recovered.published.contains { $0.kind == .delete && $0.topic == alert.topic })
+        #expect(bench.pass(5).work == [])
+        #expect(bench.machine.retained().count == 1)
+    }
+
+    @Test func sideSnapshotFollowsAChangeWithinFiveMinutes() {
+        var bench = MachineBench()
+        _ = bench.send(.started)
+        _ = bench.request(1) { $0.commit.owner = "queue" }
+        _ = bench.send(.wrote([.request(.init(1))], MachineBench.done(1) { $0.changed.snapshot = true }))
+        #expect(bench.pass(239).work.contains("copy snapshot") == false)
+        // A later change does not put it off.
+        _ = bench.request(2) { $0.commit.owner = "queue" }
+        _ = bench.send(.wrote([.request(.init(2))], MachineBench.done(1) { $0.changed.snapshot = true }))
+        #expect(bench.pass(1).work == ["copy snapshot"])
+        #expect(bench.pass(60).work == [])
+        _ = bench.send(.copied(.snapshot, .failure(full)))
+        #expect(bench.pass(30).work == ["copy snapshot"])
+        _ = bench.send(.copied(.snapshot, .success(StoreCopy(path: "s", bytes: 1, reaches: StoreFixture.moment()))))
+        #expect(!bench.pass(290).work.contains("copy snapshot"))
+    }
+
+    @Test func changeDuringASnapshotBringsAnother() {
+        var bench = MachineBench()
+        _ = bench.request(1) { $0.commit.owner = "queue" }
+        _ = bench.send(.wrote([.request(.init(1))], MachineBench.done(1) { $0.changed.snapshot = true }))
+        _ = bench.pass(240)
+        _ = bench.request(2) { $0.commit.owner = "queue" }
+        _ = bench.send(.wrote([.request(.init(2))], MachineBench.done(1) { $0.changed.snapshot = true }))
+        _ = bench.send(.copied(.snapshot, .success(StoreCopy(path: "s", bytes: 1, reaches: bench.now.wall))))
+        #expect(bench.pass(240).work.contains("copy snapshot"))
+    }
+
+    @Test func backupIsMadeDailyAndByCommand() {
+        var bench = MachineBench()
+        _ = bench.send(.started)
+        #expect(bench.request(1) { $0.backup = WireBackup() }.work == ["copy backup"])
+        #expect(bench.request(2) { $0.backup = WireBackup() }.work == [])
+        let copy = StoreCopy(path: "b", bytes: 9, reaches: bench.now.wall)
+        // The second one asked while the first was under way, and is answered by it.
+        let done = bench.send(.copied(.backup, .success(copy)))
+        #expect(done.work.prefix(2) == ["reply 1", "reply 2"])
+        #expect(done.status?.lastBackup == bench.now.wall.milliseconds)
+        var again = MachineBench { $0.lastBackup = StoreFixture.moment(-86_400) }
+        #expect(!again.send(.started).work.contains("copy backup"))
+        #expect(again.pass(300).work.contains("copy backup"))
+        var never = MachineBench { $0.lastBackup = nil }
+        #expect(never.pass(299).work.contains("copy backup") == false)
+        #expect(never.pass(1).work.contains("copy backup"))
+    }
+
+    @Test func failedBackupRaisesAnAlertThatTheNextOneClears() throws {
+        var bench = MachineBench { $0.lastBackup = nil }
+        _ = bench.pass(300)
+        let failed = bench.send(.copied(.backup, .failure(full)))
+        let alert = try #require(failed.published.first { $0.topic.text.contains("/alert/") })
+        let id = try WireAlert(wireBytes: alert.payload).id
+        #expect(!bench.pass(899).work.contains("copy backup"))
+        let answered = bench.request(7) {
+            $0.answerAlert.alert = id
+            $0.answerAlert.action = "retry"
+        }
+        #expect(answered.work == ["publish delete \(alert.topic.text)", "reply 7", "copy backup"])
+        let done = bench.send(.copied(.backup, .success(StoreCopy(path: "b", bytes: 9, reaches: bench.now.wall))))
+        #expect(done.published.allSatisfy { $0.topic == .persistenceStatus })
+    }
+
+    @Test func oldRepliesAreForgottenEachHour() {
+        var bench = MachineBench()
+        #expect(bench.pass(60).work == ["prune"])
+        #expect(bench.pass(4_000).work == [])
+        _ = bench.send(.pruned(.success(3)))
+        #expect(bench.pass(3_599).work == [])
+        #expect(bench.pass(1).work == ["prune"])
+    }
+
+    private func recovered() throws -> (MachineBench, WireAlert) {
+        let recovery = Recovery(reason: "It was gone.", restored: "b", reaches: StoreFixture.moment())
+        let alert = PersistenceAlerts.recovered(recovery, now: StoreFixture.moment())
+        var record = WireRecord()
+        record.collection = PersistenceAlerts.collection
+        record.key = alert.id
+        record.value = alert.wireData
+        return (MachineBench { $0.ownRecords = [record] }, alert)
+    }
+
+    private func answer(_ alert: String, _ action: String) -> (inout WirePersistenceRequest) -> Void {
+        return {
+            $0.answerAlert.alert = alert
+            $0.answerAlert.action = action
+        }
+    }
+
+    @Test func firstAnswerToAnAlertWinsWhenItIsWritten() throws {
+        var (bench, alert) = try recovered()
+        let topic = Topic.alert(.persistence, alert.id)
+        #expect(bench.machine.retained().contains { $0.topic == topic })
+        #expect(bench.request(1, answer(alert.id, "dance")).work == ["refuse 1 invalidArgument"])
+        #expect(bench.request(2, answer(alert.id, "dismiss")).work == ["write 1"])
+        #expect(bench.request(3, answer(alert.id, "dismiss")).work == [])
+        #expect(bench.request(4, answer(alert.id, "retry")).work == ["refuse 4 alreadyAnswered"])
+        let done = bench.send(.wrote([.alert(alert.id)], MachineBench.done(1)))
+        #expect(done.work == ["publish delete \(topic.text)", "reply 2", "reply 3"])
+        #expect(bench.request(5, answer(alert.id, "dismiss")).work == ["reply 5"])
+        #expect(bench.request(6, answer(alert.id, "retry")).work == ["refuse 6 alreadyAnswered"])
+        #expect(bench.request(7, answer("a404", "dismiss")).work == ["refuse 7 notFound"])
+        #expect(bench.machine.retained().count == 1)
+    }
+
+    @Test func answerThatCannotBeWrittenLeavesTheAlert() throws {
+        var (bench, alert) = try recovered()
+        _ = bench.request(1, answer(alert.id, "dismiss"))
+        let failed = bench.send(.wrote([.alert(alert.id)], StoreBatchResult(results: [.failure(full)], diskFull: full)))
+        #expect(failed.work.contains("refuse 1 diskFull"))
+        #expect(bench.machine.retained().contains { $0.topic == .alert(.persistence, alert.id) })
+        #expect(bench.request(2, answer(alert.id, "dismiss")).work == ["write 1"])
+    }
+
+    @Test func damageEndsTheServiceAndHasTheNextStartLook() {
+        let damage = Failure(code: StorageFailure.damaged, message: "bad page", retry: true)
+        for event: PersistenceMachine.Event in [
+            .checked("bad page"), .answered(.init(1), .failure(damage)), .copied(.backup, .failure(damage)),
+            .wrote([.probe], StoreBatchResult(results: [.failure(damage)], damage: damage)),
+        ] {
+            var bench = MachineBench()
+            let effects = bench.send(event).work
+            #expect(effects.suffix(2) == ["suspect", "stop databaseDamaged"])
+            #expect(bench.request(9) { $0.commit.owner = "queue" }.isEmpty)
+        }
+    }
+
+    @Test func damagedSearchIndexIsMadeAnewOnce() {
+        let damage = Failure(code: StorageFailure.searchDamaged, message: "index", retry: true)
+        var bench = MachineBench()
+        _ = bench.send(.started)
+        #expect(bench.send(.answered(.init(1), .failure(damage))).work == ["refuse 1 searchIndexDamaged", "rebuild"])
+        #expect(bench.send(.answered(.init(2), .failure(damage))).work == ["refuse 2 searchIndexDamaged"])
+    }
+
+    @Test func stoppingFinishesWhatRunsAndSavesWhatChanged() {
+        var bench = MachineBench()
+        _ = bench.request(1) { $0.commit.owner = "queue" }
+        _ = bench.request(2) { $0.episodes = WireEpisodesQuery() }
+        #expect(bench.send(.stopping).work == [])
+        #expect(bench.request(3) { $0.commit.owner = "queue" }.work == ["refuse 3 unavailable"])
+        #expect(bench.send(.answered(.init(2), .success(WirePersistenceReply()))).work == ["reply 2"])
+        let wrote = bench.send(.wrote([.request(.init(1))], MachineBench.done(1) { $0.changed.snapshot = true }))
+        #expect(wrote.work == ["reply 1", "copy snapshot"])
+        #expect(bench.send(.copied(.snapshot, .failure(full))).work == ["stop "])
+        var idle = MachineBench()
+        #expect(idle.send(.stopping).work == ["stop "])
+    }
+
+    @Test func largeDatabaseIsReadWholeOnceItServes() {
+        var bench = MachineBench { $0.needsCheck = true }
+        #expect(!bench.send(.started).work.contains("check"))
+        #expect(bench.pass(60).work.contains("check"))
+        #expect(!bench.pass(60).work.contains("check"))
+        #expect(bench.send(.checked(nil)).work == [])
+    }
+}

@@ -1,0 +1,92 @@
+import Foundation
+import PodcastModel
+import SwiftProtobuf
+import Testing
+import WireMessages
+
+@testable import PersistenceService
+
+@Suite struct StoreFindTests {
+    let fixture: StoreFixture
+    let store: Store
+
+    init() throws {
+        fixture = try StoreFixture()
+        store = try fixture.open()
+        try store.apply(
+            "feeds",
+            [
+                .podcast("pa1", title: "Night Radio"), .podcast("pa2", title: "Radio"),
+                .podcast("pb1", title: "Gone", subscribed: false),
+                .episode("eaa1", of: "pa1", title: "Pilot"), .episode("eaa2", of: "pa1", title: "Pilot, part two"),
+                .episode("ebb1", of: "pa2", title: "The Müller Interview"),
+                .episode("ebb2", of: "pa2", title: "100% _sure_"), .episode("ecc1", of: "pa2", title: "pilot light"),
+            ])
+    }
+
+    private func episode(_ text: String, in podcast: String = "") throws -> WireEpisode {
+        var query = WireFindEpisode()
+        query.text = text
+        query.podcast = podcast
+        let page = try store.find(query)
+        return try #require(page.episodes.first)
+    }
+
+    @Test(arguments: [
+        ("eaa1", "eaa1"), ("ebb2", "ebb2"), ("ec", "ecc1"), ("EC", "ecc1"), ("pilot", "eaa1"), ("PILOT", "eaa1"),
+        ("  pilot  light ", "ecc1"), ("müller", "ebb1"), ("MÜLLER int", "ebb1"), ("100%", "ebb2"), ("_sure_", "ebb2"),
+        ("part two", "eaa2"),
+    ])
+    func findsByIDExactTitleOrPart(text: String, id: String) throws {
+        #expect(try episode(text).id == id)
+    }
+
+    @Test func theScopeIsOnePodcast() throws {
+        #expect(try episode("light", in: "pa2").id == "ecc1")
+        #expect(throws: Failure.self) { try episode("light", in: "pa1") }
+        #expect(try episode("two", in: "pa1").podcastTitle == "Night Radio")
+    }
+
+    @Test(arguments: ["nothing like it", "e4f", "%%", "100_"])
+    func unknownNameIsNotFound(text: String) throws {
+        let failure = #expect(throws: Failure.self) { try episode(text) }
+        #expect(failure?.code == "notFound")
+    }
+
+    @Test func ambiguousNameListsItsCandidates() throws {
+        let failure = try #require(#expect(throws: Failure.self) { try episode("pil") })
+        #expect(failure.code == "ambiguous")
+        let candidates = try WireCandidates(serializedBytes: failure.detail).candidates
+        #expect(Set(candidates.map(\.id)) == ["eaa1", "eaa2", "ecc1"])
+        #expect(failure.message.contains("eaa2 Pilot, part two (Night Radio)"))
+        #expect(throws: Failure.self) { try episode("ea") }
+    }
+
+    @Test func noMoreThanTenCandidatesAreListed() throws {
+        try store.apply("feeds", (0..<30).map { .episode("ef\($0)", of: "pa1", title: "Same name \($0)") })
+        let failure = try #require(#expect(throws: Failure.self) { try episode("same") })
+        #expect(try WireCandidates(serializedBytes: failure.detail).candidates.count == 10)
+        #expect(failure.message.contains("and more"))
+    }
+
+    @Test(arguments: ["", "   "])
+    func emptyNameIsRefused(text: String) throws {
+        let failure = #expect(throws: Failure.self) { try episode(text) }
+        #expect(failure?.code == "invalidArgument")
+    }
+
+    @Test(arguments: [("radio", "pa2"), ("night", "pa1"), ("pb", "pb1"), ("gone", "pb1"), ("pa2", "pa2")])
+    func findsPodcasts(text: String, id: String) throws {
+        var query = WireFindPodcast()
+        query.text = text
+        let page = try store.find(query)
+        #expect(page.podcasts.map(\.id) == [id])
+    }
+
+    @Test func foundPodcastHasItsCounts() throws {
+        let page = try store.find(WireFindPodcast.with { $0.text = "pa2" })
+        #expect(page.podcasts[0].episodeCount == 3)
+        let failure = #expect(throws: Failure.self) { try store.find(WireFindPodcast.with { $0.text = "pa" }) }
+        #expect(failure?.code == "ambiguous")
+    }
+}

@@ -1,0 +1,165 @@
+import Foundation
+import PodcastModel
+import WireMessages
+
+@testable import PersistenceService
+
+/// A store in a folder of its own, which goes when the test is over.
+final class StoreFixture: Sendable {
+    let folder: String
+    let files: StoreFiles
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.path + "/store-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        files = StoreFiles(database: folder + "/state/lockstep.db", backups: folder + "/backups")
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    /// Some day in 2026, plus so many seconds.
+    static func moment(_ seconds: Int64 = 0) -> Timestamp {
+        Timestamp(milliseconds: 1_790_000_000_000 + seconds * 1_000)
+    }
+
+    func open(at seconds: Int64 = 0) throws -> Store { try Store.open(files, now: Self.moment(seconds)).store }
+
+    func openRecovering(at seconds: Int64 = 0) throws -> (store: Store, recovery: Recovery?) {
+        try Store.open(files, now: Self.moment(seconds))
+    }
+
+    /// The names in the folder of the database.
+    func names() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder + "/state").sorted()
+    }
+
+    func bytes() throws -> Data { try Data(contentsOf: URL(fileURLWithPath: files.database)) }
+
+    func overwrite(_ data: Data) throws {
+        try data.write(to: URL(fileURLWithPath: files.database))
+    }
+}
+
+extension Data {
+    /// 16 bytes that are the same for the same name.
+    static func id(_ name: String) -> Data {
+        var bytes = Data(name.utf8.prefix(16))
+        bytes.append(Data(repeating: 0x2E, count: 16 - bytes.count))
+        return bytes
+    }
+}
+
+extension WireChange {
+    static func put(_ collection: String, _ key: String, _ text: String) -> WireChange {
+        var change = WireChange()
+        change.put.collection = collection
+        change.put.key = key
+        change.put.value = Data(text.utf8)
+        return change
+    }
+
+    static func podcast(_ id: String, title: String = "Show", subscribed: Bool = true) -> WireChange {
+        var change = WireChange()
+        change.putPodcast.id = id
+        change.putPodcast.title = title
+        change.putPodcast.subscribed = subscribed
+        change.putPodcast.url = "https://example.org/\(id)"
+        change.putPodcast.etag = "tag"
+        return change
+    }
+
+    static func episode(
+        _ id: String, of podcast: String = "p1", title: String = "Episode", notes: String = "", published: Int64 = 1_000
+    ) -> WireChange {
+        var change = WireChange()
+        change.putEpisode.id = id
+        change.putEpisode.podcastID = podcast
+        change.putEpisode.title = title
+        change.putEpisode.description_p = notes
+        change.putEpisode.published = published
+        return change
+    }
+
+    static func state(_ id: String, position: Double = 10, played: Bool = false) -> WireChange {
+        var change = WireChange()
+        change.putEpisodeState.episode = id
+        change.putEpisodeState.position = position
+        change.putEpisodeState.played = played
+        return change
+    }
+
+    static func alias(_ name: String, of podcast: String, is episode: String) -> WireChange {
+        var change = WireChange()
+        change.putAlias.podcast = podcast
+        change.putAlias.alias = name
+        change.putAlias.episode = episode
+        return change
+    }
+}
+
+extension WireCommit {
+    init(_ id: String, at revision: UInt64, _ changes: [WireChange], request: String? = nil, reply: String = "") {
+        self.init()
+        self.id = .id(id)
+        expectedRevision = revision
+        self.changes = changes
+        if let request { requestID = .id(request) }
+        self.reply = Data(reply.utf8)
+    }
+}
+
+extension WireCommitBatch {
+    init(_ owner: String, generation: UInt32 = 1, _ commits: [WireCommit]) {
+        self.init()
+        self.owner = owner
+        self.generation = generation
+        self.commits = commits
+    }
+}
+
+extension Store {
+    /// Writes one batch of commits.
+    func commit(_ batch: WireCommitBatch, at seconds: Int64 = 0) throws -> WireCommitOutcomes {
+        let result = write([.commit(batch)], now: StoreFixture.moment(seconds))
+        guard case .outcomes(let outcomes) = try result.results[0].get() else { throw UnexpectedAnswer() }
+        return outcomes
+    }
+
+    /// One commit on top of what the owner has; for tests that are about something else.
+    @discardableResult
+    func apply(_ owner: String, _ changes: [WireChange], at seconds: Int64 = 0) throws -> WireCommitOutcome {
+        let row = try read("testing") { db in try OwnerRow.fetch(db, owner) }
+        let commit = WireCommit("\(owner)\(row.revision)", at: row.revision, changes)
+        let outcome = try self.commit(
+            WireCommitBatch(owner, generation: max(row.generation, 1), [commit]), at: seconds
+        ).outcomes[0]
+        guard outcome.kind == .committed else { throw outcome.failure.failure }
+        return outcome
+    }
+
+    func load(_ owner: String, generation: UInt32) throws -> WireLoaded {
+        var load = WireLoad()
+        load.owner = owner
+        load.generation = generation
+        let result = write([.load(load)], now: StoreFixture.moment())
+        guard case .loaded(let loaded) = try result.results[0].get() else { throw UnexpectedAnswer() }
+        return loaded
+    }
+
+    /// All records of an owner as `collection/key=text`.
+    func texts(_ owner: String) throws -> [String] {
+        try allRecords(of: owner).map { "\($0.collection)/\($0.key)=\(String(decoding: $0.value, as: UTF8.self))" }
+    }
+
+    func revision(_ owner: String) throws -> UInt64 {
+        try read("testing") { db in try OwnerRow.fetch(db, owner).revision }
+    }
+
+    func episodes(_ change: (inout WireEpisodesQuery) -> Void = { _ in }) throws -> WireEpisodesPage {
+        var query = WireEpisodesQuery()
+        change(&query)
+        return try episodes(query)
+    }
+}
+
+struct UnexpectedAnswer: Error {}

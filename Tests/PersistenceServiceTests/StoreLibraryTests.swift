@@ -1,0 +1,196 @@
+import Foundation
+import PodcastModel
+import SwiftProtobuf
+import Testing
+import WireMessages
+
+@testable import PersistenceService
+
+@Suite struct StoreLibraryTests {
+    let fixture: StoreFixture
+    let store: Store
+
+    init() throws {
+        fixture = try StoreFixture()
+        store = try fixture.open()
+    }
+
+    private func ids(_ change: (inout WireEpisodesQuery) -> Void) throws -> [String] {
+        try store.episodes(change).episodes.map(\.id)
+    }
+
+    @Test func episodesComeNewestFirstWithTitleAndState() throws {
+        try store.apply(
+            "feeds",
+            [
+                .podcast("p1", title: "One"), .podcast("p2", title: "Two"), .episode("e1", published: 100),
+                .episode("e2", of: "p2", published: 300), .episode("e3", published: 200),
+                .episode("e4", published: 0),
+            ])
+        try store.apply("playback", [.state("e3", position: 12, played: true)])
+        let page = try store.episodes()
+        #expect(page.episodes.map(\.id) == ["e2", "e3", "e1", "e4"])
+        #expect(page.episodes.map(\.podcastTitle) == ["Two", "One", "One", "One"])
+        #expect(page.episodes[1].state.position == 12)
+        #expect(page.total == 4)
+        #expect(page.next.isEmpty)
+        #expect(try ids { $0.podcast = "p1" } == ["e3", "e1", "e4"])
+        #expect(try ids { $0.unplayedOnly = true } == ["e2", "e1", "e4"])
+        #expect(
+            try ids {
+                $0.podcast = "p1"
+                $0.unplayedOnly = true
+            } == ["e1", "e4"])
+        #expect(try store.episodes { $0.unplayedOnly = true }.total == 3)
+        #expect(try store.counts() == .init(podcasts: 2, episodes: 4))
+    }
+
+    @Test func cursorsStayInPlaceWhileEpisodesComeAndGo() throws {
+        try store.apply(
+            "feeds", [.podcast("p1")] + (1...50).map { .episode("e\($0)", published: Int64($0 / 3) * 1_000 + 1) })
+        var seen: [String] = []
+        var after = ""
+        var round = 0
+        while true {
+            let page = try store.episodes {
+                $0.limit = 7
+                $0.after = after
+            }
+            #expect((page.total > 0) == after.isEmpty)
+            seen += page.episodes.map(\.id)
+            if page.next.isEmpty { break }
+            after = page.next
+            round += 1
+            // Newer ones appear in front, and one that was seen goes.
+            try store.apply(
+                "feeds", [.episode("enew\(round)", published: 1_000_000 + Int64(round)), .deleting(episode: seen[0])])
+        }
+        #expect(seen.count == 50)
+        #expect(Set(seen).count == 50)
+    }
+
+    @Test func putAgainEpisodeChangesInPlaceAndMovesWithItsDate() throws {
+        try store.apply(
+            "feeds",
+            [.podcast("p1"), .episode("e1", title: "Old words", published: 100), .episode("e2", published: 200)])
+        try store.apply("playback", [.state("e1", played: true)])
+        try store.apply("feeds", [.episode("e1", title: "New phrase", notes: "<p>notes</p>", published: 300)])
+        #expect(try ids { _ in } == ["e1", "e2"])
+        #expect(try ids { $0.search = "old" } == [])
+        #expect(try ids { $0.search = "phrase notes" } == ["e1"])
+        try store.apply("feeds", [.episode("e1", title: "Newer", published: 300)])
+        #expect(try ids { $0.search = "phrase" } == [])
+        #expect(try ids { $0.search = "newer" } == ["e1"])
+        #expect(try ids { $0.unplayedOnly = true } == ["e2"])
+        #expect(try store.counts().episodes == 2)
+        let podcast = try store.podcasts(WirePodcastsQuery()).podcasts[0]
+        #expect(podcast.episodeCount == 2)
+        #expect(podcast.unplayedCount == 1)
+    }
+
+    @Test func stateBeforeItsEpisodeCountsWhenTheEpisodeComes() throws {
+        try store.apply("playback", [.state("e1", played: true)])
+        try store.apply("feeds", [.podcast("p1"), .episode("e1")])
+        #expect(try store.podcasts(WirePodcastsQuery()).podcasts[0].unplayedCount == 0)
+        try store.apply("playback", [.state("e1", played: false)])
+        #expect(try store.podcasts(WirePodcastsQuery()).podcasts[0].unplayedCount == 1)
+    }
+
+    @Test func forgottenPodcastTakesEverythingOfItsOwnWithIt() throws {
+        try store.apply(
+            "feeds",
+            [
+                .podcast("p1"), .podcast("p2"), .episode("e1", title: "shared word"),
+                .episode("e2", of: "p2", title: "shared word"), .alias("guid:1", of: "p1", is: "e1"),
+            ])
+        try store.apply("playback", [.state("e1"), .state("e2")])
+        var delete = WireChange()
+        delete.deletePodcast = "p1"
+        try store.apply("feeds", [delete])
+        #expect(try ids { $0.search = "shared" } == ["e2"])
+        #expect(try ids { _ in } == ["e2"])
+        #expect(try store.counts() == .init(podcasts: 1, episodes: 1))
+        #expect(try store.aliases(WireAliasQuery.with { $0.podcast = "p1" }).aliases.isEmpty)
+        try store.apply("feeds", [.podcast("p1"), .episode("e1")])
+        #expect(try !store.episodes { $0.podcast = "p1" }.episodes[0].hasState)
+    }
+
+    @Test func podcastsComeByTitleInPages() throws {
+        let titles = ["beta", "Alpha", "alpha", "Émile", "zeta", "Delta"]
+        try store.apply(
+            "feeds",
+            titles.enumerated().map { .podcast("p\($0)", title: $1) }
+                + [.podcast("p9", title: "Aardvark", subscribed: false)])
+        var query = WirePodcastsQuery()
+        query.limit = 2
+        var seen: [String] = []
+        while true {
+            let page = try store.podcasts(query)
+            #expect(page.podcasts.count <= 2)
+            seen += page.podcasts.map(\.title)
+            if page.next.isEmpty { break }
+            query.after = page.next
+        }
+        #expect(seen == ["Alpha", "alpha", "beta", "Delta", "zeta", "Émile"])
+        query = WirePodcastsQuery()
+        query.includeUnsubscribed = true
+        #expect(try store.podcasts(query).podcasts.first?.title == "Aardvark")
+    }
+
+    @Test func longShowNotesEndAPageEarlyAndLoseNothing() throws {
+        let notes = String(repeating: "x<b>y</b> ", count: 10_000)
+        for number in 1...12 {
+            try store.apply("feeds", [.podcast("p1"), .episode("e\(number)", notes: notes, published: Int64(number))])
+        }
+        var seen = 0
+        var after = ""
+        while true {
+            let page = try store.episodes {
+                $0.limit = 500
+                $0.withDescription = true
+                $0.after = after
+            }
+            #expect(page.wireBytes.count < 1 << 20)
+            #expect(page.episodes.allSatisfy { $0.description_p == notes })
+            seen += page.episodes.count
+            if page.next.isEmpty { break }
+            after = page.next
+        }
+        #expect(seen == 12)
+        let byID = try store.episodes(WireEpisodesByID.with { $0.ids = (1...12).map { "e\($0)" } + ["e404"] })
+        #expect(byID.episodes.count == 12)
+        #expect(byID.wireBytes.count < 1 << 20)
+        #expect(byID.episodes[0].description_p == notes)
+        #expect(byID.episodes.map(\.id).first == "e1")
+    }
+
+    @Test func aliasesAreFoundByNameAndInPages() throws {
+        let names = (0..<3_000).map { "guid:\($0)-\(String(repeating: "g", count: 300))" }
+        try store.apply("feeds", [.podcast("p1"), .episode("e1")] + names.map { .alias($0, of: "p1", is: "e1") })
+        var query = WireAliasQuery()
+        query.podcast = "p1"
+        var seen = 0
+        repeat {
+            let page = try store.aliases(query)
+            #expect(page.wireBytes.count < 1 << 20)
+            seen += page.aliases.count
+            query.after = page.next
+        } while !query.after.isEmpty
+        #expect(seen == 3_000)
+        query.aliases = [names[7], "guid:other"]
+        #expect(try store.aliases(query).aliases.map(\.alias) == [names[7]])
+    }
+
+    @Test(arguments: ["xyz!", "-1 or 1", "zzzzzzzzzzzzzzzzzzzzz"])
+    func cursorThatNobodyGaveIsRefused(cursor: String) throws {
+        #expect(throws: Failure.self) { try store.episodes { $0.after = cursor } }
+    }
+}
+
+extension WireChange {
+    static func deleting(episode: String) -> WireChange {
+        var change = WireChange()
+        change.deleteEpisode = episode
+        return change
+    }
+}

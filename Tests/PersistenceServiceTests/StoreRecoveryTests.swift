@@ -1,0 +1,343 @@
+import Foundation
+import GRDB
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PersistenceService
+
+@Suite struct StoreRecoveryTests {
+    let fixture: StoreFixture
+
+    init() throws { fixture = try StoreFixture() }
+
+    /// A closed database with one podcast, an episode, a queue entry and a position, and its bytes.
+    private func filled() throws -> Data {
+        let store = try fixture.open()
+        try store.apply("feeds", [.podcast("p1", title: "Show"), .episode("e1", title: "Findable")])
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        try store.apply("playback", [.state("e1", position: 5)])
+        store.close()
+        return try fixture.bytes()
+    }
+
+    private func alert(of store: Store) throws -> WireAlert? {
+        let records = try store.allRecords(of: "persistence").filter { $0.collection == PersistenceAlerts.collection }
+        return try records.first.map { try WireAlert(wireBytes: [UInt8]($0.value)) }
+    }
+
+    @Test func freshFolderGivesAnEmptyDatabaseWithoutAlert() throws {
+        let (store, recovery) = try fixture.openRecovering()
+        #expect(recovery == nil)
+        #expect(try alert(of: store) == nil)
+        #expect(store.incarnation.count == 17)
+        #expect(
+            try store.pool.read { db in try Int32.fetchOne(db, sql: "PRAGMA application_id") } == Schema.applicationID)
+        #expect(try store.pool.read { db in try Int32.fetchOne(db, sql: "PRAGMA user_version") } == Schema.version)
+    }
+
+    enum Harm: String, CaseIterable, Sendable {
+        case flippedPages, truncated, cutWithinAPage, notADatabase, zeros, headerOnly, anotherProgram, empty, gone
+    }
+
+    private func harm(_ bytes: Data, _ harm: Harm) throws {
+        switch harm {
+        case .flippedPages:
+            var bytes = bytes
+            for offset in stride(from: 4_096 + 8, to: bytes.count, by: 4_096) {
+                for index in offset..<min(offset + 64, bytes.count) { bytes[index] ^= 0xFF }
+            }
+            try fixture.overwrite(bytes)
+        case .truncated: try fixture.overwrite(bytes.prefix(8_192))
+        case .cutWithinAPage: try fixture.overwrite(bytes.prefix(bytes.count - 5_000))
+        case .notADatabase: try fixture.overwrite(Data("Dear diary, this is no database at all. ".utf8) + bytes)
+        case .zeros: try fixture.overwrite(Data(count: 20_000))
+        case .headerOnly: try fixture.overwrite(bytes.prefix(100))
+        case .empty: try fixture.overwrite(Data())
+        case .gone: try FileManager.default.removeItem(atPath: fixture.files.database)
+        case .anotherProgram:
+            try FileManager.default.removeItem(atPath: fixture.files.database)
+            let other = try DatabaseQueue(path: fixture.files.database)
+            try other.write { db in
+                try db.execute(sql: "CREATE TABLE recipe (name TEXT); PRAGMA application_id = 7")
+            }
+            try other.close()
+        }
+    }
+
+    @Test(arguments: Harm.allCases)
+    func unusableFileIsPutAsideAndTheBackupRestored(kind: Harm) throws {
+        let store = try fixture.open()
+        try store.apply("feeds", [.podcast("p1", title: "Show"), .episode("e1", title: "Findable")])
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        _ = try store.backup(now: StoreFixture.moment(60))
+        try store.apply("queue", [.put("entry", "q2", "after the backup")])
+        store.close()
+        try harm(try fixture.bytes(), kind)
+        let harmed = kind == .gone ? nil : try fixture.bytes()
+
+        let (restored, recovery) = try fixture.openRecovering(at: 600)
+        let found = try #require(recovery)
+        #expect(found.reaches == StoreFixture.moment(60))
+        #expect(restored.incarnation != store.incarnation)
+        #expect(try restored.texts("queue") == ["entry/q1=one"])
+        #expect(try restored.episodes { $0.search = "findable" }.episodes.map(\.id) == ["e1"])
+        // The file is kept byte for byte.
+        if let harmed {
+            let moved = try #require(found.movedTo)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: moved)) == harmed)
+        }
+        let alert = try #require(try alert(of: restored))
+        #expect(alert.code == "databaseRestored")
+        #expect(alert.message.contains(CalendarTime(StoreFixture.moment(60)).readable))
+        #expect(alert.actions == ["dismiss"])
+        // What the feeds have said since then must be fetched again.
+        #expect(try restored.podcasts(WirePodcastsQuery()).podcasts.map(\.etag) == [""])
+        restored.close()
+        // The next start is an ordinary one.
+        #expect(try fixture.openRecovering(at: 700).recovery == nil)
+    }
+
+    @Test func damageWithoutAnyBackupGivesAnEmptyLibraryAndSaysSo() throws {
+        try harm(try filled(), .flippedPages)
+        let (store, recovery) = try fixture.openRecovering(at: 9)
+        #expect(recovery?.restored == nil)
+        #expect(try alert(of: store)?.code == "databaseLost")
+        #expect(try store.counts().podcasts == 0)
+        #expect(try fixture.names().contains { $0.contains("damaged") })
+    }
+
+    @Test func emptyFileWithoutBackupIsAFirstStart() throws {
+        try FileManager.default.createDirectory(atPath: fixture.folder + "/state", withIntermediateDirectories: true)
+        try fixture.overwrite(Data())
+        #expect(try fixture.openRecovering().recovery == nil)
+    }
+
+    @Test func databaseOfANewerVersionIsRefusedAndLeftAsItIs() throws {
+        let store = try fixture.open()
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        try store.pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 99") }
+        store.close()
+        let before = try fixture.bytes()
+        let failure = #expect(throws: Failure.self) { try fixture.open() }
+        #expect(failure?.known == .newerDatabase)
+        #expect(failure?.retry == false)
+        #expect(try fixture.bytes() == before)
+        #expect(try fixture.names().allSatisfy { !$0.contains("damaged") && !$0.contains("foreign") })
+    }
+
+    @Test func newerVersionThatStandsOnlyInTheLogIsSeenToo() throws {
+        let store = try fixture.open()
+        try store.pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 99") }
+        // As after kill -9: the file still says the old version, its log the new one.
+        let copy = StoreFiles(database: fixture.folder + "/killed.db", backups: fixture.files.backups)
+        for suffix in ["", "-wal"] {
+            try FileManager.default.copyItem(atPath: fixture.files.database + suffix, toPath: copy.database + suffix)
+        }
+        let before = try Data(contentsOf: URL(fileURLWithPath: copy.database))
+        let failure = #expect(throws: Failure.self) { try Store.open(copy, now: StoreFixture.moment()).store }
+        #expect(failure?.known == .newerDatabase)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: copy.database)) == before)
+    }
+
+    @Test func unreadableFileIsNoReasonToReplaceIt() throws {
+        try FileManager.default.createDirectory(
+            atPath: fixture.files.database, withIntermediateDirectories: true)
+        let failure = #expect(throws: Failure.self) { try fixture.open() }
+        #expect(failure?.known == .storageFailed)
+        #expect(FileManager.default.fileExists(atPath: fixture.files.database))
+    }
+
+    @Test func snapshotNewerThanTheBackupIsLaidOverIt() throws {
+        let store = try fixture.open()
+        try store.apply("feeds", [.podcast("p1"), .podcast("p2"), .episode("e1"), .episode("e2", of: "p2")])
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        _ = try store.backup(now: StoreFixture.moment(60))
+        var forget = WireChange()
+        forget.deletePodcast = "p2"
+        try store.apply("feeds", [forget, .podcast("p3", title: "New show")])
+        try store.apply("queue", [.put("entry", "q1", "uno"), .put("entry", "q2", "two")])
+        try store.apply("playback", [.put("session", "", "e1"), .state("e1", position: 77, played: true)])
+        let snapshot = try store.sideSnapshot(now: StoreFixture.moment(120))
+        try store.apply("queue", [.put("entry", "q3", "lost")])
+        let queueRevision = try store.revision("queue") - 1
+        store.close()
+        try harm(try fixture.bytes(), .truncated)
+
+        let (restored, recovery) = try fixture.openRecovering(at: 600)
+        #expect(recovery?.restored == snapshot.path)
+        #expect(recovery?.reaches == StoreFixture.moment(120))
+        #expect(recovery?.libraryReaches == StoreFixture.moment(60))
+        #expect(try restored.texts("queue") == ["entry/q1=uno", "entry/q2=two"])
+        #expect(try restored.revision("queue") == queueRevision)
+        #expect(try restored.podcasts(WirePodcastsQuery()).podcasts.map(\.id) == ["p3", "p1"])
+        let page = try restored.episodes()
+        #expect(page.episodes.map(\.id) == ["e1"])
+        #expect(page.episodes[0].state.position == 77)
+        #expect(try restored.podcasts(WirePodcastsQuery()).podcasts.last?.unplayedCount == 0)
+        #expect(try alert(of: restored)?.message.contains(CalendarTime(StoreFixture.moment(120)).readable) == true)
+        #expect(restored.damage() == nil)
+    }
+
+    @Test func snapshotAloneBringsBackQueueSessionAndSubscriptions() throws {
+        let store = try fixture.open()
+        try store.apply("feeds", [.podcast("p1"), .episode("e1")])
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        try store.apply("playback", [.state("e1", position: 8)])
+        _ = try store.sideSnapshot(now: StoreFixture.moment(5))
+        store.close()
+        try harm(try fixture.bytes(), .notADatabase)
+        let restored = try fixture.open(at: 10)
+        #expect(try restored.texts("queue") == ["entry/q1=one"])
+        #expect(try restored.podcasts(WirePodcastsQuery()).podcasts.map(\.id) == ["p1"])
+        #expect(try restored.episodes().episodes.isEmpty)
+        // The position waits for its episode to come back with the feed.
+        try restored.apply("feeds", [.episode("e1")])
+        #expect(try restored.episodes().episodes[0].state.position == 8)
+    }
+
+    @Test func backupNewerThanTheSnapshotIsRestoredWhole() throws {
+        let store = try fixture.open()
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        _ = try store.sideSnapshot(now: StoreFixture.moment(1))
+        try store.apply("queue", [.put("entry", "q2", "two")])
+        let backup = try store.backup(now: StoreFixture.moment(2))
+        store.close()
+        try harm(try fixture.bytes(), .gone)
+        let (restored, recovery) = try fixture.openRecovering(at: 9)
+        #expect(recovery?.restored == backup.path)
+        #expect(recovery?.libraryReaches == nil)
+        #expect(try restored.texts("queue").count == 2)
+    }
+
+    @Test func damagedAndNewerCopiesArePassedOver() throws {
+        let store = try fixture.open()
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        let good = try store.backup(now: StoreFixture.moment(1))
+        let damaged = try store.backup(now: StoreFixture.moment(2))
+        let newer = try store.backup(now: StoreFixture.moment(3))
+        store.close()
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: damaged.path))
+        try bytes.prefix(9_000).write(to: URL(fileURLWithPath: damaged.path))
+        let other = try DatabaseQueue(path: newer.path)
+        try other.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 99") }
+        try other.close()
+        try harm(try fixture.bytes(), .zeros)
+        #expect(try fixture.openRecovering(at: 9).recovery?.restored == good.path)
+    }
+
+    @Test func restoreThatWasInterruptedIsDoneAgain() throws {
+        let store = try fixture.open()
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        _ = try store.backup(now: StoreFixture.moment(1))
+        store.close()
+        // Killed after the damaged file was put aside, its log still there, with half a copy made.
+        try FileManager.default.removeItem(atPath: fixture.files.database)
+        try Data("stale log of another database".utf8).write(to: URL(fileURLWithPath: fixture.files.database + "-wal"))
+        try Data("half".utf8).write(to: URL(fileURLWithPath: fixture.files.restoring))
+        let (restored, recovery) = try fixture.openRecovering(at: 9)
+        #expect(recovery?.restored != nil)
+        #expect(try restored.texts("queue") == ["entry/q1=one"])
+        #expect(try fixture.names().contains { $0.contains("lost") && $0.hasSuffix("-wal") })
+    }
+
+    @Test func asideFilesNeverReplaceEachOther() throws {
+        for _ in 0..<3 {
+            try harm(try filled(), .zeros)
+            try fixture.open(at: 5).close()
+        }
+        let names = try fixture.names()
+        let aside = names.filter { name in
+            name.contains(".damaged-") && !StoreFiles.companions.contains { name.hasSuffix($0) }
+        }
+        #expect(aside.count == 3, "\(names)")
+    }
+
+    @Test func suspicionHasTheWholeFileReadOnce() throws {
+        let store = try fixture.open()
+        store.suspect()
+        store.close()
+        #expect(FileManager.default.fileExists(atPath: fixture.files.suspicion))
+        let again = try fixture.openRecovering()
+        #expect(again.recovery == nil)
+        #expect(!FileManager.default.fileExists(atPath: fixture.files.suspicion))
+    }
+}
+
+@Suite struct StoreBackupTests {
+    @Test func backupIsOneFileThatOpensAndListsNewestFirst() throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open()
+        try store.apply("queue", [.put("entry", "q1", "one")])
+        let first = try store.backup(now: StoreFixture.moment(1))
+        let second = try store.sideSnapshot(now: StoreFixture.moment(2))
+        let entries = store.listBackups().entries
+        #expect(entries.map(\.path) == [second.path, first.path])
+        #expect(entries.map(\.sideSnapshot) == [true, false])
+        #expect(entries.map(\.at) == [StoreFixture.moment(2).milliseconds, StoreFixture.moment(1).milliseconds])
+        #expect(entries.allSatisfy { $0.bytes > 0 })
+        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.files.backups).count == 2)
+        #expect(store.lastBackup == StoreFixture.moment(1))
+        let copy = try DatabaseQueue(path: first.path)
+        #expect(try copy.read { db in try db.meta(Schema.Meta.reaches) } == "\(StoreFixture.moment(1).milliseconds)")
+        #expect(try copy.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM record") } == 1)
+    }
+
+    @Test func backupWhileOthersWriteIsConsistent() throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open()
+        let writer = Thread {
+            for _ in 0..<200 { _ = try? store.apply("queue", [.put("a", "k", "x"), .put("b", "k", "x")]) }
+        }
+        writer.start()
+        for second in 1...5 {
+            let backup = try store.backup(now: StoreFixture.moment(Int64(second)))
+            let copy = try DatabaseQueue(path: backup.path)
+            let (records, revision) = try copy.read { db in
+                (
+                    try Int.fetchOne(db, sql: "SELECT count(*) FROM record") ?? -1,
+                    try OwnerRow.fetch(db, "queue").revision
+                )
+            }
+            #expect(records == (revision == 0 ? 0 : 2))
+        }
+    }
+
+    @Test func rotationKeepsTheNewestAndOneOfEachDay() {
+        func copy(_ kind: StoreFiles.CopyKind, hoursAgo: Int64) -> StoreFiles.Copy {
+            let at = Timestamp(milliseconds: StoreFixture.moment().milliseconds - hoursAgo * 3_600_000)
+            return StoreFiles.Copy(kind: kind, path: "\(kind)\(hoursAgo)", at: at, bytes: 1)
+        }
+        let daily = (0..<20).map { copy(.backup, hoursAgo: Int64($0) * 24) }
+        let today = (1...5).map { copy(.backup, hoursAgo: $0 % 2 == 0 ? 0 : 1) }
+        let old = BackupRotation.expired(daily, now: StoreFixture.moment())
+        #expect(old == Array(daily.dropFirst(7)))
+        #expect(BackupRotation.expired(Array(daily.suffix(3)), now: StoreFixture.moment()) == [])
+        let crowded = BackupRotation.expired(daily + [copy(.backup, hoursAgo: 1)], now: StoreFixture.moment())
+        #expect(!crowded.contains(copy(.backup, hoursAgo: 1)))
+        #expect(BackupRotation.expired(today, now: StoreFixture.moment()).count <= 5)
+        let snapshots = (0..<6).map { copy(.snapshot, hoursAgo: Int64($0)) }
+        #expect(BackupRotation.expired(snapshots, now: StoreFixture.moment()) == Array(snapshots.dropFirst(3)))
+    }
+}
+
+@Suite struct CalendarTimeTests {
+    @Test(arguments: [
+        (0, "19700101T000000000Z", "1970-01-01 00:00 UTC"),
+        (951_782_400_000, "20000229T000000000Z", "2000-02-29 00:00 UTC"),
+        (1_767_323_045_678, "20260102T030405678Z", "2026-01-02 03:04 UTC"),
+        (4_102_444_799_999, "20991231T235959999Z", "2099-12-31 23:59 UTC"),
+        (-1, "19691231T235959999Z", "1969-12-31 23:59 UTC"),
+    ])
+    func writesAndReadsUTC(milliseconds: Int64, compact: String, readable: String) {
+        let time = CalendarTime(Timestamp(milliseconds: milliseconds))
+        #expect(time.compact == compact)
+        #expect(time.readable == readable)
+        #expect(CalendarTime(compact: compact)?.timestamp.milliseconds == milliseconds)
+    }
+
+    @Test(arguments: ["", "20260102", "20261302T030405678Z", "2026010aT030405678Z", "20260102T030405678X"])
+    func refusesOtherTexts(text: String) {
+        #expect(CalendarTime(compact: text) == nil)
+    }
+}

@@ -1,0 +1,111 @@
+import Foundation
+import GRDBSQLite
+import NIOConcurrencyHelpers
+
+/// Sees what SQLite does to the files of one folder: writes and waits for the disk. A layer over SQLite's own access
+/// to the operating system, installed once for the process.
+final class WatchedFiles: Sendable {
+    enum Operation: Sendable, Hashable {
+        case write
+        case truncate
+        case sync
+    }
+
+    struct Event: Sendable {
+        var operation: Operation
+        var path: String
+    }
+
+    private let folder: String
+    /// Called before each operation, on the thread that performs it. A result other than 0 is given to SQLite instead.
+    private let observer: @Sendable (Event) -> Int32
+
+    /// Watches the files under `folder` that are opened from now on, until it goes.
+    init(_ folder: String, observer: @escaping @Sendable (Event) -> Int32) {
+        self.folder = folder
+        self.observer = observer
+        _ = WatchedFiles.installed
+        WatchedFiles.registry.withLockedValue { $0.watchers.append((folder, observer)) }
+    }
+
+    deinit {
+        let folder = folder
+        WatchedFiles.registry.withLockedValue { $0.watchers.removeAll { $0.folder == folder } }
+    }
+
+    fileprivate struct Registry: @unchecked Sendable {
+        var watchers: [(folder: String, observer: @Sendable (Event) -> Int32)] = []
+        /// Open files by the address of SQLite's handle.
+        var paths: [UInt: String] = [:]
+        /// SQLite's own method tables, by the address of ours, and the other way round. They live as long as the process.
+        var originals: [UInt: UnsafePointer<sqlite3_io_methods>] = [:]
+        var replaced: [UInt: UnsafePointer<sqlite3_io_methods>] = [:]
+    }
+
+    fileprivate static let registry = NIOLockedValueBox(Registry())
+    // Set once, before the layer is registered, and only read afterwards.
+    nonisolated(unsafe) fileprivate static var base: UnsafeMutablePointer<sqlite3_vfs>?
+
+    private static let installed: Void = {
+        guard let base = sqlite3_vfs_find(nil) else { return }
+        WatchedFiles.base = base
+        let layer = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
+        layer.initialize(to: base.pointee)
+        layer.pointee.zName = UnsafePointer(strdup("watched"))
+        layer.pointee.pNext = nil
+        layer.pointee.xOpen = { _, name, file, flags, outFlags in
+            guard let base = WatchedFiles.base, let file else { return SQLITE_ERROR }
+            let result = base.pointee.xOpen(base, name, file, flags, outFlags)
+            if result == SQLITE_OK, let name { WatchedFiles.adopt(file, String(cString: name)) }
+            return result
+        }
+        sqlite3_vfs_register(layer, 1)
+    }()
+
+    /// Puts our method table in front of SQLite's own for a file that is watched.
+    private static func adopt(_ file: UnsafeMutablePointer<sqlite3_file>, _ path: String) {
+        guard let original = file.pointee.pMethods else { return }
+        registry.withLockedValue { registry in
+            guard registry.watchers.contains(where: { path.hasPrefix($0.folder) }) else { return }
+            registry.paths[UInt(bitPattern: file)] = path
+            if let known = registry.replaced[UInt(bitPattern: original)] {
+                file.pointee.pMethods = known
+                return
+            }
+            let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+            methods.initialize(to: original.pointee)
+            methods.pointee.xWrite = { file, data, count, offset in
+                WatchedFiles.pass(.write, file) { $0.pointee.xWrite(file, data, count, offset) }
+            }
+            methods.pointee.xTruncate = { file, size in
+                WatchedFiles.pass(.truncate, file) { $0.pointee.xTruncate(file, size) }
+            }
+            methods.pointee.xSync = { file, flags in
+                WatchedFiles.pass(.sync, file) { $0.pointee.xSync(file, flags) }
+            }
+            registry.originals[UInt(bitPattern: methods)] = original
+            registry.replaced[UInt(bitPattern: original)] = UnsafePointer(methods)
+            file.pointee.pMethods = UnsafePointer(methods)
+        }
+    }
+
+    private static func pass(
+        _ operation: Operation, _ file: UnsafeMutablePointer<sqlite3_file>?,
+        _ perform: (UnsafePointer<sqlite3_io_methods>) -> Int32
+    ) -> Int32 {
+        guard let file, let methods = file.pointee.pMethods else { return SQLITE_ERROR }
+        let (original, path, observer) = registry.withLockedValue { registry in
+            let path = registry.paths[UInt(bitPattern: file)] ?? ""
+            return (
+                registry.originals[UInt(bitPattern: methods)], path,
+                registry.watchers.first { path.hasPrefix($0.folder) }?.observer
+            )
+        }
+        guard let original else { return SQLITE_ERROR }
+        if let observer {
+            let result = observer(Event(operation: operation, path: path))
+            if result != SQLITE_OK { return result }
+        }
+        return perform(original)
+    }
+}
