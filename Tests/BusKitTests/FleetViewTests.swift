@@ -1,0 +1,74 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+struct FleetViewTests {
+    private func entry(_ id: String) -> WireQueueEntry {
+        var entry = WireQueueEntry()
+        entry.id = id
+        return entry
+    }
+
+    @Test func aQueueIsReadWithItsDeltasFromASnapshotAndFromEvents() {
+        var bus = ModelBus(epoch: 5)
+        var state = WireQueueState()
+        state.name = "main"
+        state.revision = 1
+        state.entries = [entry("q1")]
+        _ = bus.publish(.put, .queue("main"), state.wireBytes)
+        var step = WireQueueStep()
+        step.insert.entry = entry("q2")
+        step.insert.after = "q1"
+        var delta = WireQueueDelta()
+        delta.revision = 2
+        delta.steps = [step]
+        _ = bus.publish(.delta, .queue("main"), delta.wireBytes)
+        var replica = Replica()
+        let values = bus.retained.values.flatMap { [$0.put] + $0.deltas }
+        replica.replace(at: StreamPosition(epoch: 5, sequence: 2), ready: [.queue: 1], entries: values)
+        var view = FleetView()
+        #expect(view.apply(.snapshot(replica)) == [.everything])
+        #expect(view.mainQueue?.entries.map(\.id) == ["q1", "q2"])
+        step.insert.entry = entry("q3")
+        step.insert.after = ""
+        delta.steps = [step]
+        delta.revision = 3
+        #expect(view.apply(.event(bus.publish(.delta, .queue("main"), delta.wireBytes))) == [.queue("main")])
+        #expect(view.mainQueue?.entries.map(\.id) == ["q3", "q1", "q2"])
+        #expect(view.mainQueue?.revision == 3)
+    }
+
+    @Test func alertsComeAndGo() {
+        var bus = ModelBus(epoch: 5)
+        var view = FleetView()
+        var alert = WireAlert()
+        alert.id = "a1"
+        let topic = Topic.alert(.playback, "a1")
+        #expect(view.apply(.event(bus.publish(.put, topic, alert.wireBytes))) == [.alert(topic)])
+        #expect(view.alertsInOrder.map(\.id) == ["a1"])
+        #expect(view.apply(.event(bus.publish(.delete, topic))) == [.alert(topic)])
+        #expect(view.alertsInOrder.isEmpty)
+    }
+
+    @Test(arguments: [
+        "x", "stream", "stream/playback", "stream/playback/state", "", "stream//", "stream/queue/queue/main",
+    ])
+    func whatCannotBeReadIsAsIfItWereNotThere(_ topic: String) {
+        var bus = ModelBus(epoch: 5)
+        var view = FleetView()
+        _ = view.apply(.event(bus.publish(.put, Topic(topic), [0xff, 0xff, 0xff])))
+        _ = view.apply(.event(bus.publish(.delta, Topic(topic), [0xff])))
+        #expect(view.player == nil)
+        #expect(view.mainQueue == nil)
+    }
+
+    @Test func anEpisodesPositionIsAnOccurrence() {
+        var bus = ModelBus(epoch: 5)
+        var view = FleetView()
+        var state = WireEpisodeState()
+        state.episode = "e1"
+        state.position = 12
+        #expect(view.apply(.event(bus.publish(.event, .episodeState("e1"), state.wireBytes))) == [.episode(state)])
+    }
+}

@@ -1,0 +1,295 @@
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import BusKit
+
+/// An owner without sockets: a scripted database answers, or is away.
+struct OwnerTrial {
+    typealias Runtime = OwnerRuntime<EchoMachine>
+
+    var runtime: Runtime
+    var database: ScriptedDatabase
+    var now = Moment(monotonic: MonotonicTime(nanoseconds: 1_000_000_000), wall: Timestamp(milliseconds: 1))
+    /// Asked and not answered yet.
+    var waiting: [(payload: [UInt8], purpose: Runtime.Purpose)] = []
+    var replies: [(ticket: ReplyTicket, id: RequestID, result: Result<[UInt8], Failure>)] = []
+    var published: [[Publication]] = []
+    var actions: [EchoMachine.Action] = []
+    var readies = 0
+    var stop: Failure??
+    var ticket: UInt64 = 0
+    var epoch: UInt64 = 5
+
+    init(_ database: ScriptedDatabase = ScriptedDatabase(), generation: UInt32 = 1) {
+        self.database = database
+        runtime = OwnerRuntime(EchoMachine(), generation: generation, seed: UInt64(generation))
+    }
+
+    /// One that serves in epoch 5.
+    static func serving(_ database: ScriptedDatabase = ScriptedDatabase(), generation: UInt32 = 1) -> OwnerTrial {
+        var trial = OwnerTrial(database, generation: generation)
+        trial.handle(.start)
+        trial.handle(.began(epoch: 5))
+        trial.serve()
+        return trial
+    }
+
+    mutating func handle(_ event: Runtime.Event) {
+        for effect in runtime.handle(event, now: now) {
+            switch effect {
+            case .publish(let publications): published.append(publications)
+            case .reply(let ticket, let id, let result): replies.append((ticket, id, result))
+            case .ask(_, let payload, _, _, _, let purpose): waiting.append((payload, purpose))
+            case .ready: readies += 1
+            case .perform(let action): actions.append(action)
+            case .log: break
+            case .stop(let failure): stop = .some(failure)
+            }
+        }
+    }
+
+    /// The database takes the oldest question; the answer is given back.
+    mutating func take() -> Runtime.Event? {
+        guard !waiting.isEmpty else { return nil }
+        let (payload, purpose) = waiting.removeFirst()
+        guard let request = try? WirePersistenceRequest(wireBytes: payload) else { return nil }
+        return .answered(purpose, database.answer(request).map(\.wireBytes))
+    }
+
+    /// The database answers until nobody asks.
+    mutating func serve() {
+        while let answer = take() { handle(answer) }
+    }
+
+    mutating func command(_ word: String, id: RequestID = .random(), mayBeRepeat: Bool = false) {
+        ticket += 1
+        handle(
+            .command(
+                IncomingCommand(
+                    ticket: ReplyTicket(epoch: epoch, number: ticket),
+                    command: Command(id: id, origin: "test", payload: Array(word.utf8)),
+                    deadline: now.monotonic.advanced(by: .seconds(10)), mayBeRepeat: mayBeRepeat)))
+    }
+
+    mutating func newBus() {
+        epoch += 1
+        handle(.began(epoch: epoch))
+    }
+
+    mutating func pass(_ duration: Duration) {
+        now.monotonic = now.monotonic.advanced(by: duration)
+        handle(.alarm)
+    }
+
+    var words: [String] { published.last?.map { String(decoding: $0.payload, as: UTF8.self) } ?? [] }
+    var codes: [FailureCode?] {
+        replies.map { if case .failure(let failure) = $0.result { failure.known } else { nil } }
+    }
+}
+
+struct OwnerRuntimeTests {
+    private let id = RequestID(high: 1, low: 1)
+
+    @Test func itIsReadyOnceItsRecordsAreReadAndItHasPutEverything() {
+        var database = ScriptedDatabase()
+        for (index, word) in ["a", "b", "c", "d", "e"].enumerated() {
+            database.records[String(index + 1_000)] = Array(word.utf8)
+        }
+        var trial = OwnerTrial(database)
+        trial.handle(.start)
+        trial.handle(.began(epoch: 5))
+        #expect(trial.readies == 0)
+        trial.command("too early")
+        #expect(trial.codes == [.unavailable])
+        trial.serve()
+        #expect(trial.readies == 1)
+        #expect(trial.words == ["a b c d e"])
+    }
+
+    @Test func itIsAnsweredWhenItIsDurable() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        #expect(trial.replies.isEmpty)
+        #expect(trial.published.count == 1)
+        trial.serve()
+        #expect(trial.replies.map(\.result) == [.success([1])])
+        #expect(trial.words == ["a"])
+        #expect(trial.database.words == ["a"])
+    }
+
+    @Test func theSameRequestWhileTheFirstRunsIsJoinedAndTakesEffectOnce() {
+        var trial = OwnerTrial.serving()
+        trial.command("a", id: id)
+        trial.command("a", id: id, mayBeRepeat: true)
+        trial.serve()
+        #expect(trial.replies.map(\.ticket.number) == [1, 2])
+        #expect(trial.replies.map(\.result) == [.success([1]), .success([1])])
+        #expect(trial.database.words == ["a"])
+    }
+
+    @Test func theSameRequestAfterItFinishedIsAnsweredAgain() {
+        var trial = OwnerTrial.serving()
+        trial.command("a", id: id)
+        trial.serve()
+        trial.command("a", id: id, mayBeRepeat: true)
+        trial.serve()
+        #expect(trial.replies.map(\.result) == [.success([1]), .success([1])])
+        #expect(trial.database.words == ["a"])
+    }
+
+    @Test func theSameRequestInTheNextLifeIsAnsweredFromTheStoredReply() {
+        var trial = OwnerTrial.serving()
+        trial.command("a", id: id)
+        trial.serve()
+        var next = OwnerTrial.serving(trial.database, generation: 2)
+        next.command("a", id: id, mayBeRepeat: true)
+        next.serve()
+        #expect(next.replies.map(\.result) == [.success([1])])
+        #expect(next.database.words == ["a"])
+    }
+
+    @Test func evenARequestThatDoesNotSayThatItIsARepeatTakesEffectOnce() {
+        var trial = OwnerTrial.serving()
+        trial.command("a", id: id)
+        trial.serve()
+        var next = OwnerTrial.serving(trial.database, generation: 2)
+        next.command("a", id: id)
+        next.serve()
+        #expect(next.replies.map(\.result) == [.success([1])])
+        #expect(next.database.words == ["a"])
+        next.command("b")
+        next.serve()
+        #expect(next.database.words == ["a", "b"])
+    }
+
+    @Test func aReplyThatWasLostWithTheBusIsGivenToTheRepeat() {
+        var trial = OwnerTrial.serving()
+        trial.command("a", id: id)
+        let answer = trial.take()
+        trial.newBus()
+        // The commit's fate is not known: not ready yet.
+        #expect(trial.readies == 1)
+        if let answer { trial.handle(answer) }
+        #expect(trial.replies.isEmpty)
+        #expect(trial.readies == 2)
+        #expect(trial.words == ["a"])
+        trial.command("a", id: id, mayBeRepeat: true)
+        #expect(trial.replies.map(\.ticket.epoch) == [6])
+        #expect(trial.replies.map(\.result) == [.success([1])])
+        #expect(trial.database.words == ["a"])
+    }
+
+    @Test func aRefusalInTheMiddleOfAChainTakesBackAllBehindIt() {
+        var trial = OwnerTrial.serving()
+        trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
+        for word in ["a", "b", "bad", "d"] { trial.command(word) }
+        trial.serve()
+        #expect(trial.codes == [nil, nil, .diskFull, .busy])
+        #expect(trial.runtime.machine.words.current == ["a", "b"])
+        #expect(trial.words == ["a b"])
+        trial.command("c")
+        trial.serve()
+        #expect(trial.database.words == ["a", "b", "c"])
+        #expect(trial.runtime.machine.words.isSettled)
+    }
+
+    @Test func commitsInFlightWhenTheDatabaseDiesAreRepeatedAndTakeEffectOnce() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        // The database took it and died before it answered: the request is sent again as it was.
+        let question = trial.waiting[0]
+        _ = trial.take()
+        trial.waiting.append(question)
+        trial.command("b")
+        trial.serve()
+        #expect(trial.codes == [nil, nil])
+        #expect(trial.database.words == ["a", "b"])
+        #expect(trial.database.commits == 2)
+    }
+
+    @Test func aRestoredBackupUnderALiveOwnerIsBroughtUpToDate() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.serve()
+        var backup = trial.database
+        trial.command("b")
+        trial.serve()
+        backup.incarnation = "two"
+        trial.database = backup
+        trial.command("c")
+        trial.serve()
+        #expect(trial.codes == [nil, nil, nil])
+        #expect(trial.database.words == ["a", "b", "c"])
+    }
+
+    @Test func aClientHearsNotSavedWhenTheDatabaseIsAwayAndTheChangeIsKept() {
+        var trial = OwnerTrial.serving()
+        trial.command("a", id: id)
+        trial.pass(.seconds(5))
+        #expect(trial.codes == [.notSaved])
+        trial.serve()
+        #expect(trial.words == ["a"])
+        trial.command("a", id: id, mayBeRepeat: true)
+        #expect(trial.replies.last?.result == .success([1]))
+    }
+
+    @Test func aLateCommitOfADeadLifeStopsIt() {
+        var trial = OwnerTrial.serving()
+        var next = OwnerTrial.serving(trial.database, generation: 2)
+        trial.database = next.database
+        trial.command("late")
+        trial.serve()
+        guard case .some(.some(let failure)) = trial.stop else {
+            Issue.record("it goes on")
+            return
+        }
+        #expect(failure.known == .fenced)
+        next.command("a")
+        next.serve()
+        #expect(next.database.words == ["a"])
+    }
+
+    @Test func stoppingWaitsForTheLastCommit() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.handle(.stopping)
+        #expect(trial.runtime.machine.stopped)
+        #expect(trial.stop == nil)
+        trial.serve()
+        #expect(trial.stop == .some(nil))
+        #expect(trial.database.words == ["a"])
+    }
+
+    @Test func stoppingDoesNotWaitForADatabaseThatIsGone() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.handle(.stopping)
+        trial.pass(.milliseconds(2_500))
+        #expect(trial.stop == .some(nil))
+    }
+
+    @Test func whatOthersRetainIsSeenOnceTheyAreReadyAndItsEndToo() {
+        var trial = OwnerTrial.serving()
+        var bus = ModelBus(epoch: 5)
+        let put = bus.publish(.put, .playbackState, [1])
+        var replica = Replica()
+        replica.replace(at: StreamPosition(epoch: 5, sequence: 1), ready: [:], entries: [put])
+        trial.handle(.update(.snapshot(replica)))
+        #expect(trial.runtime.machine.observed.isEmpty)
+        trial.handle(.update(.event(bus.makeReady(.playback))))
+        #expect(trial.runtime.machine.observed == [put])
+        trial.handle(.update(.event(bus.publish(.event, .podcast("p1")))))
+        #expect(trial.runtime.machine.observed.count == 1)
+        var empty = Replica()
+        empty.replace(at: StreamPosition(epoch: 5, sequence: 9), ready: [.playback: 1], entries: [])
+        trial.handle(.update(.snapshot(empty)))
+        #expect(trial.runtime.machine.observed.last?.header.kind == .delete)
+    }
+
+    @Test func derivedRequestsAreTheSameForTheSameStepOnly() {
+        #expect(id.derived("load") == id.derived("load"))
+        #expect(id.derived("load") != id.derived("save"))
+        #expect(id.derived("load").bytes[6] >> 4 == 5)
+    }
+}

@@ -1,0 +1,153 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+struct PublishLinkTests {
+    private let start = MonotonicTime(nanoseconds: 1_000_000_000)
+    private let put = Publication(.put, .playbackState, [1])
+
+    /// A link that the bus has welcomed in epoch 5.
+    private func welcomed(window: Int = 256) -> PublishLink {
+        var limits = PublishLink.Limits()
+        limits.window = window
+        var link = PublishLink(generation: 3, limits: limits)
+        _ = link.handle(.start, now: start)
+        _ = link.handle(.welcome(generation: 3, epoch: 5, head: 100), now: start)
+        return link
+    }
+
+    private func origins(_ effects: [PublishLink.Effect]) -> [UInt64] {
+        effects.compactMap {
+            if case .send(.publish(_, _, _, let origin, _)) = $0 { origin } else { nil }
+        }
+    }
+
+    private func hellos(_ effects: [PublishLink.Effect]) -> Int {
+        effects.count { if case .send(.hello) = $0 { true } else { false } }
+    }
+
+    private func positions(_ effects: [PublishLink.Effect]) -> [StreamPosition] {
+        effects.compactMap { if case .placed(_, let position) = $0 { position } else { nil } }
+    }
+
+    private func dropped(_ effects: [PublishLink.Effect]) -> [FailureCode?] {
+        effects.compactMap { if case .dropped(_, let failure) = $0 { .some(failure.known) } else { nil } }
+    }
+
+    private func answers(_ effects: [PublishLink.Effect]) -> [StreamPosition] {
+        effects.compactMap { if case .send(.answer(_, _, _, let position)) = $0 { position } else { nil } }
+    }
+
+    @Test func helloComesFirstAndAWelcomeBegins() {
+        var link = PublishLink(generation: 3)
+        #expect(hellos(link.handle(.start, now: start)) == 1)
+        #expect(dropped(link.handle(.publish(1, [put], wall: 0), now: start)) == [.unavailable])
+        let effects = link.handle(.welcome(generation: 3, epoch: 5, head: 0), now: start)
+        guard case .begin(epoch: 5) = effects.first else {
+            Issue.record("\(effects)")
+            return
+        }
+    }
+
+    @Test func publishesAreCountedFromOneAndPlacedByTheAcknowledgement() {
+        var link = welcomed()
+        #expect(origins(link.handle(.publish(1, [put, put], wall: 0), now: start)) == [1, 2])
+        #expect(origins(link.handle(.publish(2, [put], wall: 0), now: start)) == [3])
+        let first = link.handle(.acknowledge(epoch: 5, count: 2, origin: 2, sequence: 108), now: start)
+        #expect(positions(first) == [StreamPosition(epoch: 5, sequence: 108)])
+        let second = link.handle(.acknowledge(epoch: 5, count: 1, origin: 3, sequence: 110), now: start)
+        #expect(positions(second) == [StreamPosition(epoch: 5, sequence: 110)])
+    }
+
+    @Test func theWindowHoldsBackAndReadyAndRepliesKeepTheirPlace() {
+        var link = welcomed(window: 2)
+        #expect(origins(link.handle(.publish(1, [put, put, put, put], wall: 0), now: start)) == [1, 2])
+        #expect(link.handle(.ready, now: start).isEmpty)
+        let reply = PublishLink.Event.reply(ReplyTicket(epoch: 5, number: 9), .random(), .success([]))
+        #expect(link.handle(reply, now: start).isEmpty)
+        let effects = link.handle(.acknowledge(epoch: 5, count: 2, origin: 2, sequence: 102), now: start)
+        #expect(origins(effects) == [3, 4])
+        guard case .send(.ready(_, _, origin: 4)) = effects.last else {
+            Issue.record("\(effects)")
+            return
+        }
+        let last = link.handle(.acknowledge(epoch: 5, count: 2, origin: 4, sequence: 104), now: start)
+        #expect(answers(last) == [StreamPosition(epoch: 5, sequence: 104)])
+    }
+
+    @Test func aReplyWithNothingBeforeItIsStampedWithTheHead() {
+        var link = welcomed()
+        let effects = link.handle(.reply(ReplyTicket(epoch: 5, number: 1), .random(), .success([])), now: start)
+        #expect(answers(effects) == [StreamPosition(epoch: 5, sequence: 100)])
+    }
+
+    @Test func aNewEpochDropsWhatIsUnacknowledgedAndSaysHelloAgain() {
+        var link = welcomed()
+        _ = link.handle(.publish(1, [put], wall: 0), now: start)
+        let effects = link.handle(.epochSeen(6), now: start)
+        #expect(dropped(effects) == [.lostInFlight])
+        #expect(hellos(effects) == 1)
+        _ = link.handle(.welcome(generation: 3, epoch: 6, head: 0), now: start)
+        #expect(origins(link.handle(.publish(2, [put], wall: 0), now: start)) == [1])
+        let late = link.handle(.acknowledge(epoch: 5, count: 1, origin: 1, sequence: 101), now: start)
+        #expect(positions(late).isEmpty)
+        let stale = link.handle(.reply(ReplyTicket(epoch: 5, number: 1), .random(), .success([])), now: start)
+        #expect(answers(stale).isEmpty)
+    }
+
+    @Test func helloRequiredStartsOverOnce() {
+        var link = welcomed()
+        _ = link.handle(.publish(1, [put, put], wall: 0), now: start)
+        #expect(hellos(link.handle(.reject(code: "helloRequired", epoch: 6, origin: 1), now: start)) == 1)
+        #expect(hellos(link.handle(.reject(code: "helloRequired", epoch: 6, origin: 2), now: start)) == 0)
+    }
+
+    @Test func aYoungerLifeEndsThisOne() {
+        var link = welcomed()
+        let effects = link.handle(.reject(code: "fenced", epoch: 5, origin: 0), now: start)
+        #expect(effects.contains { if case .fenced = $0 { true } else { false } })
+        #expect(dropped(link.handle(.publish(1, [put], wall: 0), now: start)) == [.fenced])
+        #expect(link.deadline == nil)
+    }
+
+    @Test func aRefusedPublicationUsesItsNumberAndTheOthersStand() {
+        var link = welcomed()
+        _ = link.handle(.publish(1, [put], wall: 0), now: start)
+        _ = link.handle(.publish(2, [put], wall: 0), now: start)
+        let effects = link.handle(.reject(code: "noPut", epoch: 5, origin: 1), now: start)
+        #expect(effects.contains { if case .rejected(_, code: "noPut") = $0 { true } else { false } })
+        #expect(dropped(effects).count == 1)
+        let last = link.handle(.acknowledge(epoch: 5, count: 1, origin: 2, sequence: 101), now: start)
+        #expect(positions(last) == [StreamPosition(epoch: 5, sequence: 101)])
+    }
+
+    @Test func pingsKeepItAliveAndSilenceMakesTheConnectionAnew() {
+        var link = welcomed()
+        let ping = link.handle(.tick, now: start.advanced(by: .milliseconds(500)))
+        #expect(ping.contains { if case .send(.ping) = $0 { true } else { false } })
+        _ = link.handle(.pong(epoch: 5, head: 100), now: start.advanced(by: .milliseconds(501)))
+        let quiet = link.handle(.tick, now: start.advanced(by: .milliseconds(1_900)))
+        #expect(hellos(quiet) == 0)
+        let silent = link.handle(.tick, now: start.advanced(by: .milliseconds(2_001)))
+        #expect(hellos(silent) == 1)
+        #expect(silent.contains { if case .open = $0 { true } else { false } })
+    }
+
+    @Test func telemetryIsNeitherCountedNorAcknowledged() {
+        var link = welcomed()
+        let live = Publication(.live, Topic("live/playback/levels"), [1])
+        let effects = link.handle(.publish(1, [live], wall: 0), now: start)
+        #expect(origins(effects) == [0])
+        #expect(positions(effects).count == 1)
+        #expect(origins(link.handle(.publish(2, [put], wall: 0), now: start)) == [1])
+    }
+
+    @Test(arguments: [UInt64(0), 4, 99])
+    func nonsensicalAcknowledgementsAreIgnored(_ origin: UInt64) {
+        var link = welcomed()
+        _ = link.handle(.publish(1, [put, put, put], wall: 0), now: start)
+        #expect(
+            positions(link.handle(.acknowledge(epoch: 5, count: 1, origin: origin, sequence: 1), now: start)).isEmpty)
+    }
+}

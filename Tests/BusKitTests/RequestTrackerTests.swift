@@ -1,0 +1,140 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+struct RequestTrackerTests {
+    private let start = MonotonicTime(nanoseconds: 1_000_000_000)
+    private let id = RequestID(high: 1, low: 1)
+
+    private func at(_ milliseconds: Int) -> MonotonicTime { start.advanced(by: .milliseconds(milliseconds)) }
+
+    private func asking(_ id: RequestID, limit: Duration? = .seconds(10), mayBeRepeat: Bool = false)
+        -> RequestTracker.Event
+    {
+        .ask(
+            RequestTracker.Asking(
+                id: id, service: .queue, payload: [1], deadline: limit.map { start.advanced(by: $0) },
+                mayBeRepeat: mayBeRepeat))
+    }
+
+    private func sendings(_ effects: [RequestTracker.Effect]) -> [RequestTracker.Sending] {
+        effects.compactMap { if case .send(let sending) = $0 { sending } else { nil } }
+    }
+
+    private func results(_ effects: [RequestTracker.Effect]) -> [Result<Answer, Failure>] {
+        effects.compactMap { if case .finish(_, let result) = $0 { result } else { nil } }
+    }
+
+    @Test func aReplyEndsTheRequest() {
+        var tracker = RequestTracker()
+        #expect(sendings(tracker.handle(asking(id), now: start)).map(\.mayBeRepeat) == [false])
+        let answer = Answer(payload: [2], position: StreamPosition(epoch: 1, sequence: 2))
+        #expect(results(tracker.handle(.reply(id, answer), now: at(1))) == [.success(answer)])
+        #expect(tracker.handle(.reply(id, answer), now: at(2)).isEmpty)
+        #expect(tracker.deadline == nil)
+    }
+
+    @Test(arguments: [FailureCode.unavailable, .busy, .lostInFlight, .helloRequired])
+    func passingRefusalsAreRetriedUnderTheSameIDWithGrowingWaits(_ code: FailureCode) {
+        var tracker = RequestTracker()
+        _ = tracker.handle(asking(id), now: start)
+        var now = start
+        for wait in [50, 100, 200, 400, 800, 1_000, 1_000] {
+            #expect(tracker.handle(.failure(id, Failure(code, "")), now: now).isEmpty)
+            now = now.advanced(by: .milliseconds(wait))
+            #expect(tracker.deadline == now)
+            let sent = sendings(tracker.handle(.tick, now: now))
+            #expect(sent.map(\.id) == [id])
+            #expect(sent.map(\.mayBeRepeat) == [true])
+        }
+    }
+
+    @Test(arguments: [FailureCode.notFound, .revisionMismatch, .notSaved, .expired])
+    func otherRefusalsAreFinal(_ code: FailureCode) {
+        var tracker = RequestTracker()
+        _ = tracker.handle(asking(id), now: start)
+        let effects = tracker.handle(.failure(id, Failure(code, "")), now: start)
+        #expect(results(effects) == [.failure(Failure(code, ""))])
+    }
+
+    @Test func aNewBusEndsTheAttemptAndTheRequestIsSentAgain() {
+        var tracker = RequestTracker()
+        _ = tracker.handle(asking(id), now: start)
+        #expect(tracker.handle(.connectionLost, now: at(1)).isEmpty)
+        let sent = sendings(tracker.handle(.tick, now: at(51)))
+        #expect(sent.map(\.id) == [id])
+        #expect(sent.map(\.mayBeRepeat) == [true])
+    }
+
+    @Test func theFirstSendingOfAnIDFromAnEarlierLifeSaysSo() {
+        var tracker = RequestTracker()
+        #expect(sendings(tracker.handle(asking(id, mayBeRepeat: true), now: start)).map(\.mayBeRepeat) == [true])
+    }
+
+    @Test func atTheDeadlineTheOutcomeIsUnknownIfAnyoneMayHaveBegun() {
+        var tracker = RequestTracker()
+        _ = tracker.handle(asking(id), now: start)
+        _ = tracker.handle(.failure(id, Failure(.lostInFlight, "")), now: start)
+        _ = tracker.handle(.tick, now: at(50))
+        _ = tracker.handle(.failure(id, Failure(.unavailable, "")), now: at(60))
+        guard case .failure(let failure) = results(tracker.handle(.tick, now: at(10_000))).first else {
+            Issue.record("not finished")
+            return
+        }
+        #expect(failure.known == .outcomeUnknown)
+    }
+
+    @Test func atTheDeadlineARequestThatNobodyTookIsUnavailable() {
+        var tracker = RequestTracker()
+        _ = tracker.handle(asking(id), now: start)
+        _ = tracker.handle(.failure(id, Failure(.unavailable, "down")), now: start)
+        #expect(
+            results(tracker.handle(.tick, now: at(10_000))) == [.failure(Failure(.unavailable, "down"))])
+    }
+
+    @Test func aRequestWithoutALimitIsRepeatedForEver() {
+        var tracker = RequestTracker()
+        _ = tracker.handle(asking(id, limit: nil), now: start)
+        var now = start
+        for round in 0..<100 {
+            let code: FailureCode = round % 2 == 0 ? .expired : .unavailable
+            #expect(results(tracker.handle(.failure(id, Failure(code, "")), now: now)).isEmpty)
+            now = now.advanced(by: .seconds(1))
+            #expect(sendings(tracker.handle(.tick, now: now)).count == 1)
+        }
+    }
+
+    @Test func silenceIsBrokenByTheSameRequest() {
+        var tracker = RequestTracker()
+        _ = tracker.handle(asking(id, limit: nil), now: start)
+        #expect(sendings(tracker.handle(.tick, now: at(4_999))).isEmpty)
+        #expect(sendings(tracker.handle(.tick, now: at(5_000))).map(\.mayBeRepeat) == [true])
+    }
+
+    @Test func thirtyTwoAreOnTheirWayAndTheNextFollowsWhenOneIsAnswered() {
+        var tracker = RequestTracker()
+        var sent = 0
+        for index in 0..<40 {
+            sent += sendings(tracker.handle(asking(RequestID(high: 9, low: UInt64(index))), now: start)).count
+        }
+        #expect(sent == 32)
+        let effects = tracker.handle(.reply(RequestID(high: 9, low: 0), Answer(payload: [])), now: start)
+        #expect(sendings(effects).map(\.id.low) == [32])
+    }
+
+    @Test func aServiceThatBecomesReadyIsAskedAtOnce() {
+        var tracker = RequestTracker()
+        _ = tracker.handle(asking(id), now: start)
+        _ = tracker.handle(.failure(id, Failure(.unavailable, "")), now: start)
+        #expect(sendings(tracker.handle(.ready(.playback), now: at(1))).isEmpty)
+        #expect(sendings(tracker.handle(.ready(.queue), now: at(2))).count == 1)
+    }
+
+    @Test func closingAnswersEveryone() {
+        var tracker = RequestTracker()
+        _ = tracker.handle(asking(id), now: start)
+        #expect(results(tracker.close(Failure(.unavailable, "bye"))) == [.failure(Failure(.unavailable, "bye"))])
+        #expect(tracker.count == 0)
+    }
+}

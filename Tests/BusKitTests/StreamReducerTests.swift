@@ -1,0 +1,405 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+/// A reducer with a clock, and what it has said.
+struct ReducerTrial {
+    var reducer: StreamReducer
+    var now = MonotonicTime(nanoseconds: 1_000_000_000)
+    var opened: [String] = []
+    var fetches: [FetchRequest] = []
+    var events: [StreamEvent] = []
+    var connections: [ConnectionState] = []
+    var snapshots = 0
+    /// Events, and nil for each snapshot between them.
+    var said: [StreamEvent?] = []
+
+    init(limits: StreamReducer.Limits = StreamReducer.Limits()) {
+        reducer = StreamReducer(seed: 7, limits: limits)
+    }
+
+    mutating func handle(_ event: StreamReducer.Event) {
+        for effect in reducer.handle(event, now: now) {
+            switch effect {
+            case .open(let nonce): opened.append(nonce)
+            case .fetch(let request): fetches.append(request)
+            case .update(.event(let event)):
+                events.append(event)
+                said.append(event)
+            case .update(.snapshot):
+                snapshots += 1
+                said.append(nil)
+            case .update(.connection(let state)): connections.append(state)
+            case .update(.live): break
+            }
+        }
+    }
+
+    mutating func pass(_ duration: Duration) {
+        now = now.advanced(by: duration)
+        handle(.tick)
+    }
+
+    /// SYNC, FETCH and its answer.
+    mutating func join(_ bus: ModelBus) {
+        handle(.sync(nonce: opened.last ?? "", epoch: bus.epoch, head: bus.head))
+        answer(bus)
+    }
+
+    mutating func answer(_ bus: ModelBus) {
+        guard let request = fetches.last else { return }
+        for chunk in bus.answer(request) { handle(.chunk(chunk)) }
+    }
+
+    var sequence: UInt64 { reducer.replica.position.sequence }
+}
+
+struct StreamReducerTests {
+    private let state = Topic.playbackState
+    private let queue = Topic.queue("main")
+
+    private func live(_ bus: inout ModelBus) -> ReducerTrial {
+        var trial = ReducerTrial()
+        trial.handle(.start)
+        trial.join(bus)
+        return trial
+    }
+
+    @Test func joiningFetchesEverythingOnlyAfterTheSync() {
+        var bus = ModelBus(epoch: 5)
+        _ = bus.publish(.put, state, [1])
+        var trial = ReducerTrial()
+        trial.handle(.start)
+        #expect(trial.opened.count == 1)
+        #expect(trial.fetches.isEmpty)
+        trial.handle(.sync(nonce: "somebody else's", epoch: 5, head: 1))
+        #expect(trial.fetches.isEmpty)
+        trial.join(bus)
+        #expect(trial.fetches.first?.from == StreamPosition(epoch: 0, sequence: 0))
+        #expect(trial.reducer.replica.entries[state]?.put.payload == [1])
+        #expect(trial.connections == [.connecting, .live])
+    }
+
+    @Test func eventsBetweenTheSyncAndTheAnswerAreAppliedOnce() {
+        var bus = ModelBus(epoch: 5)
+        _ = bus.publish(.put, state, [1])
+        var trial = ReducerTrial()
+        trial.handle(.start)
+        let inBoth = bus.publish(.put, state, [2])
+        trial.handle(.stream(inBoth))
+        trial.handle(.sync(nonce: trial.opened[0], epoch: 5, head: 2))
+        let answer = bus.answer(trial.fetches[0])
+        let after = bus.publish(.put, state, [3])
+        trial.handle(.stream(after))
+        for chunk in answer { trial.handle(.chunk(chunk)) }
+        #expect(trial.events == [after])
+        #expect(trial.sequence == 3)
+    }
+
+    @Test func aLateJoinerGetsThePutAndItsDeltasInOrder() {
+        var bus = ModelBus(epoch: 5)
+        _ = bus.publish(.put, queue, [1])
+        _ = bus.publish(.delta, queue, [2])
+        _ = bus.publish(.delta, queue, [3])
+        let trial = live(&bus)
+        #expect(trial.reducer.replica.entries[queue]?.deltas.map(\.payload) == [[2], [3]])
+    }
+
+    @Test func aGapIsFilledOutOfTheRing() {
+        var bus = ModelBus(epoch: 5)
+        var trial = live(&bus)
+        let lost = bus.publish(.put, state, [1])
+        let next = bus.publish(.put, state, [2])
+        trial.handle(.stream(next))
+        #expect(trial.fetches.last?.from == StreamPosition(epoch: 5, sequence: 1))
+        trial.answer(bus)
+        #expect(trial.events == [lost, next])
+        #expect(trial.snapshots == 1)
+    }
+
+    @Test func lossAtTheTailIsFoundByTheHeartbeat() {
+        var bus = ModelBus(epoch: 5)
+        var trial = live(&bus)
+        let lost = bus.publish(.put, state, [1])
+        trial.handle(.heartbeat(epoch: 5, head: bus.head))
+        trial.answer(bus)
+        #expect(trial.events == [lost])
+    }
+
+    @Test func duplicatesAreDropped() {
+        var bus = ModelBus(epoch: 5)
+        var trial = live(&bus)
+        let event = bus.publish(.put, state, [1])
+        trial.handle(.stream(event))
+        trial.handle(.stream(event))
+        #expect(trial.events == [event])
+    }
+
+    @Test func twoFailedReplaysForceASnapshotAndShowTheResync() {
+        var bus = ModelBus(epoch: 5)
+        var trial = live(&bus)
+        _ = bus.publish(.put, state, [1])
+        let second = bus.publish(.put, state, [2])
+        trial.handle(.stream(second))
+        for _ in 0..<2 {
+            let broken = FetchChunk(
+                isSnapshot: false, nonce: trial.opened[0], epoch: 5, head: 2, entries: [second])
+            #expect(trial.fetches.last?.forceSnapshot == false)
+            trial.handle(.chunk(broken))
+        }
+        #expect(trial.fetches.last?.forceSnapshot == true)
+        #expect(trial.connections.last == .resyncing)
+        trial.answer(bus)
+        #expect(trial.sequence == 2)
+        #expect(trial.connections.last == .live)
+    }
+
+    @Test func silenceClosesTheSocketsAndJoinsUnderANewNonceBackingOff() {
+        var bus = ModelBus(epoch: 5)
+        var trial = live(&bus)
+        trial.pass(.milliseconds(1_400))
+        trial.handle(.heartbeat(epoch: 5, head: 0))
+        trial.pass(.milliseconds(1_499))
+        #expect(trial.opened.count == 1)
+        trial.pass(.milliseconds(1))
+        #expect(trial.opened.count == 2)
+        #expect(Set(trial.opened).count == 2)
+        guard case .disconnected = trial.reducer.connection else {
+            Issue.record("\(trial.reducer.connection)")
+            return
+        }
+        trial.pass(.milliseconds(2_900))
+        #expect(trial.opened.count == 2)
+        trial.pass(.milliseconds(100))
+        #expect(trial.opened.count == 3)
+        trial.join(bus)
+        #expect(trial.connections.suffix(2) == [.resyncing, .live])
+    }
+
+    enum Sign: CaseIterable { case heartbeat, event }
+
+    @Test(arguments: Sign.allCases, [UInt64(4), 9])
+    func anotherEpochLeadsToAJoinAtOnceAndTheSyncDecidesWhich(_ sign: Sign, _ epoch: UInt64) {
+        var bus = ModelBus(epoch: 5)
+        var trial = live(&bus)
+        var next = ModelBus(epoch: epoch)
+        let event = next.publish(.put, state, [9])
+        switch sign {
+        case .heartbeat: trial.handle(.heartbeat(epoch: epoch, head: 1))
+        case .event: trial.handle(.stream(event))
+        }
+        #expect(trial.opened.count == 2)
+        #expect(trial.reducer.connection == .resyncing)
+        trial.join(next)
+        #expect(trial.fetches.last?.from.epoch == 0)
+        #expect(trial.reducer.replica.position == StreamPosition(epoch: epoch, sequence: 1))
+        #expect(trial.reducer.connection == .live)
+    }
+
+    @Test func oldValuesStayVisibleAndStaleUntilTheirServiceIsReadyInTheNewEpoch() {
+        var bus = ModelBus(epoch: 5)
+        _ = bus.publish(.put, state, [1])
+        _ = bus.publish(.put, .playbackOutput, [2])
+        _ = bus.makeReady(.playback)
+        var trial = live(&bus)
+        #expect(!trial.reducer.replica.isStale(state))
+        var next = ModelBus(epoch: 6)
+        trial.handle(.heartbeat(epoch: 6, head: 0))
+        trial.join(next)
+        #expect(trial.reducer.replica.entries[state]?.put.payload == [1])
+        #expect(trial.reducer.replica.isStale(state))
+        trial.handle(.stream(next.publish(.put, state, [7])))
+        #expect(trial.reducer.replica.entries[state]?.put.payload == [1])
+        trial.handle(.stream(next.makeReady(.playback)))
+        #expect(trial.reducer.replica.entries[state]?.put.payload == [7])
+        #expect(trial.reducer.replica.entries[.playbackOutput] == nil)
+        #expect(!trial.reducer.replica.isStale(state))
+    }
+
+    @Test func whatWaitsForAnAnswerIsBoundedAndTheRestIsFetched() {
+        var limits = StreamReducer.Limits()
+        limits.bufferedEvents = 4
+        var bus = ModelBus(epoch: 5, ringSize: 100)
+        var trial = ReducerTrial(limits: limits)
+        trial.handle(.start)
+        trial.handle(.sync(nonce: trial.opened[0], epoch: 5, head: 0))
+        let answer = bus.answer(trial.fetches[0])
+        for index in 0..<20 { trial.handle(.stream(bus.publish(.event, state, [UInt8(index)]))) }
+        for chunk in answer { trial.handle(.chunk(chunk)) }
+        #expect(trial.sequence == 4)
+        trial.handle(.heartbeat(epoch: 5, head: 20))
+        trial.answer(bus)
+        #expect(trial.events.map(\.header.sequence) == Array(1...20))
+    }
+
+    @Test func aFetchThatIsNotAnsweredLeadsToANewJoin() {
+        var bus = ModelBus(epoch: 5)
+        var trial = ReducerTrial()
+        trial.handle(.start)
+        trial.handle(.sync(nonce: trial.opened[0], epoch: 5, head: 0))
+        trial.pass(.seconds(2))
+        #expect(trial.opened.count == 2)
+        trial.join(bus)
+        #expect(trial.reducer.connection == .live)
+        _ = bus.publish(.event, state)
+    }
+
+    @Test func answersToAnEarlierJoinAreIgnored() {
+        var bus = ModelBus(epoch: 5)
+        var trial = ReducerTrial()
+        trial.handle(.start)
+        trial.handle(.sync(nonce: trial.opened[0], epoch: 5, head: 0))
+        let old = bus.answer(trial.fetches[0])
+        trial.pass(.seconds(2))
+        _ = bus.publish(.put, state, [1])
+        for chunk in old { trial.handle(.chunk(chunk)) }
+        #expect(trial.snapshots == 0)
+        trial.join(bus)
+        #expect(trial.sequence == 1)
+    }
+
+    @Test(arguments: 0..<40)
+    func anyOrderOfLossRepetitionAndRestartsEndsInTheBusesState(_ seed: Int) throws {
+        for run in 0..<50 {
+            var trial = RandomTrial(seed: UInt64(seed) * 1_000 + UInt64(run))
+            try trial.run()
+        }
+    }
+}
+
+/// A reducer against a bus over connections that lose, repeat and break.
+struct RandomTrial {
+    var random: SeededGenerator
+    let seed: UInt64
+    var bus = ModelBus(epoch: 100)
+    var trial = ReducerTrial()
+    /// What the connection still holds.
+    var wire: [StreamReducer.Event] = []
+    var answered = 0
+    var joined = 0
+    var seen: [StreamPosition: [UInt8]] = [:]
+    var last: StreamPosition?
+    var read = 0
+
+    init(seed: UInt64) {
+        self.seed = seed
+        random = SeededGenerator(seed: seed)
+    }
+
+    mutating func run() throws {
+        trial.handle(.start)
+        for _ in 0..<150 {
+            step()
+            check()
+        }
+        settle()
+        #expect(trial.reducer.replica.position == StreamPosition(epoch: bus.epoch, sequence: bus.head), "seed \(seed)")
+        let visible = trial.reducer.replica.entries.filter { !trial.reducer.replica.isStale($0.key) }
+        let expected = bus.retained.filter { entry in
+            entry.key.owner == .bus || entry.key.owner.map { bus.ready[$0] != nil } ?? false
+        }
+        #expect(visible == expected, "seed \(seed)")
+    }
+
+    private mutating func step() {
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0..<8: publish()
+        case 8: deliverSome(losing: true)
+        case 9..<14: deliverSome(losing: false)
+        case 14: wire.append(.heartbeat(epoch: bus.epoch, head: bus.head))
+        case 15:
+            // The connection was made anew by itself: what it held is gone, and the subscription is in force again.
+            wire.removeAll()
+            if let nonce = trial.opened.last { wire.append(.sync(nonce: nonce, epoch: bus.epoch, head: bus.head)) }
+        case 16:
+            if let repeated = wire.randomElement(using: &random) { wire.append(repeated) }
+        case 17: trial.pass(.milliseconds(Int.random(in: 1..<2_500, using: &random)))
+        case 18 where Int.random(in: 0..<3, using: &random) == 0:
+            bus = ModelBus(epoch: bus.epoch + UInt64.random(in: 1...3, using: &random))
+            if Bool.random(using: &random) { wire.removeAll() }
+        default: wire.append(.stream(bus.makeReady([.playback, .queue][Int.random(in: 0..<2, using: &random)])))
+        }
+        serve()
+    }
+
+    private mutating func publish() {
+        let topic = [Topic.playbackState, .queue("main"), .playbackOutput][Int.random(in: 0..<3, using: &random)]
+        let kinds: [MessageKind] = bus.retained[topic] == nil ? [.put, .event] : [.put, .delta, .delete, .event]
+        let kind = kinds.randomElement(using: &random) ?? .put
+        wire.append(.stream(bus.publish(kind, topic, kind == .delete ? [] : [.random(in: 0...255, using: &random)])))
+    }
+
+    /// The bus's side: a new subscription is synced, a fetch is answered.
+    private mutating func serve() {
+        if trial.opened.count > joined {
+            joined = trial.opened.count
+            wire = [.sync(nonce: trial.opened[joined - 1], epoch: bus.epoch, head: bus.head)]
+        }
+        while answered < trial.fetches.count {
+            let request = trial.fetches[answered]
+            answered += 1
+            // An answer comes over another socket: before or after what the stream holds.
+            let chunks = bus.answer(request).map(StreamReducer.Event.chunk)
+            if Bool.random(using: &random) { wire.insert(contentsOf: chunks, at: 0) } else { wire += chunks }
+        }
+    }
+
+    private mutating func deliverSome(losing: Bool) {
+        for _ in 0..<Int.random(in: 1..<8, using: &random) where !wire.isEmpty {
+            let event = wire.removeFirst()
+            if losing, Bool.random(using: &random) { continue }
+            trial.handle(event)
+            serve()
+        }
+    }
+
+    private mutating func settle() {
+        for _ in 0..<200 {
+            while !wire.isEmpty {
+                trial.handle(wire.removeFirst())
+                serve()
+            }
+            check()
+            trial.now = trial.now.advanced(by: .milliseconds(500))
+            trial.handle(.heartbeat(epoch: bus.epoch, head: bus.head))
+            trial.handle(.tick)
+            serve()
+        }
+    }
+
+    /// No place carries two payloads; events follow one another unless a resync was said.
+    private mutating func check() {
+        for event in trial.said[read...] {
+            guard let event else {
+                last = nil
+                continue
+            }
+            if let payload = seen[event.position] { #expect(payload == event.payload, "seed \(seed)") }
+            seen[event.position] = event.payload
+            if let last {
+                #expect(event.position.epoch == last.epoch, "seed \(seed)")
+                #expect(event.position.sequence == last.sequence + 1, "seed \(seed)")
+            }
+            last = event.position
+        }
+        read = trial.said.count
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers for the same seed.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+}
