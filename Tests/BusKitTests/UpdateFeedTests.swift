@@ -1,0 +1,51 @@
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import BusKit
+
+struct UpdateFeedTests {
+    @Test func aConsumerThatIsTooSlowGetsASnapshotInPlaceOfWhatItMissed() async {
+        let feed = UpdateFeed(limit: 4)
+        var bus = ModelBus(epoch: 5)
+        var replica = Replica()
+        for index in 0..<7 {
+            let event = bus.publish(.put, .playbackState, [UInt8(index)])
+            replica.apply(event)
+            feed.push(.event(event), replica: replica, connection: .live)
+        }
+        guard case .snapshot(let snapshot)? = await feed.next() else {
+            Issue.record("no snapshot")
+            return
+        }
+        #expect(snapshot.position.sequence == 5)
+        guard case .connection(.live)? = await feed.next(), case .event(let next)? = await feed.next() else {
+            Issue.record("no event after the snapshot")
+            return
+        }
+        #expect(next.position.sequence == 6)
+    }
+
+    @Test func telemetryIsDroppedFirst() async {
+        let feed = UpdateFeed(limit: 2)
+        var bus = ModelBus(epoch: 5)
+        let event = bus.publish(.event, .playbackState)
+        for _ in 0..<5 { feed.push(.live(event), replica: Replica(), connection: .live) }
+        #expect(feed.takeAll().count == 2)
+    }
+
+    @Test func theEndIsHeard() async {
+        let feed = UpdateFeed()
+        async let next = feed.next()
+        feed.finish()
+        let isOver = await next == nil
+        #expect(isOver)
+    }
+
+    @Test func cancellingEndsTheWait() async {
+        let feed = UpdateFeed()
+        let task = Task { await feed.next() == nil }
+        task.cancel()
+        #expect(await task.value)
+    }
+}
