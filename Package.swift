@@ -97,7 +97,7 @@ let package = Package(
         // The command line.
         library(
             "LockstepCommands",
-            ["BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FleetSupervisor", "CNcurses", arguments, configuration, protobuf, logging, locks]),
+            ["BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FleetSupervisor", "CNcurses", arguments, configuration, protobuf, httpClient, nioCore, nioHTTP1, logging, locks]),
 
         // Processes.
         process("lockstep", ["LockstepCommands"]),

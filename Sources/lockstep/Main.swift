@@ -1,1 +1,8 @@
-@main struct Main { static func main() {} }
+import LockstepCommands
+
+@main
+struct Main {
+    static func main() async {
+        await Lockstep.runAndExit()
+    }
+}

@@ -1,0 +1,94 @@
+import ArgumentParser
+import AsyncHTTPClient
+import FeedParsing
+import FoundationEssentials
+import NIOCore
+import NIOHTTP1
+import PodcastModel
+
+struct FeedCommands: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "feed", abstract: "Look at feeds without subscribing.", subcommands: [FeedCheck.self])
+}
+
+struct FeedCheck: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check", abstract: "Read a feed and report on it. Changes nothing and needs no fleet.")
+    @Argument(help: "An http or https address, or a file.", completion: .file()) var feed: String
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        let url = try FeedAddress.url(feed, in: FileManager.default.currentDirectoryPath)
+        let document: FeedDocument
+        do {
+            document = try FeedParser.parse(try await Self.bytes(of: url))
+        } catch let failure as Failure {
+            throw Failure(
+                code: failure.code,
+                message: failure.message.contains(url) ? failure.message : "\(url): \(failure.message)",
+                retry: failure.retry)
+        }
+        let report = FeedReport(document)
+        try context.output.value(Self.json(report, url: url), lines: Self.lines(report))
+    }
+
+    /// The feed as it comes, up to what the parser accepts.
+    private static func bytes(of url: String) async throws -> [UInt8] {
+        let limit = FeedLimits().bytes
+        if let path = WebAddress(url)?.filePath {
+            guard let data = FileManager.default.contents(atPath: path) else {
+                throw Failure(.fileMissing, "The file \(path) cannot be read.")
+            }
+            return [UInt8](data.prefix(limit + 1))
+        }
+        do {
+            var request = HTTPClientRequest(url: url)
+            request.headers.add(name: "User-Agent", value: "Lockstep/0.1")
+            let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+            guard (200..<300).contains(response.status.code) else {
+                throw Failure(
+                    .fetchFailed, "\(url): the server answered \(response.status.code) \(response.status.reasonPhrase)."
+                )
+            }
+            var bytes: [UInt8] = []
+            for try await chunk in response.body {
+                bytes += chunk.readableBytesView
+                guard bytes.count <= limit else { break }
+            }
+            return bytes
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure(.fetchFailed, "\(url) cannot be fetched: \(error).")
+        }
+    }
+
+    private static func json(_ report: FeedReport, url: String) -> JSONValue {
+        .object([
+            "url": .string(url), "title": .string(report.channel.title), "author": .text(report.channel.author),
+            "language": .text(report.channel.language), "episodes": .integer(Int64(report.episodes)),
+            "newest": .moment(milliseconds: report.newest?.milliseconds ?? 0),
+            "oldest": .moment(milliseconds: report.oldest?.milliseconds ?? 0),
+            "withGuid": .integer(Int64(report.withGUID)), "withDuration": .integer(Int64(report.withDuration)),
+            "withChapters": .integer(Int64(report.withChapters)),
+            "warnings": .array(
+                report.warnings.map { warning in
+                    .object([
+                        "code": .string(warning.code), "message": .string(warning.message),
+                        "count": .integer(Int64(warning.count)),
+                    ])
+                }),
+        ])
+    }
+
+    private static func lines(_ report: FeedReport) -> [String] {
+        let days = [report.oldest, report.newest].map { TimeText.day(milliseconds: $0?.milliseconds ?? 0) }
+        let title = DisplayText.sanitised(report.channel.title)
+        let warnings = report.warnings.map { "Forgiven: \(DisplayText.sanitised($0.description))" }
+        return [
+            title.isEmpty ? "(no title)" : title,
+            "\(NumberText.counted(report.episodes, "episode")) from \(days[0]) to \(days[1])",
+            "\(report.withGUID) with a GUID, \(report.withDuration) with a length, \(report.withChapters) with chapters",
+        ] + (warnings.isEmpty ? ["Nothing had to be forgiven."] : warnings)
+    }
+}

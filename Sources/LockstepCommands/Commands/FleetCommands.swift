@@ -1,0 +1,257 @@
+import ArgumentParser
+import BusKit
+import FleetSupervisor
+import PodcastModel
+import WireMessages
+
+struct Up: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Start the fleet.", discussion: "Stays in the foreground until Ctrl-C, unless with --detach.")
+    @Flag(help: "Start it in the background, and return when it is ready.") var detach = false
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try context.home.prepare()
+        let launcher = SupervisorLauncher(home: context.home)
+        guard detach else {
+            if FleetPresence.answers(context.home.controlSocket) {
+                return try context.output.change(Self.json(false, context), "No change: the fleet is up already.")
+            }
+            context.exportHome()
+            throw launcher.becomeSupervisor()
+        }
+        let started = try launcher.startDetached() == .started
+        try context.output.change(
+            Self.json(started, context), started ? "The fleet is up." : "No change: the fleet is up already.")
+    }
+
+    private static func json(_ changed: Bool, _ context: CommandContext) -> JSONValue {
+        .object(["state": "up", "changed": .bool(changed), "run": .string(context.home.runDirectory)])
+    }
+}
+
+struct Down: LockstepCommand {
+    static let configuration = CommandConfiguration(abstract: "Stop the fleet. What plays is saved first.")
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        var changed = true
+        do throws(Failure) {
+            try SupervisorControlClient(home: context.home).down()
+        } catch {
+            guard error.known == .noFleet else { throw error }
+            changed = false
+        }
+        try context.output.change(
+            .object(["state": "down", "changed": .bool(changed)]),
+            changed ? "The fleet is down." : "No change: no fleet is running.")
+    }
+}
+
+struct Processes: LockstepCommand {
+    static let configuration = CommandConfiguration(commandName: "ps", abstract: "Show the fleet's processes.")
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        let services = try SupervisorControlClient(home: context.home).ps()
+        try context.output.value(.array(services.map(\.json)), lines: Self.lines(services))
+    }
+
+    static func lines(_ services: [ServiceReport]) -> [String] {
+        var table = TextTable([
+            .init(heading: "service"), .init(heading: "state"), .init(heading: "pid", right: true),
+            .init(heading: "uptime", right: true), .init(heading: "restarts", right: true),
+            .init(heading: "memory", right: true), .init(heading: "cpu", right: true),
+            .init(heading: "notes", flexible: true),
+        ])
+        for service in services {
+            table.add([
+                service.name, service.state, service.pid.map { "\($0)" } ?? "-",
+                service.uptime.map(TimeText.span) ?? "-", "\(service.restarts)",
+                service.pss.map { NumberText.bytes(UInt64(clamping: $0)) } ?? "-",
+                service.cpu.map { "\(NumberText.short($0)) s" } ?? "-", service.notes,
+            ])
+        }
+        return table.lines(width: Output.terminalWidth)
+    }
+}
+
+extension ServiceReport {
+    var json: JSONValue {
+        func text(_ value: String?) -> JSONValue { value.map { .string($0) } ?? .null }
+        return .object([
+            "name": .string(name), "state": .string(state), "pid": pid.map { .integer(Int64($0)) } ?? .null,
+            "restarts": .integer(Int64(restarts)), "uptime": uptime.map { .seconds($0) } ?? .null,
+            "pss": pss.map { .integer(Int64($0)) } ?? .null, "cpu": cpu.map { .seconds($0) } ?? .null,
+            "status": text(status), "lastExit": text(lastEnd), "nextTry": nextTry.map { .seconds($0) } ?? .null,
+            "warning": text(warning), "crashReport": text(crashReport),
+        ])
+    }
+
+    /// What else there is to say of it.
+    fileprivate var notes: String {
+        var notes: [String] = []
+        if let warning { notes.append(warning) }
+        if let lastEnd { notes.append("last: \(lastEnd)") }
+        if let nextTry { notes.append("next try in \(TimeText.span(nextTry))") }
+        if let crashReport { notes.append("report: \(crashReport)") }
+        return notes.joined(separator: "; ")
+    }
+}
+
+struct Logs: LockstepCommand {
+    static let configuration = CommandConfiguration(abstract: "Show what the services have logged.")
+    @Flag(name: .shortAndLong, help: "Go on with what is logged from now on.") var follow = false
+    @Option(name: .shortAndLong, help: "How many of the last lines.") var lines = 50
+    @Argument(help: "A service; without one, all.", completion: .list(serviceNames)) var service: String?
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        func show(_ lines: [String]) throws {
+            for line in lines { try context.output.line(context.output.json ? line : LogLine.text(line)) }
+        }
+        var closed = false
+        do throws(Failure) {
+            try SupervisorControlClient(home: context.home).logs(of: service, lines: max(0, lines), follow: follow) {
+                lines in
+                do { try show(lines) } catch { closed = true }
+                return !closed
+            }
+        } catch {
+            // The files are there without a fleet; they cannot be followed.
+            guard error.known == .noFleet, !follow else { throw error }
+            let kept = LogReader(context.home).last(max(0, lines), of: service)
+            guard !kept.isEmpty else { throw error }
+            try show(kept)
+        }
+        if closed { throw Output.Closed() }
+    }
+}
+
+private let serviceNames = ["bus", "persistence", "playback", "queue", "feeds", "supervisor"]
+
+struct Restart: LockstepCommand {
+    static let configuration = CommandConfiguration(abstract: "Stop a service in order, and start it again.")
+    @Argument(help: "The service's name, as `ps` shows it.", completion: .list(serviceNames)) var service: String
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        let message = try SupervisorControlClient(home: context.home).restart(service)
+        try context.output.change(.object(["service": .string(service), "message": .string(message)]), message)
+    }
+}
+
+struct ResetFailed: LockstepCommand {
+    static let configuration = CommandConfiguration(abstract: "Have a failed service tried again now.")
+    @Argument(help: "The service's name, as `ps` shows it.", completion: .list(serviceNames)) var service: String
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        let message = try SupervisorControlClient(home: context.home).resetFailed(service)
+        try context.output.change(.object(["service": .string(service), "message": .string(message)]), message)
+    }
+}
+
+struct Doctor: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Look for what is wrong: folders, settings, services, alerts, crashes.")
+    @OptionGroup var options: GlobalOptions
+
+    /// Something that was looked at.
+    private struct Finding {
+        var name: String
+        var isGood: Bool
+        var message: String
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        var findings = [
+            Finding(
+                name: "settings", isGood: true, message: "\(context.home.configurationFile) is in order or not there.")
+        ]
+        findings.append(folders(context.home))
+        findings += services(context.home)
+        let crashes = CrashReports(context.home).all()
+        findings.append(
+            Finding(
+                name: "crashes", isGood: crashes.isEmpty,
+                message: crashes.isEmpty ? "No crash report." : NumberText.counted(crashes.count, "crash report") + ":")
+        )
+        let json = JSONValue.object([
+            "findings": .array(
+                findings.map {
+                    .object(["name": .string($0.name), "ok": .bool($0.isGood), "message": .string($0.message)])
+                }),
+            "crashes": .array(
+                crashes.map {
+                    .object([
+                        "path": .string($0.path), "service": .string($0.service), "pid": .integer(Int64($0.pid)),
+                        "at": .seconds($0.writtenAt),
+                    ])
+                }),
+        ])
+        let lines = findings.map { "\($0.isGood ? "ok   " : "look ") \($0.name): \(DisplayText.sanitised($0.message))" }
+        let reports = crashes.map {
+            "      \($0.service) \(TimeText.minute(milliseconds: Int64($0.writtenAt * 1_000))) \($0.path)"
+        }
+        try context.output.value(json, lines: lines + reports)
+    }
+
+    private func folders(_ home: LockstepHome) -> Finding {
+        do throws(Failure) {
+            try home.prepare()
+            return Finding(
+                name: "folders", isGood: true, message: "\(home.dataDirectory) and \(home.runDirectory) can be written."
+            )
+        } catch {
+            return Finding(name: "folders", isGood: false, message: error.message)
+        }
+    }
+
+    private func services(_ home: LockstepHome) -> [Finding] {
+        do throws(Failure) {
+            return try SupervisorControlClient(home: home).ps().map { service in
+                let note = service.warning ?? service.lastEnd.map { "last: \($0)" } ?? service.status ?? ""
+                return Finding(
+                    name: service.name, isGood: service.state == "ready" && service.warning == nil,
+                    message: note.isEmpty ? service.state : "\(service.state); \(note)")
+            }
+        } catch {
+            return [Finding(name: "fleet", isGood: false, message: error.message)]
+        }
+    }
+}
+
+struct BackUp: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup", abstract: "Back the database up now, or list the backups.")
+    @Flag(help: "List the backups, the newest first.") var list = false
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession(observing: false) { session in
+            guard list else {
+                let done = try await session.persistence.backup()
+                return try context.output.change(
+                    .object(["path": .string(done.path), "bytes": .unsigned(done.bytes)]),
+                    "Backed up to \(done.path), \(NumberText.bytes(done.bytes)).")
+            }
+            let entries = try await session.persistence.backups().entries
+            var table = TextTable([
+                .init(heading: "when (UTC)"), .init(heading: "size", right: true), .init(heading: "file"),
+            ])
+            for entry in entries {
+                table.add([TimeText.minute(milliseconds: entry.at), NumberText.bytes(entry.bytes), entry.path])
+            }
+            let json = entries.map { entry in
+                JSONValue.object([
+                    "path": .string(entry.path), "at": .moment(milliseconds: entry.at), "bytes": .unsigned(entry.bytes),
+                    "sideSnapshot": .bool(entry.sideSnapshot),
+                ])
+            }
+            try context.output.value(
+                .array(json),
+                lines: table.isEmpty ? ["There is no backup yet."] : table.lines(width: Output.terminalWidth))
+        }
+    }
+}

@@ -1,0 +1,41 @@
+import ArgumentParser
+import PodcastModel
+
+/// What every command takes.
+struct GlobalOptions: ParsableArguments {
+    @Flag(name: .long, help: "Print JSON (protocols/cli.md).")
+    var json = false
+
+    @Flag(name: .shortAndLong, help: "Say nothing when all went well.")
+    var quiet = false
+
+    @Flag(name: .long, help: "Lines of words: no bars, no colour, no moving positions. Also LOCKSTEP_PLAIN=1.")
+    var plain = false
+
+    @Option(name: .long, help: "The folder that holds everything. Also LOCKSTEP_HOME.", completion: .directory)
+    var home: String?
+}
+
+/// A command: parse, ask, print.
+protocol LockstepCommand: AsyncParsableCommand {
+    /// What every command takes.
+    var options: GlobalOptions { get }
+    /// Does it.
+    func perform(_ context: CommandContext) async throws
+}
+
+extension LockstepCommand {
+    /// Finds the home, reads the settings, and does it.
+    func run() async throws {
+        try await perform(CommandContext(options))
+    }
+}
+
+extension CompletionKind {
+    /// The ids of the newest episodes, asked of the fleet when the shell wants them.
+    static var episodes: CompletionKind { .shellCommand("lockstep candidates episodes 2>/dev/null") }
+    /// The ids of the podcasts.
+    static var podcasts: CompletionKind { .shellCommand("lockstep candidates podcasts 2>/dev/null") }
+    /// The ids of Up Next's entries.
+    static var entries: CompletionKind { .shellCommand("lockstep candidates entries 2>/dev/null") }
+}

@@ -1,0 +1,302 @@
+import ArgumentParser
+import BusKit
+import FoundationEssentials
+import PodcastModel
+import WireMessages
+
+struct Subscribe: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Subscribe to podcasts by the address of their feeds.",
+        discussion: "Answers when each feed has been read. A feed that cannot be read is not kept, unless with --keep.")
+    @Flag(help: "Keep feeds that cannot be read now.") var keep = false
+    @Argument(help: "http or https addresses, or files.", completion: .file()) var feeds: [String]
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        let folder = FileManager.default.currentDirectoryPath
+        let urls = try feeds.map { text throws(Failure) in try FeedAddress.url(text, in: folder) }
+        try await context.withSession { session in
+            let reply = try await session.feeds {
+                $0.subscribe.urls = urls
+                $0.subscribe.keep = keep
+            }
+            try FeedResults(reply.results).report(to: context.output, doing: "subscribed to")
+        }
+    }
+}
+
+struct Unsubscribe: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Stop refreshing podcasts. Queue, positions and files stay, unless with --forget.")
+    @Flag(help: "Forget everything about them: episodes, positions, played marks.") var forget = false
+    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .podcasts) var podcasts: [String]
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            var ids: [String] = []
+            for text in podcasts { ids.append(try await session.persistence.findPodcast(text).id) }
+            let reply = try await session.feeds {
+                $0.unsubscribe.podcasts = ids
+                $0.unsubscribe.forget = forget
+            }
+            try FeedResults(reply.results).report(to: context.output, doing: forget ? "forgotten" : "unsubscribed from")
+            guard !context.output.json, !context.output.quiet, !forget else { return }
+            try context.output.line("Its episodes, positions and queue entries stay. `--forget` removes them too.")
+        }
+    }
+}
+
+struct Refresh: LockstepCommand {
+    static let configuration = CommandConfiguration(abstract: "Look for new episodes now.")
+    @Argument(help: "Podcasts; without one, all.", completion: .podcasts) var podcasts: [String] = []
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            var ids: [String] = []
+            for text in podcasts { ids.append(try await session.persistence.findPodcast(text).id) }
+            let named = ids
+            let reply = try await session.feeds { $0.refresh.podcasts = named }
+            try FeedResults(reply.results).report(to: context.output, doing: "refreshed")
+        }
+    }
+}
+
+/// Addresses of feeds as users write them.
+enum FeedAddress {
+    /// The URL for a text: an address as it is, a path as a file URL.
+    ///
+    /// - Throws: `badURL` for a scheme that is not supported, `fileMissing` for a path that is not there.
+    static func url(_ text: String, in folder: String) throws(Failure) -> String {
+        if let end = text.firstIndex(of: ":"), text.distance(from: text.startIndex, to: end) > 1,
+            text[..<end].allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }),
+            !FileManager.default.fileExists(atPath: text)
+        {
+            guard let address = WebAddress(text) else {
+                throw Failure(
+                    .badURL, "“\(text)” cannot be a feed's address. It must begin with http://, https:// or file://.")
+            }
+            return address.text
+        }
+        let path = text.hasPrefix("/") ? text : folder + "/" + text
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw Failure(
+                .fileMissing, "There is no file \(path). An address must begin with http:// or https://.")
+        }
+        guard let address = WebAddress(filePath: path) else {
+            throw Failure(.badURL, "“\(text)” cannot be a feed's address.")
+        }
+        return address.text
+    }
+}
+
+/// What became of each of several feeds.
+struct FeedResults {
+    private let results: [WireFeedResult]
+
+    /// The results, in order.
+    init(_ results: [WireFeedResult]) { self.results = results }
+
+    private var failed: [WireFeedResult] { results.filter { $0.kind == .failed } }
+
+    /// Prints a line for each and the sum.
+    ///
+    /// - Throws: the failure of the only one; exit status 75 when some of several failed.
+    func report(to output: Output, doing verb: String) throws {
+        if results.count == 1, let only = failed.first, !only.kept {
+            var failure = only.failure.failure
+            if !failure.message.contains(only.url) { failure.message = "\(only.url): \(failure.message)" }
+            throw failure
+        }
+        if !output.quiet || !failed.isEmpty {
+            try output.value(.array(results.map(\.json)), lines: results.map(Self.line) + sum(verb))
+        }
+        guard failed.isEmpty else { throw ExitStatusError.partial }
+    }
+
+    private func sum(_ verb: String) -> [String] {
+        guard results.count > 1 else { return results.isEmpty ? ["No change: there is no podcast."] : [] }
+        let done = results.count - failed.count
+        return [
+            "\(done) of \(NumberText.counted(results.count, "podcast")) \(verb)"
+                + (failed.isEmpty ? "." : ", \(failed.count) failed.")
+        ]
+    }
+
+    static func line(_ result: WireFeedResult) -> String {
+        let name = DisplayText.sanitised(result.podcast.title.isEmpty ? result.url : result.podcast.title)
+        let new = NumberText.counted(Int(result.newEpisodes), "new episode")
+        switch result.kind {
+        case .added: return "Subscribed to \(name): \(NumberText.counted(Int(result.podcast.episodeCount), "episode"))."
+        case .alreadyThere: return "No change: \(name) is subscribed to already."
+        case .updated: return "\(name): \(new)."
+        case .unchanged: return "\(name): nothing new."
+        case .removed: return "Unsubscribed from \(name)."
+        case .failed:
+            return "\(name): \(Sentence.stopped(DisplayText.sanitised(result.failure.message)))"
+                + (result.kept ? " Kept." : "")
+        case .checked: return "\(name): \(NumberText.counted(Int(result.report.episodes), "episode"))."
+        case .unknown, .UNRECOGNIZED: return "\(name): done."
+        }
+    }
+}
+
+struct Podcasts: LockstepCommand {
+    static let configuration = CommandConfiguration(abstract: "List the podcasts that are subscribed to.")
+    @Flag(help: "Also those that are no longer subscribed to.") var all = false
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession(observing: false) { session in
+            let podcasts = try await session.persistence.allPodcasts(includeUnsubscribed: all)
+            var table = TextTable([
+                .init(heading: "podcast", flexible: true), .init(heading: "unplayed", right: true),
+                .init(heading: "episodes", right: true), .init(heading: "refreshed (UTC)"), .init(heading: "id"),
+                .init(heading: "", flexible: true),
+            ])
+            for podcast in podcasts {
+                table.add([
+                    podcast.title.isEmpty ? podcast.url : podcast.title, "\(podcast.unplayedCount)",
+                    "\(podcast.episodeCount)", TimeText.minute(milliseconds: podcast.lastRefresh), podcast.id,
+                    podcast.errorCode.isEmpty ? (podcast.subscribed ? "" : "unsubscribed") : podcast.errorMessage,
+                ])
+            }
+            try context.output.value(
+                .array(podcasts.map(\.json)),
+                lines: table.isEmpty
+                    ? ["No podcast is subscribed to. Add one with `lockstep subscribe URL`."]
+                    : table.lines(width: Output.terminalWidth))
+        }
+    }
+}
+
+struct Episodes: LockstepCommand {
+    static let configuration = CommandConfiguration(abstract: "List episodes, the newest first.")
+    @Argument(help: "A podcast; without one, all.", completion: .podcasts) var podcast: String?
+    @Option(help: "How many.") var limit: Int = 20
+    @Flag(help: "All of them.") var all = false
+    @Flag(help: "Only those that have not been played.") var unplayed = false
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit must be a number above 0.") }
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession(observing: false) { session in
+            var query = WireEpisodesQuery()
+            if let podcast { query.podcast = try await session.persistence.findPodcast(podcast).id }
+            query.unplayedOnly = unplayed
+            let (episodes, total) = try await session.episodes(query, limit: all ? nil : limit)
+            try context.output.value(.array(episodes.map(\.json)), lines: Self.lines(episodes, total: total))
+        }
+    }
+
+    static func lines(_ episodes: [WireEpisode], total: Int) -> [String] {
+        guard !episodes.isEmpty else { return ["No episodes."] }
+        var table = TextTable([
+            .init(heading: "date"), .init(heading: "episode", flexible: true),
+            .init(heading: "podcast", flexible: true), .init(heading: "length", right: true),
+            .init(heading: "at", right: true),
+            .init(heading: "id"),
+        ])
+        for episode in episodes {
+            let place =
+                episode.state.played
+                ? "played" : episode.state.position > 0 ? TimeText.clock(episode.state.position) : ""
+            table.add([
+                TimeText.day(milliseconds: episode.published), episode.title, episode.podcastTitle,
+                TimeText.clock(episode.knownDuration > 0 ? episode.knownDuration : nil), place, episode.id,
+            ])
+        }
+        let more = total > episodes.count ? ["\(episodes.count) of \(total); `--all` shows all."] : []
+        return table.lines(width: Output.terminalWidth) + more
+    }
+}
+
+extension Session {
+    /// Episodes page by page, until there are no more or `limit` is reached; and how many there are in all.
+    func episodes(_ query: WireEpisodesQuery, limit: Int?) async throws(Failure) -> ([WireEpisode], total: Int) {
+        var query = query
+        var episodes: [WireEpisode] = []
+        var total = 0
+        while true {
+            query.limit = UInt32(min(500, (limit ?? .max) - episodes.count))
+            let page = try await persistence.episodes(query)
+            if episodes.isEmpty { total = Int(page.total) }
+            episodes += page.episodes
+            guard !page.next.isEmpty, page.next != query.after, episodes.count < limit ?? .max else {
+                return (episodes, max(total, episodes.count))
+            }
+            query.after = page.next
+        }
+    }
+}
+
+struct ShowEpisode: LockstepCommand {
+    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show everything about an episode.")
+    @Argument(help: "An id, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession(observing: false) { session in
+            let found = try await session.persistence.findEpisode(episode)
+            try context.output.value(found.detailJSON, lines: Self.lines(found))
+        }
+    }
+
+    static func lines(_ episode: WireEpisode) -> [String] {
+        var lines = [
+            DisplayText.sanitised(episode.title), DisplayText.sanitised(episode.podcastTitle),
+            "Published \(TimeText.day(milliseconds: episode.published)), \(TimeText.clock(episode.knownDuration > 0 ? episode.knownDuration : nil)) long",
+        ]
+        if episode.state.played {
+            lines.append("Played")
+        } else if episode.state.position > 0 {
+            lines.append("At \(TimeText.clock(episode.state.position))")
+        }
+        lines.append("Id \(episode.id)")
+        for (name, value) in [("Page", episode.link), ("Audio", episode.enclosureURL)] where !value.isEmpty {
+            lines.append("\(name) \(DisplayText.sanitised(value))")
+        }
+        let notes = ShowNotes.text(episode.description_p)
+        if !notes.isEmpty { lines += [""] + notes }
+        return lines
+    }
+}
+
+/// Show notes as plain text.
+enum ShowNotes {
+    /// The paragraphs of a piece of HTML, without its tags.
+    static func text(_ html: String) -> [String] {
+        var text = ""
+        var tag: String?
+        for character in html {
+            switch (character, tag) {
+            case ("<", nil): tag = ""
+            case (">", .some(let name)):
+                if Self.breaks(name) { text += "\n" }
+                tag = nil
+            case (_, .some): if (tag?.utf8.count ?? 0) < 8 { tag?.append(character) }
+            case (_, nil): text.append(character)
+            }
+        }
+        for (entity, meaning) in [
+            ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&apos;", "'"), ("&nbsp;", " "),
+            ("&amp;", "&"),
+        ] { text = text.replacing(entity, with: meaning) }
+        return text.split(separator: "\n").map { DisplayText.sanitised($0) }.filter { !$0.isEmpty }
+    }
+
+    private static func breaks(_ tag: String) -> Bool {
+        let name = tag.lowercased().drop { $0 == "/" }.prefix { $0.isLetter || $0.isNumber }
+        return ["p", "br", "li", "ul", "ol", "div", "h1", "h2", "h3", "h4", "tr"].contains(String(name))
+    }
+}
+
+/// An end with a status after everything has been said.
+enum ExitStatusError {
+    /// Some of several failed.
+    static var partial: ExitCode { ExitCode(ExitStatus.tryAgain.rawValue) }
+}

@@ -1,0 +1,114 @@
+import ArgumentParser
+import BusKit
+import PodcastModel
+import WireMessages
+
+struct Play: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Play an episode or an entry of Up Next; without one, go on.",
+        discussion: "Returns when it plays, or when it cannot be played.")
+    @Argument(
+        help: "An id, the beginning of one, a part of a title, or an entry's number in Up Next.",
+        completion: .episodes)
+    var episode: String?
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let view = try await session.view(of: [.playback, .queue])
+            guard let episode else {
+                if let player = view.player, player.status == .playing {
+                    return try session.report(player, to: context.output, already: true)
+                }
+                return try Self.report(try await session.resume(), session, context.output)
+            }
+            let queue = view.mainQueue ?? WireQueueState()
+            let load: String
+            if let reference = try EntryReference.numberOrEntry(episode, in: queue) {
+                load = try await session.queue { $0.play.entry = reference.id }.loadID
+            } else {
+                let found = try await session.persistence.findEpisode(episode)
+                load = try await session.queue { $0.play.episode = found.id }.loadID
+            }
+            try Self.report(try await session.settled(load: load), session, context.output)
+        }
+    }
+
+    private static func report(_ state: WirePlaybackState?, _ session: Session, _ output: Output) throws {
+        let state = state ?? WirePlaybackState()
+        try output.change(state.nowJSON, Sentence.status(session.snapshot(state)))
+    }
+}
+
+struct Next: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Go to the next entry of Up Next. What is paused stays paused.")
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let current = try await session.view(of: [.playback, .queue]).mainQueue?.current ?? ""
+            let reply = try await session.queue { $0.next.from = current }
+            try await session.reportStep(reply, to: context.output)
+        }
+    }
+}
+
+struct Previous: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Go to the previous entry of Up Next. What is paused stays paused.", aliases: ["prev"])
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let current = try await session.view(of: [.playback, .queue]).mainQueue?.current ?? ""
+            let reply = try await session.queue { $0.previous.from = current }
+            try await session.reportStep(reply, to: context.output)
+        }
+    }
+}
+
+extension Session {
+    /// Says what is loaded after `next` or `previous`.
+    func reportStep(_ reply: WireQueueReply, to output: Output) async throws {
+        let state = try await settled(load: reply.loadID) ?? WirePlaybackState()
+        try output.change(state.nowJSON, Sentence.status(snapshot(state)))
+    }
+}
+
+/// An entry of Up Next as users name it: its number, its id or the beginning of one, its episode's, or a part of the title.
+enum EntryReference {
+    /// The entry that `text` means.
+    ///
+    /// - Throws: `notFound`; `ambiguous` with the candidates.
+    static func resolve(_ text: String, in queue: WireQueueState) throws(Failure) -> WireQueueEntry {
+        if let entry = try numberOrEntry(text, in: queue) { return entry }
+        let wanted = text.lowercased()
+        var found = queue.entries.filter { $0.id.hasPrefix(text) || $0.episode.id.hasPrefix(text) }
+        if found.isEmpty { found = queue.entries.filter { $0.episode.title.lowercased() == wanted } }
+        if found.isEmpty { found = queue.entries.filter { $0.episode.title.lowercased().contains(wanted) } }
+        guard let first = found.first, !text.isEmpty else {
+            throw Failure(.notFound, "Nothing in Up Next is named “\(text)”. `lockstep queue` lists it.")
+        }
+        guard found.count == 1 else {
+            throw Failure.ambiguous(
+                "“\(text)” could be \(found.count) entries of Up Next.",
+                found.prefix(20).map { ($0.id, $0.episode.title) })
+        }
+        return first
+    }
+
+    /// The entry of that number (from 1), or of that very id; nil when `text` is neither.
+    ///
+    /// - Throws: `notFound` for a number beyond the queue.
+    static func numberOrEntry(_ text: String, in queue: WireQueueState) throws(Failure) -> WireQueueEntry? {
+        if text.utf8.count <= 6, let number = UInt32(text) {
+            guard number >= 1, number <= queue.entries.count else {
+                let count = NumberText.counted(queue.entries.count, "entry", "entries")
+                throw Failure(.notFound, "Up Next has no entry \(number); it has \(count).")
+            }
+            return queue.entries[Int(number) - 1]
+        }
+        return queue.entries.first { $0.id == text || $0.episode.id == text }
+    }
+}

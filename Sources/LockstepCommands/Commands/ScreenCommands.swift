@@ -1,0 +1,123 @@
+import ArgumentParser
+import BusKit
+import PodcastModel
+import WireMessages
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+struct Mini: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "A player on one line.",
+        discussion: "Keys: space pauses, arrows seek, [ ] speed, + - volume, n p next and previous, q quits.")
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.runPlayer(origin: "mini") { () throws(Failure) in SingleLine() }
+    }
+}
+
+struct Expanded: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "A player on the whole screen.",
+        discussion:
+            "Keys: space pauses, left and right seek, up and down select, Enter plays, x removes, u undoes, [ ] "
+            + "speed, + - volume, n p next and previous, digits answer alerts, i says everything in a sentence, q quits."
+    )
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.runPlayer(origin: "expanded") { () throws(Failure) in try FullScreen() }
+    }
+}
+
+extension CommandContext {
+    /// Runs a player on the terminal, or as lines of words where there is none.
+    fileprivate func runPlayer(
+        origin: String, on terminal: @escaping @Sendable () throws(Failure) -> any PlayerTerminal
+    ) async throws {
+        guard !plain, !output.json, isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
+            return try await withSession(origin: origin) { try await narrate($0) }
+        }
+        try FleetPresence.require(home)
+        let signals = TerminalSignals()
+        defer { signals.close() }
+        let inbox = PlayerInbox()
+        let status = try await withSession(origin: origin) { session in
+            let following = Task {
+                for await update in session.client.updates() { inbox.post(.update(update)) }
+                inbox.post(.ended(nil))
+            }
+            defer { following.cancel() }
+            return try await MainActor.run { () throws -> Int32 in
+                let machine = PlayerMachine(settings: settings, bootID: SystemClocks.bootID)
+                let loop = PlayerLoop(machine, on: try terminal(), signals: signals, inbox: inbox) { task in
+                    Task { inbox.post(.finished(task, await session.perform(task))) }
+                }
+                return try loop.run()
+            }
+        }
+        if status != 0 { throw ExitCode(status) }
+    }
+
+    /// The player in words, a line for each change.
+    private func narrate(_ session: Session) async throws {
+        var view = FleetView()
+        var narrator = PlainNarrator()
+        for await update in session.client.updates() {
+            let changes = view.apply(update)
+            // The first word is said once there is something to say.
+            if case .connection(.connecting) = update { continue }
+            guard !changes.isEmpty else { continue }
+            let now = SystemClocks.now()
+            let snapshot = PlayerSnapshot(view, now: now, bootID: SystemClocks.bootID)
+            if output.json {
+                guard changes.contains(.player) || changes.contains(.everything) else { continue }
+                try output.line((view.player ?? WirePlaybackState()).nowJSON.line)
+            } else {
+                for line in narrator.lines(for: snapshot, now: now.monotonic) { try output.line(line) }
+            }
+        }
+    }
+}
+
+extension Session {
+    /// Does what a key asked for.
+    func perform(_ task: PlayerTask) async -> Failure? {
+        do throws(Failure) {
+            switch task {
+            case .seek(let load, let position):
+                _ = try await playback {
+                    $0.seek.loadID = load
+                    $0.seek.position = position
+                }
+            case .speed(let factor): _ = try await playback { $0.setSpeed.speed = factor }
+            case .volume(let percent): _ = try await playback { $0.setVolume.volume = percent }
+            case .command(let intent): try await perform(intent)
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func perform(_ intent: PlayerIntent) async throws(Failure) {
+        switch intent {
+        case .setPaused(let paused): _ = try await playback { $0.setPaused.paused = paused }
+        case .start: _ = try await queue { $0.play.resume = true }
+        case .next(let from): _ = try await queue { $0.next.from = from }
+        case .previous(let from): _ = try await queue { $0.previous.from = from }
+        case .play(let entry): _ = try await queue { $0.play.entry = entry }
+        case .remove(let entry): _ = try await queue { $0.remove.entries = [entry] }
+        case .undo: _ = try await queue { $0.undo.fromRevision = 0 }
+        case .answer(let alert, let owner, let action):
+            _ = try await answer(alert: alert, owner: owner, action: action)
+        case .quit, .select, .describe, .seek, .speed, .volume: break
+        }
+    }
+}

@@ -1,0 +1,168 @@
+import ArgumentParser
+import BusKit
+import PodcastModel
+import WireMessages
+
+struct Watch: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print the stream, a line for each event.",
+        discussion: "Begins with the state that holds now (kind snapshot). Ends with Ctrl-C, --count or --for.")
+    @Argument(help: "Only topics that begin so, such as `playback` or `queue/queue`.") var prefixes: [String] = []
+    @Flag(help: "Without the state that holds at the beginning.") var changes = false
+    @Option(help: "End after so many lines.") var count: Int?
+    @Option(name: .customLong("for"), help: "End after so many seconds.") var seconds: Double?
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        if let count, count < 1 { throw ValidationError("--count must be a number above 0.") }
+        if let seconds, !(seconds > 0 && seconds < 1e9) {
+            throw ValidationError("--for must be a number of seconds above 0.")
+        }
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession(origin: "watch") { session in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await print(session, context.output) }
+                if let seconds {
+                    group.addTask { try await Task.sleep(for: .seconds(seconds)) }
+                }
+                try await group.next()
+                group.cancelAll()
+            }
+        }
+    }
+
+    private func print(_ session: Session, _ output: Output) async throws {
+        var log = WatchLog(prefixes: prefixes, changesOnly: changes)
+        var left = count ?? .max
+        for await update in session.client.updates() {
+            for line in log.lines(for: update) {
+                try output.line(output.json ? line.json.line : line.text)
+                left -= 1
+                if left == 0 { return }
+            }
+        }
+    }
+}
+
+extension WatchLog.Line {
+    /// For people: `1763 12 put stream/playback/state {…}`.
+    var text: String { "\(epoch) \(sequence) \(kind) \(DisplayText.sanitised(topic)) \(payload.line)" }
+}
+
+struct Alerts: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show and answer what needs attention.", subcommands: [AlertList.self, AlertAnswer.self],
+        defaultSubcommand: AlertList.self)
+}
+
+struct AlertList: LockstepCommand {
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "Show the alerts.")
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let alerts = try await session.view(of: []).alertsInOrder
+            let lines = alerts.flatMap { alert -> [String] in
+                let actions = alert.actions.isEmpty ? "" : "  (\(alert.actions.joined(separator: ", ")))"
+                return [
+                    DisplayText.sanitised("\(alert.id)  \(alert.severity.word): \(alert.title)\(actions)"),
+                    "  " + DisplayText.sanitised(alert.message),
+                ]
+            }
+            try context.output.value(.array(alerts.map(\.json)), lines: lines.isEmpty ? ["No alerts."] : lines)
+        }
+    }
+}
+
+struct AlertAnswer: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "answer", abstract: "Answer an alert.", usage: "lockstep alerts answer [<id>] <action>")
+    @Argument(help: "The alert's id, where there are several; then the action.") var words: [String]
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        guard (1...2).contains(words.count) else {
+            throw ValidationError("Give an action, or an alert's id and an action.")
+        }
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let alerts = try await session.view(of: []).alertsInOrder
+            let alert = try Self.resolve(words.count == 2 ? words[0] : nil, action: words[words.count - 1], in: alerts)
+            let answered = try await session.answer(alert: alert.id, owner: alert.owner, action: words[words.count - 1])
+            try context.output.change(
+                .object(["alert": .string(answered.alert), "action": .string(answered.action)]),
+                "Answered “\(DisplayText.sanitised(alert.title))” with \(answered.action).")
+        }
+    }
+
+    /// The alert that is meant: by its id or the beginning of one; without, the only one that takes the action.
+    static func resolve(_ id: String?, action: String, in alerts: [WireAlert]) throws(Failure) -> WireAlert {
+        let found = alerts.filter { id.map($0.id.hasPrefix) ?? $0.actions.contains(action) }
+        guard let first = found.first else {
+            throw Failure(
+                .notFound,
+                id.map { "There is no alert “\($0)”. `lockstep alerts` lists them." }
+                    ?? "No alert can be answered with “\(action)”. `lockstep alerts` lists them.")
+        }
+        guard found.count == 1 else {
+            throw Failure.ambiguous("\(found.count) alerts could be meant.", found.map { ($0.id, $0.title) })
+        }
+        guard first.actions.contains(action) else {
+            throw Failure(
+                .invalidArgument,
+                "“\(first.title)” cannot be answered with “\(action)”, but with \(first.actions.joined(separator: ", "))."
+            )
+        }
+        return first
+    }
+}
+
+extension Session {
+    /// Answers an alert at its owner.
+    func answer(alert: String, owner: String, action: String) async throws(Failure) -> WireAlertAnswered {
+        var answer = WireAnswerAlert()
+        answer.alert = alert
+        answer.action = action
+        let given = answer
+        switch owner {
+        case "playback": return try await playback { $0.answerAlert = given }.alertAnswered
+        case "queue": return try await queue { $0.answerAlert = given }.alertAnswered
+        case "feeds": return try await feeds { $0.answerAlert = given }.alertAnswered
+        case "persistence":
+            var request = WirePersistenceRequest()
+            request.answerAlert = given
+            return try await ask(.persistence, request, reply: WirePersistenceReply.self).alertAnswered
+        default:
+            throw Failure(.notFound, "The alert \(alert) belongs to “\(owner)”, which this version does not know.")
+        }
+    }
+}
+
+/// What shells complete ids from. Not for people.
+struct Candidates: LockstepCommand {
+    enum Kind: String, ExpressibleByArgument, CaseIterable {
+        case episodes
+        case podcasts
+        case entries
+    }
+
+    static let configuration = CommandConfiguration(shouldDisplay: false)
+    @Argument var kind: Kind
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession(observing: kind == .entries) { session in
+            let ids: [String]
+            switch kind {
+            case .episodes: ids = try await session.persistence.episodes(WireEpisodesQuery()).episodes.map(\.id)
+            case .podcasts: ids = try await session.persistence.allPodcasts().map(\.id)
+            case .entries: ids = try await session.view(of: [.queue]).mainQueue?.entries.map(\.id) ?? []
+            }
+            for id in ids { try context.output.line(id) }
+        }
+    }
+}

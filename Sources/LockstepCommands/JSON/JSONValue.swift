@@ -1,0 +1,122 @@
+/// A JSON value whose objects keep the order that they are written in, so that output never changes its shape.
+indirect enum JSONValue: Sendable, Hashable {
+    /// Nothing.
+    case null
+    /// True or false.
+    case bool(Bool)
+    /// A whole number.
+    case integer(Int64)
+    /// A whole number that may be larger than `Int64`.
+    case unsigned(UInt64)
+    /// A number; what is not finite is written as null.
+    case number(Double)
+    /// Text.
+    case string(String)
+    /// Values in order.
+    case array([JSONValue])
+    /// Members in order.
+    case object([Member])
+
+    /// A name and its value.
+    struct Member: Sendable, Hashable {
+        /// lowerCamelCase.
+        var name: String
+        /// Its value.
+        var value: JSONValue
+    }
+
+    /// An object of these members.
+    static func object(_ members: KeyValuePairs<String, JSONValue>) -> JSONValue {
+        .object(members.map { Member(name: $0.key, value: $0.value) })
+    }
+
+    /// Seconds, to a thousandth.
+    static func seconds(_ value: Double) -> JSONValue { .number((value * 1_000).rounded() / 1_000) }
+
+    /// Seconds, or null where 0 stands for "unknown".
+    static func knownSeconds(_ value: Double) -> JSONValue { value > 0 ? seconds(value) : .null }
+
+    /// A moment as seconds since 1970, or null where 0 stands for "never".
+    static func moment(milliseconds: Int64) -> JSONValue {
+        milliseconds == 0 ? .null : .number(Double(milliseconds) / 1_000)
+    }
+
+    /// Text, or null where there is none.
+    static func text(_ text: String) -> JSONValue { text.isEmpty ? .null : .string(text) }
+
+    /// The value of an object's member, or nil.
+    subscript(name: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.first { $0.name == name }?.value
+    }
+
+    /// The value on one line.
+    var line: String {
+        var text = ""
+        write(to: &text)
+        return text
+    }
+
+    private func write(to text: inout String) {
+        switch self {
+        case .null: text += "null"
+        case .bool(let value): text += value ? "true" : "false"
+        case .integer(let value): text += "\(value)"
+        case .unsigned(let value): text += "\(value)"
+        case .number(let value): Self.write(value, to: &text)
+        case .string(let value): Self.write(value, to: &text)
+        case .array(let values):
+            text += "["
+            for (index, value) in values.enumerated() {
+                if index > 0 { text += "," }
+                value.write(to: &text)
+            }
+            text += "]"
+        case .object(let members):
+            text += "{"
+            for (index, member) in members.enumerated() {
+                if index > 0 { text += "," }
+                Self.write(member.name, to: &text)
+                text += ":"
+                member.value.write(to: &text)
+            }
+            text += "}"
+        }
+    }
+
+    private static func write(_ value: Double, to text: inout String) {
+        if !value.isFinite {
+            text += "null"
+        } else if value == value.rounded(), abs(value) < 9_007_199_254_740_992 {
+            text += "\(Int64(value))"
+        } else {
+            text += "\(value)"
+        }
+    }
+
+    private static func write(_ value: String, to text: inout String) {
+        text += "\""
+        for scalar in value.unicodeScalars {
+            switch scalar {
+            case "\"": text += "\\\""
+            case "\\": text += "\\\\"
+            case "\n": text += "\\n"
+            case "\r": text += "\\r"
+            case "\t": text += "\\t"
+            case _
+            where scalar.value < 0x20 || scalar.value == 0x7f || scalar.value == 0x2028 || scalar.value == 0x2029:
+                let digits = String(scalar.value, radix: 16)
+                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+        text += "\""
+    }
+}
+
+extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral {
+    /// Text.
+    init(stringLiteral value: String) { self = .string(value) }
+    /// True or false.
+    init(booleanLiteral value: Bool) { self = .bool(value) }
+}

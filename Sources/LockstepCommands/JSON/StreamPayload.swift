@@ -1,0 +1,109 @@
+import PodcastModel
+import WireMessages
+
+/// The payloads of the stream as JSON, chosen by topic.
+enum StreamPayload {
+    /// The payload of `event`: null for a key that is gone; an object `{"base64"}` for a topic that this version does
+    /// not know or a payload that it cannot read.
+    static func json(_ event: StreamEvent) -> JSONValue {
+        guard event.header.kind != .delete else { return .null }
+        return (try? known(event)) ?? .object(["base64": .string(base64(event.payload))])
+    }
+
+    private static func known(_ event: StreamEvent) throws -> JSONValue? {
+        let parts = event.topic.parts.map(String.init)
+        guard parts.count >= 3, parts[0] == "stream" else { return nil }
+        switch (parts[1], parts[2], parts.count) {
+        case ("bus", "service", 4): return json(try WireServiceStatus(wireBytes: event.payload))
+        case ("playback", "state", 3): return json(try WirePlaybackState(wireBytes: event.payload))
+        case ("playback", "output", 3): return try WireOutputState(wireBytes: event.payload).json
+        case ("playback", "episode", 4): return try WireEpisodeState(wireBytes: event.payload).json
+        case ("queue", "queue", 4):
+            return event.header.kind == .delta
+                ? json(try WireQueueDelta(wireBytes: event.payload)) : try WireQueueState(wireBytes: event.payload).json
+        case ("feeds", "podcast", 4): return try WirePodcast(wireBytes: event.payload).json
+        case ("feeds", "episodes", 4): return json(try WireEpisodesChanged(wireBytes: event.payload))
+        case ("persistence", "status", 3): return json(try WirePersistenceStatus(wireBytes: event.payload))
+        case (_, "alert", 4): return try WireAlert(wireBytes: event.payload).json
+        default: return nil
+        }
+    }
+
+    private static func json(_ status: WireServiceStatus) -> JSONValue {
+        .object([
+            "name": .string(status.name), "state": .string(status.state.word),
+            "generation": .integer(Int64(status.generation)),
+        ])
+    }
+
+    /// The state as it is on the stream: the anchor, not a position that has already moved on.
+    private static func json(_ state: WirePlaybackState) -> JSONValue {
+        .object([
+            "state": .string(state.status.word), "episode": state.hasEpisode ? state.episode.briefJSON : .null,
+            "loadId": .text(state.loadID), "queueEntry": .text(state.queueEntry),
+            "anchor": state.hasAnchor ? json(state.anchor) : .null, "duration": .knownSeconds(state.duration),
+            "speed": .number(state.speed), "volume": .number(state.volume), "output": .text(state.output),
+            "silent": .bool(state.nullOutput), "buffering": .bool(state.buffering),
+            "error": state.hasError ? state.error.json : .null, "chapters": .array(state.chapters.map(\.json)),
+            "revision": .unsigned(state.revision),
+        ])
+    }
+
+    private static func json(_ anchor: WireAnchor) -> JSONValue {
+        .object([
+            "position": .seconds(anchor.position), "running": .bool(anchor.running),
+            "at": .moment(milliseconds: anchor.wall), "monotonic": .number(Double(anchor.at) / 1e9),
+            "bootId": .string(anchor.bootID),
+        ])
+    }
+
+    private static func json(_ delta: WireQueueDelta) -> JSONValue {
+        .object(["revision": .unsigned(delta.revision), "steps": .array(delta.steps.compactMap(json))])
+    }
+
+    private static func json(_ step: WireQueueStep) -> JSONValue? {
+        func entry(_ insert: WireQueueStep.Insert) -> JSONValue {
+            .object(["id": .string(insert.entry.id), "episode": insert.entry.episode.json])
+        }
+        switch step.step {
+        case .insert(let insert):
+            return .object(["insert": entry(insert), "after": .text(insert.after)])
+        case .remove(let id): return .object(["remove": .string(id)])
+        case .update(let update): return .object(["update": entry(update)])
+        case .setCurrent(let id): return .object(["current": .text(id)])
+        case nil: return nil
+        }
+    }
+
+    private static func json(_ change: WireEpisodesChanged) -> JSONValue {
+        func list(_ ids: [String]) -> JSONValue { .array(ids.map { .string($0) }) }
+        return .object([
+            "podcast": .string(change.podcast), "added": list(change.added), "updated": list(change.updated),
+            "removed": list(change.removed),
+        ])
+    }
+
+    private static func json(_ status: WirePersistenceStatus) -> JSONValue {
+        .object([
+            "incarnation": .text(status.incarnation), "schemaVersion": .integer(Int64(status.schemaVersion)),
+            "diskFull": .bool(status.diskFull), "lastBackup": .moment(milliseconds: status.lastBackup),
+            "podcasts": .unsigned(status.podcasts), "episodes": .unsigned(status.episodes),
+        ])
+    }
+
+    /// RFC 4648, section 4, with padding.
+    static func base64(_ bytes: [UInt8]) -> String {
+        let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        var result: [UInt8] = []
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            let bits = (0..<3).reduce(UInt32(0)) {
+                $0 << 8 | (start + $1 < bytes.count ? UInt32(bytes[start + $1]) : 0)
+            }
+            for place in 0..<4 {
+                result.append(place <= group.count ? digits[Int(bits >> (18 - 6 * UInt32(place)) & 63)] : 61)
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+}

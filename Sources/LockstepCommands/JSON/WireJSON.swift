@@ -1,0 +1,216 @@
+import FoundationEssentials
+import PodcastModel
+import WireMessages
+
+// The wire's messages as the documented JSON (`protocols/cli.md`).
+
+extension WireFailure {
+    var json: JSONValue { .object(["code": .string(code), "message": .string(message), "retry": .bool(retry)]) }
+}
+
+extension Failure {
+    /// What goes to standard error with `--json`.
+    var json: JSONValue {
+        var members: [JSONValue.Member] = [
+            .init(name: "code", value: .string(code)), .init(name: "message", value: .string(message)),
+            .init(name: "retry", value: .bool(retry)),
+        ]
+        let candidates = candidates
+        if !candidates.isEmpty {
+            let values = candidates.map { JSONValue.object(["id": .string($0.id), "title": .string($0.title)]) }
+            members.append(.init(name: "candidates", value: .array(values)))
+        }
+        return .object(["error": .object(members)])
+    }
+
+    /// The things that `ambiguous` could mean; empty for other codes.
+    var candidates: [WireCandidates.Candidate] {
+        guard known == .ambiguous, let message = try? WireCandidates(wireBytes: detail) else { return [] }
+        return message.candidates
+    }
+}
+
+extension WirePlaybackState.Status {
+    /// The word for the state.
+    var word: String {
+        switch self {
+        case .idle, .unknown, .UNRECOGNIZED: "idle"
+        case .loading: "loading"
+        case .playing: "playing"
+        case .paused: "paused"
+        case .finished: "finished"
+        case .failed: "failed"
+        }
+    }
+}
+
+extension WireAlert.Severity {
+    /// The word for the severity.
+    var word: String {
+        switch self {
+        case .warning: "warning"
+        case .error: "error"
+        case .info, .unknown, .UNRECOGNIZED: "info"
+        }
+    }
+}
+
+extension WireServiceStatus.State {
+    /// The word for the state.
+    var word: String {
+        switch self {
+        case .starting: "starting"
+        case .ready: "ready"
+        case .down: "down"
+        case .unknown, .UNRECOGNIZED: "unknown"
+        }
+    }
+}
+
+extension WireChapter {
+    var json: JSONValue {
+        .object(["start": .seconds(start), "end": .knownSeconds(end), "title": .string(title), "url": .text(url)])
+    }
+}
+
+extension WireEpisodeSummary {
+    /// As an entry of the queue shows it.
+    var json: JSONValue {
+        .object([
+            "id": .string(id), "title": .string(title), "podcast": .string(podcastTitle),
+            "duration": .knownSeconds(duration), "position": .seconds(position),
+        ])
+    }
+
+    /// As the status shows it.
+    var briefJSON: JSONValue {
+        .object(["id": .string(id), "title": .string(title), "podcast": .string(podcastTitle)])
+    }
+}
+
+extension WireEpisodeState {
+    var json: JSONValue {
+        .object([
+            "episode": .string(episode), "position": .seconds(position), "duration": .knownSeconds(duration),
+            "played": .bool(played), "completedAt": .moment(milliseconds: completedAt),
+        ])
+    }
+}
+
+extension WireEpisode {
+    /// As a list of episodes shows it.
+    var json: JSONValue { .object(members) }
+
+    /// With everything that is known of it.
+    var detailJSON: JSONValue {
+        .object(
+            members + [
+                .init(name: "description", value: .text(description_p)), .init(name: "link", value: .text(link)),
+                .init(name: "audio", value: .text(enclosureURL)), .init(name: "type", value: .text(enclosureType)),
+                .init(name: "bytes", value: enclosureLength == 0 ? .null : .unsigned(enclosureLength)),
+                .init(name: "guid", value: .text(guid)),
+                .init(name: "season", value: season == 0 ? .null : .integer(Int64(season))),
+                .init(name: "number", value: number == 0 ? .null : .integer(Int64(number))),
+                .init(name: "explicit", value: .bool(explicit)),
+                .init(name: "completedAt", value: .moment(milliseconds: state.completedAt)),
+            ])
+    }
+
+    /// The length: measured, or else announced; 0: unknown.
+    var knownDuration: Double { state.duration > 0 ? state.duration : duration }
+
+    private var members: [JSONValue.Member] {
+        [
+            .init(name: "id", value: .string(id)), .init(name: "title", value: .string(title)),
+            .init(
+                name: "podcast", value: .object(["id": .string(podcastID), "title": .string(podcastTitle)])),
+            .init(name: "published", value: .moment(milliseconds: published)),
+            .init(name: "duration", value: .knownSeconds(knownDuration)),
+            .init(name: "position", value: .seconds(state.position)), .init(name: "played", value: .bool(state.played)),
+        ]
+    }
+}
+
+extension WirePodcast {
+    var json: JSONValue {
+        .object([
+            "id": .string(id), "title": .string(title), "url": .string(url),
+            "episodeCount": .integer(Int64(episodeCount)),
+            "unplayed": .integer(Int64(unplayedCount)), "lastRefresh": .moment(milliseconds: lastRefresh),
+            "error": errorCode.isEmpty
+                ? .null : .object(["code": .string(errorCode), "message": .string(errorMessage)]),
+            "author": .text(author), "subscribed": .bool(subscribed), "nextRefresh": .moment(milliseconds: nextRefresh),
+        ])
+    }
+}
+
+extension WireAlert {
+    var json: JSONValue {
+        .object([
+            "id": .string(id), "code": .string(code), "title": .string(title), "message": .string(message),
+            "severity": .string(severity.word), "actions": .array(actions.map { .string($0) }),
+            "owner": .string(owner), "episode": .text(episode), "podcast": .text(podcast),
+            "raisedAt": .moment(milliseconds: raisedAt),
+        ])
+    }
+}
+
+extension WireQueueEntry {
+    /// An entry; `current`: whether it is the one that is marked.
+    func json(current: Bool) -> JSONValue {
+        .object(["id": .string(id), "current": .bool(current), "episode": episode.json])
+    }
+}
+
+extension WireQueueState {
+    var json: JSONValue {
+        .object([
+            "name": .string(name), "revision": .unsigned(revision),
+            "entries": .array(entries.map { $0.json(current: $0.id == current) }),
+        ])
+    }
+}
+
+extension WireOutputState {
+    var json: JSONValue {
+        .object([
+            "chosen": .text(chosen), "inUse": .text(inUse),
+            "devices": .array(
+                devices.map { .object(["name": .string($0.name), "description": .string($0.description_p)]) }),
+        ])
+    }
+}
+
+extension WireHistoryItem {
+    var json: JSONValue {
+        .object([
+            "revision": .unsigned(revision), "at": .moment(milliseconds: at), "description": .string(description_p),
+            "undone": .bool(undone),
+        ])
+    }
+}
+
+extension WireFeedResult {
+    /// The word for what became of it.
+    var word: String {
+        switch kind {
+        case .added: "added"
+        case .alreadyThere: "alreadyThere"
+        case .updated: "updated"
+        case .unchanged: "unchanged"
+        case .removed: "removed"
+        case .failed: "failed"
+        case .checked: "checked"
+        case .unknown, .UNRECOGNIZED: "unknown"
+        }
+    }
+
+    var json: JSONValue {
+        .object([
+            "url": .string(url), "result": .string(word), "podcast": hasPodcast ? podcast.json : .null,
+            "newEpisodes": .integer(Int64(newEpisodes)), "error": hasFailure ? failure.json : .null,
+            "kept": .bool(kept),
+            "warnings": .array(warnings.map { .string($0) }),
+        ])
+    }
+}

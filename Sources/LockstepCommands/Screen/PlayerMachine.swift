@@ -1,0 +1,137 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// The player behind a screen: keys and news in, tasks and what to show out. Pure.
+struct PlayerMachine: Sendable {
+    /// What a key led to.
+    enum Outcome: Sendable, Hashable {
+        /// Nothing more.
+        case none
+        /// Ask a service.
+        case ask(PlayerTask)
+        /// Leave.
+        case quit
+    }
+
+    private var view = FleetView()
+    private var selection: String?
+    private var notice: String?
+    private var noticeUntil: MonotonicTime?
+    private var seeks = KeyRepeatCoalescer<Double>()
+    private var speeds = KeyRepeatCoalescer<Double>()
+    private var volumes = KeyRepeatCoalescer<Double>()
+    private var command: PlayerIntent?
+    private let settings: Settings
+    private let bootID: String
+
+    /// How long a notice stays.
+    static let noticeTime = Duration.seconds(6)
+
+    /// A player that knows nothing yet.
+    init(settings: Settings, bootID: String) {
+        self.settings = settings
+        self.bootID = bootID
+    }
+
+    /// What is to be shown at `now`. What keys have asked for is shown at once, as it will be.
+    func screen(at now: Moment) -> PlayerScreen {
+        var snapshot = snapshot(at: now)
+        if let target = seeks.target { snapshot.position = target }
+        if let target = speeds.target { snapshot.speed = target }
+        if let target = volumes.target { snapshot.volume = target }
+        return PlayerScreen(snapshot: snapshot, selection: selection, notice: notice)
+    }
+
+    /// When the screen next changes by itself, in seconds from `now`; nil: it does not.
+    func nextChange(after now: Moment) -> Double? {
+        let tick = snapshot(at: now).nextTick
+        let end = noticeUntil.map { max(0.01, $0.since(now.monotonic) / .seconds(1)) }
+        return [tick, end].compactMap { $0 }.min()
+    }
+
+    private func snapshot(at now: Moment) -> PlayerSnapshot {
+        PlayerSnapshot(view, now: now, bootID: bootID)
+    }
+
+    /// The stream has news.
+    mutating func apply(_ update: ReplicaUpdate) {
+        view.apply(update)
+    }
+
+    /// Time has passed.
+    mutating func tick(now: Moment) {
+        guard let noticeUntil, now.monotonic >= noticeUntil else { return }
+        self.noticeUntil = nil
+        notice = nil
+    }
+
+    /// A key was pressed.
+    mutating func press(_ key: PlayerKey, now: Moment) -> Outcome {
+        let screen = screen(at: now)
+        guard let intent = screen.intent(for: key, forward: settings.skipForward, back: settings.skipBack) else {
+            return .none
+        }
+        let snapshot = snapshot(at: now)
+        switch intent {
+        case .quit: return .quit
+        case .select(let id):
+            selection = id
+            return .none
+        case .describe:
+            let entry = screen.selectedIndex.map { screen.snapshot.entries[$0] }
+            say(Sentence.everything(screen.snapshot, selection: entry), now: now)
+            return .none
+        case .seek(let delta):
+            let duration = snapshot.duration
+            let target = seeks.press(subject: snapshot.loadID, from: snapshot.position) { position in
+                let place = try? SeekExpression.relative(delta).target(from: position, duration: duration)
+                return place?.seconds ?? position
+            }
+            return target.map { .ask(.seek(load: snapshot.loadID, to: $0)) } ?? .none
+        case .speed(let level):
+            let step = settings.speedStep
+            let target = speeds.press(subject: "", from: snapshot.speed) {
+                level.level(from: $0, step: step, range: PlaybackSpeed.range)
+            }
+            return target.map { .ask(.speed($0)) } ?? .none
+        case .volume(let level):
+            let step = settings.volumeStep
+            let target = volumes.press(subject: "", from: snapshot.volume) {
+                level.level(from: $0, step: step, range: Volume.range)
+            }
+            return target.map { .ask(.volume($0)) } ?? .none
+        default:
+            // A key held down must not pause and resume, or run through the queue.
+            guard command == nil else { return .none }
+            command = intent
+            return .ask(.command(intent))
+        }
+    }
+
+    /// What a key asked for is done, or has failed; gives what is to be asked for next.
+    mutating func finished(_ task: PlayerTask, _ failure: Failure?, now: Moment) -> Outcome {
+        if let failure { say(failure.message, now: now) }
+        switch task {
+        case .seek:
+            if failure != nil { seeks.dropWaiting() }
+            let load = view.player?.loadID ?? ""
+            return seeks.finished().map { .ask(.seek(load: load, to: $0)) } ?? .none
+        case .speed:
+            if failure != nil { speeds.dropWaiting() }
+            return speeds.finished().map { .ask(.speed($0)) } ?? .none
+        case .volume:
+            if failure != nil { volumes.dropWaiting() }
+            return volumes.finished().map { .ask(.volume($0)) } ?? .none
+        case .command(let intent):
+            command = nil
+            if failure == nil, case .remove = intent { say("Removed; u brings it back.", now: now) }
+            return .none
+        }
+    }
+
+    private mutating func say(_ text: String, now: Moment) {
+        notice = DisplayText.sanitised(text)
+        noticeUntil = now.monotonic.advanced(by: Self.noticeTime)
+    }
+}

@@ -1,0 +1,36 @@
+import PodcastModel
+
+/// What a shell is told at the end, after sysexits(3).
+enum ExitStatus: Int32, Sendable {
+    /// Done, or nothing to do.
+    case success = 0
+    /// The command was not written right.
+    case usage = 64
+    /// What was named is not there, or is not what it should be.
+    case data = 65
+    /// Something that it needs is not running or not there.
+    case unavailable = 69
+    /// An error of the program itself.
+    case software = 70
+    /// Trying again may help.
+    case tryAgain = 75
+    /// The settings cannot be used.
+    case configuration = 78
+
+    /// The status that a failure ends with; a code that is not known goes by whether trying again may help.
+    init(_ failure: Failure) {
+        switch failure.known {
+        case .invalidArgument, .badURL, .unknownCommand: self = .usage
+        case .notFound, .ambiguous, .malformed, .notAFeed, .tooLarge, .decoderFailed, .fileMissing, .limitReached,
+            .alreadyAnswered, .episodeUnavailable:
+            self = .data
+        case .noFleet, .unavailable, .queueEmpty, .atEdge, .nothingLoaded, .noSoundDevice: self = .unavailable
+        case .badConfiguration, .newerDatabase: self = .configuration
+        case .internalError: self = .software
+        case .busy, .lostInFlight, .expired, .outcomeUnknown, .helloRequired, .fenced, .notOwner, .revisionMismatch,
+            .notSaved, .diskFull, .storageFailed, .streamFailed, .endedEarly, .fetchFailed, .alreadyRunning:
+            self = .tryAgain
+        case nil: self = failure.retry ? .tryAgain : .unavailable
+        }
+    }
+}

@@ -1,0 +1,44 @@
+import BusKit
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Whether a fleet runs, found out at once and without a connection to the bus.
+enum FleetPresence {
+    /// - Throws: `noFleet` when neither the supervisor nor a bus answers; `badConfiguration` for paths that are too long.
+    static func require(_ home: LockstepHome) throws(Failure) {
+        try home.checkSocketPaths()
+        // The supervisor while it restarts a bus, or a bus that was started by hand.
+        guard answers(home.controlSocket) || answers(home.runFile("cli.sock")) else {
+            throw Failure(
+                .noFleet, "No fleet is running in \(home.runDirectory). Start one with `lockstep up --detach`.")
+        }
+    }
+
+    /// Whether anybody listens on a socket.
+    static func answers(_ path: String) -> Bool {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return false }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let descriptor = socket(AF_UNIX, streamType | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        let outcome = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        // A full backlog is a listener too.
+        return outcome == 0 || errno == EAGAIN || errno == EINPROGRESS
+    }
+
+    private static var streamType: Int32 { Int32(SOCK_STREAM.rawValue) }
+}

@@ -1,0 +1,30 @@
+import BusKit
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+extension LockstepHome {
+    /// The folders that an environment leads to.
+    ///
+    /// - Throws: `badConfiguration` when there is no home.
+    static func find(_ environment: [String: String]) throws(Failure) -> LockstepHome {
+        let directory = getcwd(nil, 0)
+        defer { free(directory) }
+        return try LockstepHome(
+            environment: environment, userID: geteuid(), workingDirectory: directory.map { String(cString: $0) } ?? "/"
+        ) { access($0, W_OK | X_OK) == 0 }
+    }
+}
+
+extension CommandContext {
+    /// Leads the programs that this process becomes to the same folders.
+    func exportHome() {
+        for (name, value) in home.environment { setenv(name, value, 1) }
+    }
+}

@@ -1,0 +1,91 @@
+import PodcastModel
+import WireMessages
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Standard output and standard error, a line at a time.
+struct Output: Sendable {
+    /// Nobody reads any more: the program ends without a word.
+    struct Closed: Error {}
+
+    /// Whether values are printed as JSON.
+    var json: Bool
+    /// Whether a changing command keeps silent.
+    var quiet: Bool
+
+    /// Prints a line.
+    ///
+    /// - Throws: `Closed` when nobody reads any more.
+    func line(_ text: String) throws {
+        try Self.write(text + "\n", to: STDOUT_FILENO)
+    }
+
+    /// Prints the value with `--json`, else the lines.
+    func value(_ json: @autoclosure () -> JSONValue, lines: @autoclosure () -> [String]) throws {
+        if self.json {
+            try line(json().line)
+        } else {
+            for text in lines() { try line(text) }
+        }
+    }
+
+    /// Prints what a changing command did: nothing with `-q`, the value with `--json`, else the sentence.
+    func change(_ json: @autoclosure () -> JSONValue, _ sentence: @autoclosure () -> String) throws {
+        guard !quiet else { return }
+        try value(json(), lines: [sentence()])
+    }
+
+    /// Writes an error to standard error: a sentence, or with `--json` the documented object.
+    static func report(_ failure: Failure, json: Bool) {
+        if json {
+            try? write(failure.json.line + "\n", to: STDERR_FILENO)
+            return
+        }
+        var text = "lockstep: \(failure.message)\n"
+        for candidate in failure.candidates {
+            text += "  \(candidate.id)  \(DisplayText.sanitised(candidate.title))\n"
+        }
+        try? write(text, to: STDERR_FILENO)
+    }
+
+    /// Writes text whole.
+    static func write(_ text: String, to descriptor: Int32) throws {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes { Self.systemWrite(descriptor, $0) }
+            if count > 0 {
+                bytes = bytes.dropFirst(count)
+            } else if errno == EAGAIN {
+                var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&waiting, 1, -1)
+            } else if errno != EINTR {
+                throw Closed()
+            }
+        }
+    }
+
+    private static func systemWrite(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Int {
+        #if canImport(Glibc)
+        Glibc.write(descriptor, buffer.baseAddress, buffer.count)
+        #elseif canImport(Musl)
+        Musl.write(descriptor, buffer.baseAddress, buffer.count)
+        #else
+        Darwin.write(descriptor, buffer.baseAddress, buffer.count)
+        #endif
+    }
+
+    /// How wide standard output's terminal is, in columns; nil: it is none.
+    static var terminalWidth: Int? {
+        var size = winsize()
+        guard isatty(STDOUT_FILENO) == 1, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {
+            return nil
+        }
+        return Int(size.ws_col)
+    }
+}

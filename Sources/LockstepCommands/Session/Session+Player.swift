@@ -1,0 +1,59 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+extension Session {
+    /// How long `play` waits for the first sound.
+    static let loadLimit = Duration.seconds(30)
+
+    /// Seeks within what is loaded now, and says where it is then.
+    func seek(_ expression: SeekExpression, output: Output) async throws {
+        let player = try await view(of: [.playback]).player ?? WirePlaybackState()
+        guard player.hasEpisode, player.status != .idle else {
+            throw Failure(.nothingLoaded, "Nothing is loaded. Start something with `lockstep play EPISODE`.")
+        }
+        let position = player.position(at: SystemClocks.now(), bootID: SystemClocks.bootID)
+        let target = try expression.target(from: position, duration: player.duration > 0 ? player.duration : nil)
+        let reply = try await playback {
+            $0.seek.loadID = player.loadID
+            $0.seek.position = target.seconds
+        }
+        try report(reply.state, to: output)
+    }
+
+    /// What `play` alone does: resumes, else starts the current entry, else the first one.
+    func resume() async throws(Failure) -> WirePlaybackState? {
+        try await settled(load: try await queue { $0.play.resume = true }.loadID)
+    }
+
+    /// The player once it plays, or has failed to play, what was asked for; empty: whatever is loaded.
+    ///
+    /// - Throws: the player's own error; `outcomeUnknown` when it is still loading after 30 s.
+    func settled(load: String) async throws(Failure) -> WirePlaybackState? {
+        let (view, isSettled) = await follow(until: Self.loadLimit) { view in
+            guard view.connection == .live, !view.isStale(.playback), let player = view.player else { return false }
+            guard load.isEmpty || player.loadID == load else { return false }
+            return player.status != .loading
+        }
+        guard let player = view.player, isSettled else {
+            throw Failure(
+                .outcomeUnknown, "It is still loading after 30 seconds. `lockstep status` tells how it goes on.")
+        }
+        if player.status == .failed { throw player.error.failure }
+        return player
+    }
+
+    /// Says what the player does now.
+    func report(_ state: WirePlaybackState?, to output: Output, already: Bool = false) throws {
+        let state = state ?? WirePlaybackState()
+        let snapshot = snapshot(state)
+        let sentence: String
+        switch snapshot.status {
+        case .playing, .paused:
+            let word = snapshot.status == .playing ? "Playing" : "Paused"
+            sentence = "\(already ? "No change: \(word.lowercased())" : word) at \(snapshot.place)."
+        default: sentence = (already ? "No change: " : "") + Sentence.status(snapshot)
+        }
+        try output.change(state.nowJSON, sentence)
+    }
+}

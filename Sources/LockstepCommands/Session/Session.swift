@@ -1,0 +1,153 @@
+import BusKit
+import Logging
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+/// A command's connection to a running fleet.
+struct Session: Sendable {
+    /// The connection.
+    let client: BusClient
+    /// What can be set.
+    let settings: Settings
+
+    /// How long a one-shot command waits for a service whose state it reads.
+    static let ownerLimit = Duration.seconds(2)
+
+    /// Questions to the database.
+    var persistence: PersistenceClient { PersistenceClient(client) }
+
+    /// The state once everything of `owners` is up to date.
+    ///
+    /// - Throws: `unavailable` naming the services that are not ready within two seconds.
+    func view(of owners: [ServiceName], within limit: Duration = ownerLimit) async throws(Failure) -> FleetView {
+        let (view, isCurrent) = await follow(until: limit) { view in
+            view.connection == .live && owners.allSatisfy { !view.isStale($0) }
+        }
+        guard !isCurrent else { return view }
+        guard view.connection == .live else {
+            throw Failure(
+                .unavailable,
+                "The bus does not answer. It may be starting; `lockstep ps` tells what the fleet is doing.")
+        }
+        let missing = owners.filter { view.isStale($0) }.map(\.text).joined(separator: " and ")
+        throw Failure(
+            .unavailable,
+            "The \(missing) service is not ready. It may be starting; `lockstep ps` tells what it is doing.")
+    }
+
+    /// Follows the stream until `done`, or until the time is over.
+    ///
+    /// - Returns: the last view, and whether it was the one.
+    func follow(
+        until limit: Duration, _ done: @escaping @Sendable (FleetView) -> Bool
+    ) async -> (view: FleetView, isDone: Bool) {
+        await withTaskGroup(of: (FleetView, Bool)?.self) { group in
+            group.addTask {
+                var view = FleetView()
+                for await update in client.updates() {
+                    view.apply(update)
+                    if done(view) { return (view, true) }
+                }
+                return (view, false)
+            }
+            group.addTask {
+                try? await Task.sleep(for: limit)
+                return nil
+            }
+            // The end of the time cancels the other, which then returns what it has seen.
+            while let result = await group.next() {
+                if let result {
+                    group.cancelAll()
+                    return result
+                }
+                group.cancelAll()
+            }
+            return (FleetView(), false)
+        }
+    }
+
+    // MARK: - Asking
+
+    /// Asks the player, and waits until the effect can be read from the stream.
+    func playback(
+        _ build: (inout WirePlaybackRequest) -> Void
+    ) async throws(Failure) -> WirePlaybackReply {
+        var request = WirePlaybackRequest()
+        build(&request)
+        return try await ask(.playback, request, reply: WirePlaybackReply.self)
+    }
+
+    /// Asks Up Next.
+    func queue(_ build: (inout WireQueueRequest) -> Void) async throws(Failure) -> WireQueueReply {
+        var request = WireQueueRequest()
+        build(&request)
+        return try await ask(.queue, request, reply: WireQueueReply.self)
+    }
+
+    /// Asks the feeds, which may take a minute to fetch.
+    func feeds(_ build: (inout WireFeedsRequest) -> Void) async throws(Failure) -> WireFeedsReply {
+        var request = WireFeedsRequest()
+        build(&request)
+        return try await ask(.feeds, request, reply: WireFeedsReply.self, within: .seconds(60))
+    }
+
+    /// Asks a service and waits until its effect is on the stream here.
+    func ask<Reply: SwiftProtobuf.Message>(
+        _ service: ServiceName, _ request: some SwiftProtobuf.Message, reply: Reply.Type,
+        within limit: Duration = .seconds(10)
+    ) async throws(Failure) -> Reply {
+        let answer = try await client.ask(service, request, reply: reply, within: limit)
+        if let position = answer.position {
+            // The command is done; that the replica is late is no failure of it.
+            do { try await client.wait(for: position, of: service, within: .seconds(2)) } catch {}
+        }
+        return answer.reply
+    }
+
+    /// The player as its own reply states it.
+    func snapshot(_ state: WirePlaybackState) -> PlayerSnapshot {
+        var snapshot = PlayerSnapshot()
+        snapshot.take(state, now: SystemClocks.now(), bootID: SystemClocks.bootID)
+        return snapshot
+    }
+}
+
+/// What every command starts from.
+struct CommandContext: Sendable {
+    /// Where the fleet's files are.
+    let home: LockstepHome
+    /// What can be set.
+    let settings: Settings
+    /// Where results go.
+    let output: Output
+    /// Whether screens are lines of words.
+    let plain: Bool
+
+    /// Finds the home and reads the settings.
+    init(_ options: GlobalOptions) async throws {
+        var environment = ProcessEnvironment.current
+        if let home = options.home { environment["LOCKSTEP_HOME"] = home }
+        home = try LockstepHome.find(environment)
+        settings = try await Settings(file: home.configurationFile, environment: environment)
+        output = Output(json: options.json, quiet: options.quiet)
+        plain = options.plain || settings.plain || environment["TERM"] == "dumb"
+    }
+
+    /// Runs `body` with a connection to the fleet.
+    ///
+    /// - Throws: `noFleet` at once when there is none.
+    func withSession<Result: Sendable>(
+        origin: String = "cli", observing: Bool = true,
+        _ body: @Sendable (Session) async throws -> Result
+    ) async throws -> Result {
+        try FleetPresence.require(home)
+        var logger = Logger(label: "lockstep") { _ in SwiftLogNoOpLogHandler() }
+        logger.logLevel = .critical
+        return try await BusClient.with(
+            runDirectory: home.runDirectory, origin: origin, observesStream: observing, logger: logger
+        ) { client in
+            try await body(Session(client: client, settings: settings))
+        }
+    }
+}

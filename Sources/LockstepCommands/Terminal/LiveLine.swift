@@ -1,0 +1,149 @@
+import CNcurses
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What has to be written so that one line of a terminal shows another text. Pure.
+struct LiveLine: Sendable {
+    /// The terminal's own sequences.
+    struct Capabilities: Sendable, Hashable {
+        /// Clears from the cursor to the end of the line.
+        var clearToEnd = "\u{1b}[K"
+        /// Clears from the cursor to the end of the screen.
+        var clearBelow = "\u{1b}[J"
+        /// Moves the cursor up by one row.
+        var up = "\u{1b}[A"
+    }
+
+    private let capabilities: Capabilities
+    private var shown: String?
+    private var columns = 80
+
+    /// A line that shows nothing yet.
+    init(_ capabilities: Capabilities) {
+        self.capabilities = capabilities
+    }
+
+    /// What to write so that `text` is shown in a terminal of `columns`; empty when it is shown already.
+    mutating func show(_ text: String, columns: Int) -> String {
+        defer {
+            shown = text
+            self.columns = columns
+        }
+        guard let shown else { return "\r" + text + capabilities.clearToEnd }
+        guard columns == self.columns else {
+            // The terminal has wrapped the old line when it became narrower.
+            let rows = columns > 0 ? max(0, DisplayText.width(shown) - 1) / columns : 0
+            return "\r" + String(repeating: capabilities.up, count: rows) + capabilities.clearBelow + text
+        }
+        guard text != shown else { return "" }
+        return "\r" + text + capabilities.clearToEnd
+    }
+
+    /// Something else has been written: the line must be shown anew.
+    mutating func forget() { shown = nil }
+}
+
+/// One live line at the bottom of what is in the terminal already.
+final class SingleLine: PlayerTerminal {
+    private var line: LiveLine
+    private var saved = termios()
+    private var isClosed = false
+    private var escape: [UInt8] = []
+
+    /// Takes the terminal of standard input and output.
+    init() {
+        TerminalLocale.set()
+        tcgetattr(STDIN_FILENO, &saved)
+        var outcome: Int32 = 0
+        var capabilities = LiveLine.Capabilities()
+        if setupterm(nil, STDOUT_FILENO, &outcome) == 0 {
+            capabilities.clearToEnd = Self.capability("el") ?? ""
+            capabilities.clearBelow = Self.capability("ed") ?? ""
+            capabilities.up = Self.capability("cuu1") ?? ""
+        }
+        line = LiveLine(capabilities)
+        enterMode()
+    }
+
+    private static func capability(_ name: String) -> String? {
+        guard let text = tigetstr(name), Int(bitPattern: text) != -1 else { return nil }
+        return String(cString: text)
+    }
+
+    private func enterMode() {
+        var mode = saved
+        mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
+        withUnsafeMutableBytes(of: &mode.c_cc) { characters in
+            characters[Int(VMIN)] = 0
+            characters[Int(VTIME)] = 0
+        }
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &mode)
+    }
+
+    var size: (columns: Int, rows: Int) { TerminalLocale.size ?? (80, 24) }
+
+    func draw(_ content: PlayerContent) {
+        let columns = size.columns
+        // The last column stays empty: writing there wraps on some terminals.
+        let text = MiniLine.text(content.screen.snapshot, columns: max(1, columns - 1), notice: content.screen.notice)
+        try? Output.write(line.show(text, columns: columns), to: STDOUT_FILENO)
+    }
+
+    func nextKey() -> PlayerKey? {
+        var byte: UInt8 = 0
+        while read(STDIN_FILENO, &byte, 1) == 1 {
+            if let key = take(byte) { return key }
+        }
+        // An escape on its own means nothing.
+        escape = []
+        return nil
+    }
+
+    /// Puts the bytes of an arrow key together.
+    private func take(_ byte: UInt8) -> PlayerKey? {
+        switch (escape.count, byte) {
+        case (0, 0x1b), (1, UInt8(ascii: "[")), (1, UInt8(ascii: "O")):
+            escape.append(byte)
+            return nil
+        case (2, UInt8(ascii: "0")...UInt8(ascii: ";")): return nil
+        case (2, _):
+            escape = []
+            switch byte {
+            case UInt8(ascii: "A"): return .up
+            case UInt8(ascii: "B"): return .down
+            case UInt8(ascii: "C"): return .right
+            case UInt8(ascii: "D"): return .left
+            default: return nil
+            }
+        default:
+            escape = []
+            return byte < 0x80 ? TerminalKeys.character(wint_t(byte)) : nil
+        }
+    }
+
+    func suspend() {
+        try? Output.write("\n", to: STDOUT_FILENO)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &saved)
+    }
+
+    func resume() {
+        enterMode()
+        line.forget()
+    }
+
+    func resized() {}
+
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        try? Output.write("\n", to: STDOUT_FILENO)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &saved)
+    }
+}

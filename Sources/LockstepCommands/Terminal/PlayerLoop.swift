@@ -1,0 +1,87 @@
+import BusKit
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Runs a player on a terminal: waits for keys, signals and news, lets the machine decide, draws.
+final class PlayerLoop {
+    private let terminal: any PlayerTerminal
+    private let signals: TerminalSignals
+    private let inbox: PlayerInbox
+    private let ask: (PlayerTask) -> Void
+    private var machine: PlayerMachine
+
+    /// A loop; `ask` begins a task and returns at once.
+    init(
+        _ machine: PlayerMachine, on terminal: any PlayerTerminal, signals: TerminalSignals, inbox: PlayerInbox,
+        ask: @escaping (PlayerTask) -> Void
+    ) {
+        self.machine = machine
+        self.terminal = terminal
+        self.signals = signals
+        self.inbox = inbox
+        self.ask = ask
+    }
+
+    /// Runs until it is left.
+    ///
+    /// - Returns: the exit status: 0, or 128 and the number of the signal that ended it.
+    /// - Throws: the failure that ended the connection.
+    func run() throws(Failure) -> Int32 {
+        defer { terminal.close() }
+        while true {
+            let now = SystemClocks.now()
+            machine.tick(now: now)
+            terminal.draw(PlayerContent(screen: machine.screen(at: now)))
+            let limit = machine.nextChange(after: now).map { Int32(($0 * 1_000).rounded(.up)) } ?? -1
+            var waiting = [
+                pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: inbox.descriptor, events: Int16(POLLIN), revents: 0),
+            ]
+            if poll(&waiting, nfds_t(waiting.count), limit) < 0, errno != EINTR { return 1 }
+            while let number = signals.next() {
+                if let status = handle(signal: number) { return status }
+            }
+            for item in inbox.takeAll() { try handle(item) }
+            // Nobody can press keys any more.
+            let lost = Int16(POLLHUP) | Int16(POLLERR) | Int16(POLLNVAL)
+            if waiting[0].revents & lost != 0 { return 128 + SIGHUP }
+            while let key = terminal.nextKey() {
+                switch machine.press(key, now: SystemClocks.now()) {
+                case .quit: return 0
+                case .ask(let task): ask(task)
+                case .none: break
+                }
+            }
+        }
+    }
+
+    private func handle(signal number: Int32) -> Int32? {
+        switch number {
+        case SIGWINCH: terminal.resized()
+        case SIGTSTP:
+            terminal.suspend()
+            signals.stopProcess()
+            terminal.resume()
+        case SIGCONT: terminal.resume()
+        default: return 128 + number
+        }
+        return nil
+    }
+
+    private func handle(_ item: PlayerInbox.Item) throws(Failure) {
+        switch item {
+        case .update(let update): machine.apply(update)
+        case .finished(let task, let failure):
+            if case .ask(let next) = machine.finished(task, failure, now: SystemClocks.now()) { ask(next) }
+        case .ended(let failure): throw failure ?? Failure(.internalError, "The connection to the fleet has ended.")
+        }
+    }
+}

@@ -1,0 +1,197 @@
+import CNcurses
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What a player needs of a terminal. The screen and the line are its two forms.
+protocol PlayerTerminal: AnyObject {
+    /// The size in columns and rows.
+    var size: (columns: Int, rows: Int) { get }
+    /// Shows what has changed.
+    func draw(_ content: PlayerContent)
+    /// The next key that waits; nil: none. `ended` once there is nobody to press keys any more.
+    func nextKey() -> PlayerKey?
+    /// Gives the terminal back, as it was.
+    func suspend()
+    /// Takes it again after `suspend`, or after somebody else wrote on it.
+    func resume()
+    /// The terminal has another size.
+    func resized()
+    /// Gives it back for good; a second call does nothing.
+    func close()
+}
+
+/// What is to be shown, for either form.
+struct PlayerContent {
+    /// The player.
+    var screen: PlayerScreen
+}
+
+/// The whole screen, through ncurses, which finds out what has changed.
+final class FullScreen: PlayerTerminal {
+    private let screen: OpaquePointer
+    private let window: UnsafeMutablePointer<WINDOW>
+    private let files: (input: UnsafeMutablePointer<FILE>, output: UnsafeMutablePointer<FILE>)
+    private var saved = termios()
+    private var isClosed = false
+
+    /// Takes the terminal of standard input and output.
+    ///
+    /// - Throws: `badConfiguration` when the terminal is not known.
+    init() throws(Failure) {
+        TerminalLocale.set()
+        tcgetattr(STDIN_FILENO, &saved)
+        guard let input = fdopen(dup(STDIN_FILENO), "r"), let output = fdopen(dup(STDOUT_FILENO), "w") else {
+            throw Failure(.badConfiguration, "The terminal cannot be opened. Try --plain.")
+        }
+        files = (input, output)
+        set_escdelay(25)
+        guard let screen = newterm(nil, output, input) else {
+            throw Failure(
+                .badConfiguration, "The terminal “\(TerminalLocale.name)” is not known here. Set TERM, or try --plain.")
+        }
+        self.screen = screen
+        cbreak()
+        noecho()
+        nonl()
+        guard let window = newwin(0, 0, 0, 0) else {
+            endwin()
+            throw Failure(.badConfiguration, "The terminal is too small. Try `lockstep mini` or --plain.")
+        }
+        self.window = window
+        keypad(window, true)
+        nodelay(window, true)
+    }
+
+    var size: (columns: Int, rows: Int) {
+        (Int(max(1, getmaxx(window))), Int(max(1, getmaxy(window))))
+    }
+
+    func draw(_ content: PlayerContent) {
+        let size = size
+        let image = content.screen.image(columns: size.columns, rows: size.rows)
+        werase(window)
+        for (row, spans) in image.lines.prefix(size.rows).enumerated() {
+            wmove(window, Int32(row), 0)
+            for span in spans {
+                wattr_set(window, Self.attributes(span.style), 0, nil)
+                waddnstr(window, span.text, -1)
+            }
+        }
+        wattr_set(window, lockstep_attribute_normal, 0, nil)
+        if let cursor = image.cursor, cursor.row < size.rows {
+            wmove(window, Int32(cursor.row), Int32(cursor.column))
+            curs_set(1)
+        } else {
+            curs_set(0)
+        }
+        wrefresh(window)
+    }
+
+    private static func attributes(_ style: ScreenImage.Style) -> attr_t {
+        switch style {
+        case .plain: lockstep_attribute_normal
+        case .bold: lockstep_attribute_bold
+        case .dim: lockstep_attribute_dim
+        case .selected: lockstep_attribute_reverse
+        }
+    }
+
+    func nextKey() -> PlayerKey? {
+        while true {
+            var code = wint_t()
+            let kind = wget_wch(window, &code)
+            if kind == ERR { return nil }
+            if let key = kind == KEY_CODE_YES ? Self.function(Int32(bitPattern: code)) : TerminalKeys.character(code) {
+                return key
+            }
+        }
+    }
+
+    private static func function(_ code: Int32) -> PlayerKey? {
+        switch code {
+        case KEY_LEFT: .left
+        case KEY_RIGHT: .right
+        case KEY_UP: .up
+        case KEY_DOWN: .down
+        case KEY_PPAGE: .pageUp
+        case KEY_NPAGE: .pageDown
+        case KEY_HOME: .home
+        case KEY_END: .end
+        case KEY_ENTER: .enter
+        case KEY_DC: .delete
+        default: nil
+        }
+    }
+
+    func suspend() {
+        endwin()
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &saved)
+    }
+
+    func resume() {
+        reset_prog_mode()
+        resized()
+    }
+
+    func resized() {
+        if let size = TerminalLocale.size { resizeterm(Int32(size.rows), Int32(size.columns)) }
+        let size = TerminalLocale.size ?? (80, 24)
+        wresize(window, Int32(size.rows), Int32(size.columns))
+        clearok(window, true)
+    }
+
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        curs_set(1)
+        endwin()
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &saved)
+        delwin(window)
+        delscreen(screen)
+        fclose(files.input)
+        fclose(files.output)
+    }
+}
+
+/// Keys that come as characters.
+enum TerminalKeys {
+    /// The key of a character; nil for a control character without a meaning.
+    static func character(_ code: wint_t) -> PlayerKey? {
+        switch code {
+        case 10, 13: return .enter
+        case 127, 8: return .delete
+        default:
+            guard code >= 32, let scalar = Unicode.Scalar(UInt32(code)) else { return nil }
+            return .character(Character(scalar))
+        }
+    }
+}
+
+/// What the environment says about the terminal.
+enum TerminalLocale {
+    /// Sets the locale of the environment; one without UTF-8 gives way to the C library's own with it.
+    static func set() {
+        setlocale(LC_ALL, "")
+        guard let codeset = nl_langinfo(nl_item(CODESET)), String(cString: codeset) == "UTF-8" else {
+            setlocale(LC_CTYPE, "C.UTF-8")
+            return
+        }
+    }
+
+    /// The terminal's name.
+    static var name: String { getenv("TERM").map { String(cString: $0) } ?? "" }
+
+    /// The size that the kernel knows; nil: none.
+    static var size: (columns: Int, rows: Int)? {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
+        return (Int(size.ws_col), Int(size.ws_row))
+    }
+}

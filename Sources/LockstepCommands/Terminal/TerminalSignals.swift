@@ -1,0 +1,66 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Where the handler writes.
+///
+/// `unsafe`: a handler can take no lock. It is set before the first handler is, and taken back after the last one.
+private nonisolated(unsafe) var handlerPipe: Int32 = -1
+
+/// The signals that a screen must answer in order, read like keys.
+///
+/// They are caught rather than held back: a thread that the runtime keeps for signals would let them through.
+final class TerminalSignals: Sendable {
+    /// What to poll.
+    let descriptor: Int32
+    private let writing: Int32
+
+    private static let numbers = [SIGWINCH, SIGTSTP, SIGCONT, SIGHUP, SIGTERM, SIGINT]
+
+    /// Catches the screen's signals. There is one at a time.
+    init() {
+        var ends: [Int32] = [-1, -1]
+        _ = pipe(&ends)
+        for end in ends {
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+        }
+        descriptor = ends[0]
+        writing = ends[1]
+        handlerPipe = writing
+        for number in Self.numbers {
+            _ = signal(number) { number in
+                let saved = errno
+                var byte = UInt8(truncatingIfNeeded: number)
+                _ = write(handlerPipe, &byte, 1)
+                errno = saved
+            }
+        }
+    }
+
+    /// The next one that waits, or nil.
+    func next() -> Int32? {
+        var byte: UInt8 = 0
+        return read(descriptor, &byte, 1) == 1 ? Int32(byte) : nil
+    }
+
+    /// Stops this process as the terminal's driver would have; returns when it goes on.
+    func stopProcess() {
+        kill(getpid(), SIGSTOP)
+    }
+
+    /// Gives the signals their usual effects back.
+    func close() {
+        for number in Self.numbers { _ = signal(number, SIG_DFL) }
+        handlerPipe = -1
+        for end in [descriptor, writing] { closeDescriptor(end) }
+    }
+}
+
+private func closeDescriptor(_ descriptor: Int32) {
+    _ = close(descriptor)
+}

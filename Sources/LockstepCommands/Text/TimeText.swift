@@ -1,0 +1,107 @@
+import PodcastModel
+
+/// Lengths and moments as people read and write them.
+enum TimeText {
+    /// `0:07`, `12:34`, `1:02:03`: whole seconds that have passed. Unknown (nil): `--:--`.
+    static func clock(_ seconds: Double?) -> String {
+        guard let seconds, seconds.isFinite else { return "--:--" }
+        let whole = Int(max(0, min(seconds, 360_000_000)))
+        let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60)
+        return hours > 0 ? "\(hours):\(two(minutes)):\(two(rest))" : "\(minutes):\(two(rest))"
+    }
+
+    /// Reads `90`, `12:34`, `1:02:03`, each with a fraction of its seconds; nil for anything else.
+    static func seconds(_ text: some StringProtocol) -> Double? {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard (1...3).contains(parts.count), let last = parts.last, let seconds = number(last) else { return nil }
+        guard parts.count > 1 else { return seconds }
+        guard seconds < 60 else { return nil }
+        var total = 0.0
+        for (index, part) in parts.dropLast().enumerated() {
+            guard (1...6).contains(part.utf8.count), let value = UInt32(part), index == 0 || value < 60 else {
+                return nil
+            }
+            total = total * 60 + Double(value)
+        }
+        return total * 60 + seconds
+    }
+
+    /// A plain decimal number that is not negative: digits, and at most one point among them.
+    static func number(_ text: some StringProtocol) -> Double? {
+        guard text.utf8.count <= 16, let first = text.utf8.first, isDigit(first), isDigit(text.utf8.reduce(0) { $1 }),
+            text.utf8.allSatisfy({ isDigit($0) || $0 == UInt8(ascii: ".") })
+        else { return nil }
+        return Double(text)
+    }
+
+    /// How long something lasts or has lasted, roughly: `7 s`, `12 min`, `3 h 20 min`, `4 d 2 h`.
+    static func span(_ seconds: Double) -> String {
+        let whole = Int(max(0, min(seconds.isFinite ? seconds : 0, 3e11)))
+        switch whole {
+        case ..<60: return "\(whole) s"
+        case ..<3_600: return "\(whole / 60) min"
+        case ..<86_400: return "\(whole / 3_600) h" + (whole / 60 % 60 > 0 ? " \(whole / 60 % 60) min" : "")
+        default: return "\(whole / 86_400) d" + (whole / 3_600 % 24 > 0 ? " \(whole / 3_600 % 24) h" : "")
+        }
+    }
+
+    /// The day of a moment, UTC: `2026-03-09`; 0: `-`.
+    static func day(milliseconds: Int64) -> String {
+        guard milliseconds != 0 else { return "-" }
+        // The civil calendar out of a count of days: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+        let days = Int((Double(milliseconds) / 86_400_000).rounded(.down)) + 719_468
+        let era = (days >= 0 ? days : days - 146_096) / 146_097
+        let dayOfEra = days - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let month = (5 * dayOfYear + 2) / 153
+        let day = dayOfYear - (153 * month + 2) / 5 + 1
+        let civil = month < 10 ? month + 3 : month - 9
+        return "\(yearOfEra + era * 400 + (civil <= 2 ? 1 : 0))-\(two(civil))-\(two(day))"
+    }
+
+    /// The minute of a moment, UTC: `2026-03-09 12:34`; 0: `never`.
+    static func minute(milliseconds: Int64) -> String {
+        guard milliseconds != 0 else { return "never" }
+        let seconds = Int(((Double(milliseconds) / 1_000).rounded(.down)).truncatingRemainder(dividingBy: 86_400))
+        let ofDay = seconds < 0 ? seconds + 86_400 : seconds
+        return "\(day(milliseconds: milliseconds)) \(two(ofDay / 3_600)):\(two(ofDay / 60 % 60))"
+    }
+
+    /// The second of a moment, UTC: `2026-03-09 12:34:56`.
+    static func second(milliseconds: Int64) -> String {
+        let seconds = Int((Double(milliseconds) / 1_000).rounded(.down)) % 60
+        return "\(minute(milliseconds: milliseconds)):\(two(max(0, seconds)))"
+    }
+
+    private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+}
+
+/// Numbers for people: at most two digits behind the point, no zeros at the end.
+enum NumberText {
+    /// `1`, `1.5`, `0.75`.
+    static func short(_ value: Double) -> String {
+        guard value.isFinite, abs(value) < 1e12 else { return "?" }
+        let hundredths = Int((value * 100).rounded())
+        let sign = hundredths < 0 ? "-" : ""
+        let (whole, rest) = (abs(hundredths) / 100, abs(hundredths) % 100)
+        if rest == 0 { return "\(sign)\(whole)" }
+        return rest % 10 == 0 ? "\(sign)\(whole).\(rest / 10)" : "\(sign)\(whole).\(rest < 10 ? "0" : "")\(rest)"
+    }
+
+    /// `812 B`, `14 kB`, `9.4 MB`.
+    static func bytes(_ count: UInt64) -> String {
+        switch count {
+        case ..<1_000: return "\(count) B"
+        case ..<1_000_000: return "\(count / 1_000) kB"
+        case ..<1_000_000_000: return "\(count / 1_000_000).\(count / 100_000 % 10) MB"
+        default: return "\(count / 1_000_000_000).\(count / 100_000_000 % 10) GB"
+        }
+    }
+
+    /// `1 episode`, `3 episodes`.
+    static func counted(_ count: Int, _ one: String, _ several: String? = nil) -> String {
+        "\(count) \(count == 1 ? one : several ?? one + "s")"
+    }
+}
