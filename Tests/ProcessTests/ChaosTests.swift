@@ -2,6 +2,7 @@ import BusKit
 import Foundation
 import NIOConcurrencyHelpers
 import PodcastModel
+import SwiftProtobuf
 import Testing
 import WireMessages
 

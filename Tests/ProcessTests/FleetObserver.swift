@@ -15,8 +15,12 @@ final class FleetObserver: Sendable {
         var events: [StreamEvent] = []
         var snapshots = 0
         var conflicts: [StreamPosition] = []
-        var waiters: [Int: (condition: @Sendable (FleetView) -> Bool, resume: @Sendable () -> Void)] = [:]
+        var waiters: [Int: Waiter] = [:]
         var nextWaiter = 0
+    }
+    private struct Waiter: Sendable {
+        var condition: @Sendable (FleetView) -> Bool
+        var met: AsyncStream<Bool>.Continuation
     }
     private let state = NIOLockedValueBox(State())
 
@@ -56,7 +60,7 @@ final class FleetObserver: Sendable {
     }
 
     private func take(_ update: ReplicaUpdate) {
-        let resumes = state.withLockedValue { state -> [@Sendable () -> Void] in
+        let resumed = state.withLockedValue { state -> [Waiter] in
             if case .snapshot = update { state.snapshots += 1 }
             if case .event(let event) = update {
                 state.events.append(event)
@@ -68,9 +72,9 @@ final class FleetObserver: Sendable {
             let view = state.view
             let met = state.waiters.filter { $0.value.condition(view) }
             for key in met.keys { state.waiters[key] = nil }
-            return met.values.map(\.resume)
+            return Array(met.values)
         }
-        for resume in resumes { resume() }
+        for waiter in resumed { waiter.met.yield(true) }
     }
 
     var view: FleetView { state.withLockedValue { $0.view } }
@@ -100,7 +104,7 @@ final class FleetObserver: Sendable {
                 return -1
             }
             state.nextWaiter += 1
-            state.waiters[state.nextWaiter] = (condition, { met.continuation.yield(true) })
+            state.waiters[state.nextWaiter] = Waiter(condition: condition, met: met.continuation)
             return state.nextWaiter
         }
         let timer = Task {

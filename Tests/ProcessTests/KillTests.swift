@@ -1,6 +1,7 @@
 import BusKit
 import Foundation
 import PodcastModel
+import SwiftProtobuf
 import Testing
 import WireMessages
 

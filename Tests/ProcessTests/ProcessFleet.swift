@@ -65,7 +65,7 @@ final class ProcessFleet: Sendable {
         process.arguments = arguments
         process.environment = environment.merging(extra) { _, new in new }
         let files = [root + "/out-\(UUID().uuidString)", root + "/err-\(UUID().uuidString)"]
-        for file in files { FileManager.default.createFile(atPath: file, contents: nil) }
+        for file in files { _ = FileManager.default.createFile(atPath: file, contents: nil) }
         defer { for file in files { try? FileManager.default.removeItem(atPath: file) } }
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle(forWritingAtPath: files[0])
