@@ -16,6 +16,9 @@ public enum ChildGuard {
     /// The supervisor's pid; absent for a service that was started by hand.
     public static let supervisorVariable = "LOCKSTEP_SUPERVISOR_PID"
 
+    /// One value for the life of a supervisor: by it a service tells its own restart from that of the whole fleet.
+    public static let fleetRunVariable = "LOCKSTEP_FLEET_RUN"
+
     /// To be called first in a service's `main`. Without a supervisor nothing is tied.
     public static func arm(environment: [String: String] = ProcessEnvironment.current) {
         guard let supervisor = environment[supervisorVariable].flatMap(Int32.init) else { return }

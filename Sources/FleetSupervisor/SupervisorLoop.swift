@@ -47,6 +47,8 @@ public final class SupervisorLoop {
     var children: [String: ChildProcess] = [:]
     var connections: [ControlConnection] = []
     let startedAt = SystemCall.now()
+    /// Unlike that of any supervisor before: the player takes a restart of its own for a crash, one of the fleet not.
+    private let fleetRun = String(UInt64.random(in: .min ... .max), radix: 36)
     private var lock: FileLock?
     private var listener: Int32
     private var notifications: [(service: String, descriptor: Int32)] = []
@@ -316,6 +318,7 @@ public final class SupervisorLoop {
         variables["NOTIFY_SOCKET"] = Self.notificationPath(configuration.home, index)
         variables["WATCHDOG_USEC"] = String(Int(configuration.limits.hung.inSeconds * 1_000_000))
         variables[ChildGuard.supervisorVariable] = String(getpid())
+        variables[ChildGuard.fleetRunVariable] = fleetRun
         return variables
     }
 

@@ -20,7 +20,7 @@ public final class PlayerService: Service {
         let surroundings =
             surroundings
             ?? PlaybackContext(
-                bootID: SystemClocks.bootID, fleetRun: context.environment["LOCKSTEP_FLEET_RUN"] ?? "")
+                bootID: SystemClocks.bootID, fleetRun: context.environment[ChildGuard.fleetRunVariable] ?? "")
         self.engine = engine
         owner = OwnerService(PlaybackMachine(context: surroundings), context: context) { action, inputs in
             switch action {
