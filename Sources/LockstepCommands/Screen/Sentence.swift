@@ -76,7 +76,8 @@ struct PlainNarrator: Sendable {
             last = snapshot
             expected = (snapshot.position, now)
         }
-        guard let last else { return first(snapshot) }
+        // The state is told once there is one.
+        guard let last, last.link != .connecting || snapshot.link == .connecting else { return first(snapshot) }
         var lines: [String] = []
         if last.link != snapshot.link || last.isStale != snapshot.isStale {
             lines.append(Self.connection(snapshot))

@@ -50,7 +50,8 @@ final class TerminalSignals: Sendable {
 
     /// Stops this process as the terminal's driver would have; returns when it goes on.
     func stopProcess() {
-        kill(getpid(), SIGSTOP)
+        // To this very thread, so that it does not run on for a moment while another one stops.
+        raise(SIGSTOP)
     }
 
     /// Gives the signals their usual effects back.
