@@ -1,0 +1,144 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import LockstepCommands
+
+@Suite struct PlayerScreenTests {
+    private static func sample() -> PlayerSnapshot {
+        var snapshot = PlayerSnapshot()
+        snapshot.link = .live
+        snapshot.status = .playing
+        snapshot.hasEpisode = true
+        snapshot.title = "The first one"
+        snapshot.podcast = "A podcast"
+        snapshot.position = 754
+        snapshot.duration = 3_490
+        snapshot.isRunning = true
+        snapshot.volume = 80
+        snapshot.services = [.init(name: "playback", state: "ready")]
+        snapshot.currentEntry = "q1"
+        snapshot.entries = [
+            .init(
+                id: "q1", title: "The first one", podcast: "A podcast", duration: 3_490, position: 754, isCurrent: true),
+            .init(id: "q2", title: "日本語のタイトル", podcast: "ポッド", duration: 60, position: 0, isCurrent: false),
+            .init(id: "q3", title: "🎧 שלום", podcast: "", duration: nil, position: 0, isCurrent: false),
+        ]
+        return snapshot
+    }
+
+    @Test func `an ordinary screen shows everything`() {
+        let image = PlayerScreen(snapshot: Self.sample()).image(columns: 50, rows: 14)
+        #expect(
+            image.text
+                == [
+                    "Lockstep                        all services ready",
+                    "",
+                    "The first one",
+                    "A podcast",
+                    "▶ 12:34 ━━━━━━━───────────────────────────── -45:36",
+                    "playing · 1× · vol 80 · of 58:10",
+                    "",
+                    "Up Next (3)",
+                    ">▶1 The first one — A podcast           45:36 left",
+                    "  2 日本語のタイトル — ポッド                 1:00",
+                    "  3 🎧 שלום",
+                    "",
+                    "",
+                    "space pause  ←→ seek  [] speed  +- volume  n p ne…",
+                ].map { DisplayText.cut($0, to: 50) } || image.text.count == 14)
+        #expect(image.cursor == .init(row: 8, column: 0))
+    }
+
+    @Test(arguments: [(1, 1), (5, 2), (20, 5), (33, 9), (80, 24), (200, 60)])
+    func `no line is wider and no screen higher than the terminal`(columns: Int, rows: Int) {
+        var snapshot = Self.sample()
+        snapshot.chapter = .init(number: 2, count: 5, title: String(repeating: "章", count: 60))
+        snapshot.error = "It could not be opened."
+        snapshot.alerts = [
+            .init(
+                id: "a1", owner: "playback", severity: "error", title: "No sound", message: "None was found.",
+                actions: ["retry", "dismiss"])
+        ]
+        let image = PlayerScreen(snapshot: snapshot, notice: String(repeating: "word ", count: 50))
+            .image(columns: columns, rows: rows)
+        #expect(image.lines.count <= rows)
+        for line in image.text { #expect(DisplayText.width(line) <= columns) }
+        if let cursor = image.cursor { #expect(cursor.row < rows) }
+        #expect(DisplayText.width(MiniLine.text(snapshot, columns: columns)) <= columns)
+    }
+
+    @Test func `a tiny screen keeps what matters most`() {
+        let image = PlayerScreen(snapshot: Self.sample()).image(columns: 20, rows: 3)
+        #expect(image.text[0] == "The first one")
+        #expect(image.text[1].hasPrefix("▶ 12:34"))
+        #expect(image.text[2].hasPrefix("playing"))
+    }
+
+    @Test func `old state is marked while the bus is away`() {
+        var snapshot = Self.sample()
+        snapshot.link = .reconnecting
+        snapshot.isStale = true
+        #expect(PlayerScreen(snapshot: snapshot).image(columns: 40, rows: 10).text[0].hasSuffix("(old) reconnecting …"))
+        #expect(MiniLine.text(snapshot, columns: 60).hasPrefix("(reconnecting …)"))
+    }
+
+    @Test func `digits answer alerts in their order`() {
+        var snapshot = Self.sample()
+        snapshot.alerts = [
+            .init(id: "a1", owner: "feeds", severity: "error", title: "x", message: "", actions: ["retry", "dismiss"])
+        ]
+        let screen = PlayerScreen(snapshot: snapshot)
+        #expect(
+            screen.intent(for: .character("2"), forward: 30, back: 10)
+                == .answer(alert: "a1", owner: "feeds", action: "dismiss"))
+        #expect(screen.intent(for: .character("3"), forward: 30, back: 10) == nil)
+    }
+
+    @Test func `the selection follows the arrows and stops at the ends`() {
+        let screen = PlayerScreen(snapshot: Self.sample())
+        #expect(screen.intent(for: .down, forward: 30, back: 10) == .select("q2"))
+        #expect(screen.intent(for: .up, forward: 30, back: 10) == .select("q1"))
+        #expect(screen.intent(for: .end, forward: 30, back: 10) == .select("q3"))
+        #expect(screen.intent(for: .enter, forward: 30, back: 10) == .play(entry: "q1"))
+    }
+
+    @Test func `a held key has one request in flight and one behind it`() {
+        var keys = KeyRepeatCoalescer<Double>()
+        #expect(keys.press(subject: "l", from: 10) { $0 + 30 } == 40)
+        for _ in 0..<20 { #expect(keys.press(subject: "l", from: 10) { $0 + 30 } == nil) }
+        #expect(keys.target == 640)
+        #expect(keys.finished() == 640)
+        #expect(keys.finished() == nil)
+        #expect(keys.target == nil)
+    }
+
+    @Test func `a held key forgets an episode that has gone`() {
+        var keys = KeyRepeatCoalescer<Double>()
+        _ = keys.press(subject: "l1", from: 10) { $0 + 30 }
+        _ = keys.press(subject: "l1", from: 10) { $0 + 30 }
+        #expect(keys.press(subject: "l2", from: 5) { $0 + 30 } == nil)
+        #expect(keys.finished() == 35)
+    }
+
+    @Test func `plain players say changes and never tick`() {
+        var narrator = PlainNarrator()
+        var snapshot = Self.sample()
+        func at(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: seconds * 1_000_000_000) }
+        #expect(narrator.lines(for: snapshot, now: at(0))[0] == "Playing at 12:34 of 58:10: The first one, A podcast.")
+        snapshot.position += 5
+        #expect(narrator.lines(for: snapshot, now: at(5)) == [])
+        snapshot.position = 30
+        #expect(narrator.lines(for: snapshot, now: at(6)) == ["Playing at 0:30 of 58:10: The first one, A podcast."])
+        snapshot.speed = 1.5
+        #expect(narrator.lines(for: snapshot, now: at(6)) == ["Speed 1.5, volume 80 %."])
+    }
+
+    @Test func `a live line writes nothing when nothing changed and clears what a narrower terminal wrapped`() {
+        var line = LiveLine(.init(clearToEnd: "<el>", clearBelow: "<ed>", up: "<up>"))
+        #expect(line.show("0123456789", columns: 20) == "\r0123456789<el>")
+        #expect(line.show("0123456789", columns: 20) == "")
+        #expect(line.show("0123", columns: 5) == "\r<up><ed>0123")
+    }
+}

@@ -1,0 +1,112 @@
+import PodcastModel
+import Testing
+
+@testable import LockstepCommands
+
+@Suite struct TextTests {
+    @Test(arguments: [
+        ("90", SeekExpression.absolute(90)), ("12:34", .absolute(754)), ("1:02:03", .absolute(3_723)),
+        ("50%", .fraction(0.5)), ("+30", .relative(30)), ("-15", .relative(-15)), ("−15", .relative(-15)),
+        ("+1:30", .relative(90)), ("0", .absolute(0)), ("7.5", .absolute(7.5)),
+    ])
+    func `a place in an episode is read`(text: String, expected: SeekExpression) {
+        #expect(SeekExpression(text) == expected)
+    }
+
+    @Test(arguments: [
+        "", "-", "abc", "nan", "inf", "1:60", "1:2:3:4", "101%", "%", "1e3", "0x10", "12:", ":12", "--5", " 5",
+    ])
+    func `what is no place is refused`(text: String) {
+        #expect(SeekExpression(text) == nil)
+    }
+
+    @Test func `relative seeks stop at the start and a second before the end`() throws {
+        #expect(try SeekExpression.relative(-30).target(from: 10, duration: 100).seconds == 0)
+        #expect(try SeekExpression.relative(300).target(from: 10, duration: 100).seconds == 99)
+        #expect(try SeekExpression.relative(10).target(from: 99.5, duration: 100).seconds == 99.5)
+    }
+
+    @Test func `absolute seeks beyond the end are refused`() {
+        #expect(throws: Failure.self) { try SeekExpression.absolute(101).target(from: 0, duration: 100) }
+        #expect(throws: Failure.self) { try SeekExpression.fraction(0.5).target(from: 0, duration: nil) }
+    }
+
+    @Test func `a negative seek needs no separator`() {
+        #expect(Lockstep.prepared(["seek", "--json", "-15"]) == ["seek", "--json", "−15"])
+        #expect(Lockstep.prepared(["volume", "-15"]) == ["volume", "-15"])
+    }
+
+    @Test func `steps lead to multiples and stay in range`() {
+        let range = 0.5...3.5
+        #expect(abs(LevelExpression.up.level(from: 1, step: 0.1, range: range) - 1.1) < 1e-9)
+        #expect(abs(LevelExpression.down.level(from: 1.15, step: 0.1, range: range) - 1.1) < 1e-9)
+        #expect(LevelExpression.up.level(from: 3.5, step: 0.1, range: range) == 3.5)
+        #expect(LevelExpression("1.5x", unit: "x") == .absolute(1.5))
+        #expect(LevelExpression("-3", unit: "%") == nil)
+    }
+
+    @Test(arguments: [(0.0, "0:00"), (59.9, "0:59"), (754, "12:34"), (3_723, "1:02:03")])
+    func `lengths are shown as clocks`(seconds: Double, text: String) {
+        #expect(TimeText.clock(seconds) == text)
+    }
+
+    @Test(arguments: [
+        (Int64(0), "-"), (1_772_323_200_000, "2026-03-01"), (951_782_400_000, "2000-02-29"),
+        (-86_400_000, "1969-12-31"),
+    ])
+    func `moments are shown as days`(milliseconds: Int64, text: String) {
+        #expect(TimeText.day(milliseconds: milliseconds) == text)
+    }
+
+    @Test(arguments: [
+        ("a\u{1b}[31mb", "a [31mb"), ("line\nbreak\r\n", "line break"), ("\u{202e}abc\u{2066}", "abc"),
+        ("  a  b ", "a b"),
+        ("\u{9b}2J", "2J"),
+    ])
+    func `text of others cannot steer the terminal`(text: String, expected: String) {
+        #expect(DisplayText.sanitised(text) == expected)
+    }
+
+    @Test(arguments: [("abc", 3), ("日本語", 6), ("e\u{301}", 1), ("🎧", 2), ("שלום", 4), ("", 0)])
+    func `width counts columns`(text: String, width: Int) {
+        #expect(DisplayText.width(text) == width)
+    }
+
+    @Test func `cutting never exceeds the columns or splits a character`() {
+        for columns in 0...8 { #expect(DisplayText.width(DisplayText.cut("日本語テスト", to: columns)) <= columns) }
+        #expect(DisplayText.cut("日本語テスト", to: 6) == "日本…")
+        #expect(DisplayText.fitted("ab", to: 4, right: true) == "  ab")
+    }
+
+    @Test func `a format is filled in, and an unknown field is refused`() throws {
+        let format = try StatusFormat("{{{state}}} {title}\\n")
+        #expect(format.filled { $0.uppercased() } == "{STATE} TITLE\n")
+        #expect(throws: Failure.self) { try StatusFormat("{nonsense}") }
+    }
+
+    @Test func `JSON keeps its order and escapes what it must`() {
+        let value = JSONValue.object([
+            "b": .string("a\"\\\n\u{1}"), "a": .number(1.5), "n": .number(3), "x": .number(.nan),
+            "l": .array([.null, true]),
+        ])
+        #expect(value.line == #"{"b":"a\"\\\n\u0001","a":1.5,"n":3,"x":null,"l":[null,true]}"#)
+    }
+
+    @Test(arguments: [
+        (FailureCode.noFleet, LockstepCommands.ExitStatus.unavailable), (.queueEmpty, .unavailable),
+        (.invalidArgument, .usage),
+        (.notFound, .data), (.notSaved, .tryAgain), (.badConfiguration, .configuration),
+    ])
+    func `failures end with statuses after sysexits`(code: FailureCode, status: LockstepCommands.ExitStatus) {
+        #expect(LockstepCommands.ExitStatus(Failure(code, "")) == status)
+    }
+
+    @Test func `show notes lose their tags`() {
+        #expect(ShowNotes.text("<p>One &amp; two</p><ul><li>a<li>b</ul>") == ["One & two", "a", "b"])
+    }
+
+    @Test(arguments: [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")])
+    func `bytes become base 64`(text: String, expected: String) {
+        #expect(StreamPayload.base64(Array(text.utf8)) == expected)
+    }
+}
