@@ -324,12 +324,16 @@ final class MPVPlayer {
         return position >= end - max(65_536, end / 100)
     }
 
+    /// Asking for the devices wakes every sound system of the machine: not where silence is wanted.
+    private var listedDevices: [OutputDevice] {
+        guard !silenceIsWanted else { return [OutputDevice(name: "null", description: "No sound")] }
+        return core.list("audio-device-list").compactMap { item in
+            item["name"]?.text.map { OutputDevice(name: $0, description: item["description"]?.text ?? $0) }
+        }
+    }
+
     private func tellOutputs(listing: Bool) {
-        let devices =
-            listing
-            ? core.list("audio-device-list").compactMap { item in
-                item["name"]?.text.map { OutputDevice(name: $0, description: item["description"]?.text ?? $0) }
-            } : nil
+        let devices = listing ? listedDevices : nil
         let silent = driver == "null" && !silenceIsWanted
         observer(.outputs(EngineOutputs(devices: devices, inUse: output, silent: silent)))
     }

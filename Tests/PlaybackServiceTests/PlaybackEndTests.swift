@@ -154,7 +154,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.count == 1)
         try rig.releaseCommits()
         #expect(rig.alerts.isEmpty)
-        #expect(rig.replies.values.compactMap(\.failure?.known) == [.invalidArgument, .alreadyAnswered])
+        #expect(Set(rig.replies.values.compactMap(\.failure?.known)) == [.invalidArgument, .alreadyAnswered])
         try rig.start()
         #expect(try rig.answer(alert, "dismiss")?.reply?.alertAnswered.action == "dismiss")
         let late = try rig.answer(alert, "retry")?.failure
