@@ -178,9 +178,7 @@ extension FeedsMachine {
     }
 
     private func forget(_ id: PodcastID, _ subscription: Subscription, _ batches: inout ChangeBatches) {
-        batches.add([
-            WireChange(.deletePodcast(id.text)), .deleting("podcast", id.text), .deleting("seen", id.text),
-        ])
+        batches.add([WireChange(.deletePodcast(id.text)), .deleting("seen", id.text)])
         batches.publish(Publication(.delete, .podcast(id.text)))
         let ids = subscription.seen.ids
         for start in stride(from: 0, to: ids.count, by: 10_000) {

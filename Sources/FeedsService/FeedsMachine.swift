@@ -101,18 +101,11 @@ public struct FeedsMachine: OwnerMachine {
         seen.put.collection = "seen"
         seen.put.key = podcast.id
         seen.put.value = Data(subscription.seen.packed)
-        return [
-            WireChange(.putPodcast(podcast)),
-            .putting("podcast", podcast.id, podcast),
-            seen,
-        ]
+        return [WireChange(.putPodcast(podcast)), seen]
     }
 
     static func changes(storing podcast: WirePodcast) -> [WireChange] {
-        [
-            WireChange(.putPodcast(podcast)),
-            .putting("podcast", podcast.id, podcast),
-        ]
+        [WireChange(.putPodcast(podcast))]
     }
 
     // MARK: - Deciding

@@ -127,9 +127,14 @@ struct MachineDriver {
 
     private mutating func apply(_ change: WireChange) {
         switch change.change {
-        case .putPodcast(let podcast): podcasts[podcast.id] = podcast
+        case .putPodcast(let podcast):
+            podcasts[podcast.id] = podcast
+            // The database gives an owner its podcasts back as records.
+            records["podcast/\(podcast.id)"] = StoredRecord(
+                collection: "podcast", key: podcast.id, value: podcast.wireBytes)
         case .deletePodcast(let id):
             podcasts[id] = nil
+            records["podcast/\(id)"] = nil
             episodes = episodes.filter { $0.value.podcastID != id }
             aliases = aliases.filter { !$0.key.hasPrefix(id + " ") }
         case .putEpisode(let episode): episodes[episode.id] = episode
