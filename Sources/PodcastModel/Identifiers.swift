@@ -63,14 +63,17 @@ private func hexadecimal(_ value: UInt64, digits: Int) -> String {
     return String(padded.suffix(digits))
 }
 
-/// FNV-1a, 64 bits (the constants are those of its authors, draft-eastlake-fnv).
+/// FNV-1a, 64 bits (the constants are those of its authors, draft-eastlake-fnv), with its bits well mixed.
 private func fnv1a(_ bytes: some Sequence<UInt8>, basis: UInt64) -> UInt64 {
     var hash = basis
     for byte in bytes {
         hash ^= UInt64(byte)
         hash = hash &* 0x0000_0100_0000_01b3
     }
-    return hash
+    // SplitMix64's finaliser: FNV alone gives similar texts similar beginnings, and ids are typed by their beginnings.
+    hash = (hash ^ hash >> 30) &* 0xbf58_476d_1ce4_e5b9
+    hash = (hash ^ hash >> 27) &* 0x94d0_49bb_1331_11eb
+    return hash ^ hash >> 31
 }
 
 /// A podcast that is, or was, subscribed to. Begins with `p`.
