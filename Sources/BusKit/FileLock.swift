@@ -26,9 +26,7 @@ public final class FileLock: Sendable {
         guard descriptor >= 0 else {
             throw Failure(.badConfiguration, "The lock \(path) cannot be opened: \(String(cString: strerror(errno))).")
         }
-        var outcome: Int32
-        repeat { outcome = flock(descriptor, LOCK_EX | LOCK_NB) } while outcome != 0 && errno == EINTR
-        guard outcome == 0 else {
+        guard Self.take(descriptor) else {
             let holder = Self.holder(of: path).map { " (process \($0))" } ?? ""
             close(descriptor)
             throw Failure(.alreadyRunning, "Another process\(holder) holds \(path).")
@@ -39,7 +37,19 @@ public final class FileLock: Sendable {
     }
 
     deinit {
+        // Not only closed: a child that was forked at this moment has the descriptor too until it executes.
+        _ = flock(descriptor, LOCK_UN)
         close(descriptor)
+    }
+
+    /// Tries for 50 ms: whoever looks whether the lock is held (`isHeld`) has it for a moment himself.
+    private static func take(_ descriptor: Int32) -> Bool {
+        for _ in 0..<10 {
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+            guard errno == EWOULDBLOCK || errno == EINTR else { return false }
+            usleep(5_000)
+        }
+        return false
     }
 
     /// The process that wrote its pid into the file last; nil when there is none. It need not hold the lock any more.
@@ -53,12 +63,12 @@ public final class FileLock: Sendable {
         return Int32(String(decoding: bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
     }
 
-    /// Whether a process holds the lock now. Takes nothing away from it.
+    /// Whether a process holds the lock now. Several may look at once; one that wants the lock waits for them.
     public static func isHeld(_ path: String) -> Bool {
         let descriptor = open(path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
-        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return false }
+        if flock(descriptor, LOCK_SH | LOCK_NB) == 0 { return false }
         return errno == EWOULDBLOCK
     }
 }

@@ -1,0 +1,42 @@
+import BusKit
+import PodcastModel
+import TestSupport
+import Testing
+
+struct FileLockTests {
+    @Test func aSecondOneIsToldWhoHoldsIt() throws {
+        let home = try TemporaryHome()
+        let path = home.path + "/a.lock"
+        let first = try FileLock(path)
+        let failure = #expect(throws: Failure.self) { _ = try FileLock(path) }
+        #expect(failure?.known == .alreadyRunning)
+        #expect(FileLock.isHeld(path))
+        withExtendedLifetime(first) {}
+    }
+
+    @Test func itIsFreeAfterItsHolderIsGone() throws {
+        let home = try TemporaryHome()
+        let path = home.path + "/a.lock"
+        for _ in 0..<100 {
+            let lock = try FileLock(path)
+            withExtendedLifetime(lock) {}
+        }
+        #expect(!FileLock.isHeld(path))
+    }
+
+    @Test func lookingWhetherItIsHeldKeepsNobodyFromTakingIt() async throws {
+        let home = try TemporaryHome()
+        let path = home.path + "/a.lock"
+        _ = try FileLock(path)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<3 {
+                group.addTask { for _ in 0..<2_000 { _ = FileLock.isHeld(path) } }
+            }
+            for _ in 0..<200 {
+                let lock = try FileLock(path)
+                withExtendedLifetime(lock) {}
+            }
+            try await group.waitForAll()
+        }
+    }
+}
