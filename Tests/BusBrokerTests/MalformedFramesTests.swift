@@ -1,4 +1,5 @@
 import PodcastModel
+import TestSupport
 import Testing
 import WireMessages
 import ZeroMQ
@@ -175,20 +176,5 @@ struct MalformedCase: Sendable, CustomTestStringConvertible {
             message.append(texts.randomElement(using: &generator) ?? "")
         }
         return Array(message.dropFirst(Int.random(in: 0..<8, using: &generator) == 0 ? 1 : 0))
-    }
-}
-
-/// A reproducible source of numbers (SplitMix64, Steele, Lea and Flood 2014).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var value = state
-        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-        return value ^ value >> 31
     }
 }

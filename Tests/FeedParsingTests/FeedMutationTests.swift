@@ -1,18 +1,7 @@
 import FeedParsing
 import PodcastModel
+import TestSupport
 import Testing
-
-/// A generator whose sequence a seed fixes (Steele, Lea, Flood: SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-        return z ^ (z >> 31)
-    }
-}
 
 /// Thousands of broken variants of feeds: each is read or refused, none traps, none exceeds its limits.
 @Test(arguments: 0..<8)
@@ -25,7 +14,7 @@ func survivesMutations(seed: Int) {
             "<enclosure ",
             "%", "http://", "é", "</title>",
         ].map { Array($0.utf8) } + [[0xff], [0xfe, 0xff], [0xc3], [0xe2, 0x80]]
-    var random = SeededGenerator(state: UInt64(seed) &* 7_919 &+ 1)
+    var random = SeededGenerator(seed: UInt64(seed) &* 7_919 &+ 1)
     let sample = Array(sampleFeed.utf8)
     var read = 0
     for _ in 0..<400 {

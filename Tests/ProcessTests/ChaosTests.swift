@@ -3,6 +3,7 @@ import Foundation
 import NIOConcurrencyHelpers
 import PodcastModel
 import SwiftProtobuf
+import TestSupport
 import Testing
 import WireMessages
 

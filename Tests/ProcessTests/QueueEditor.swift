@@ -2,6 +2,7 @@ import BusKit
 import NIOConcurrencyHelpers
 import PodcastModel
 import SwiftProtobuf
+import TestSupport
 import WireMessages
 
 /// Edits the queue of a living fleet and keeps account of what was acknowledged.

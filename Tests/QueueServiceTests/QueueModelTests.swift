@@ -1,5 +1,6 @@
 import BusKit
 import PodcastModel
+import TestSupport
 import Testing
 import WireMessages
 
@@ -9,7 +10,7 @@ import WireMessages
 /// is refused and whenever the process dies.
 struct QueueModelTests {
     @Test(arguments: 1...60) func databaseStreamAndMachineAgree(seed: UInt64) throws {
-        var random = Generator(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var queue = QueueHarness(episodes: 40)
         for _ in 0..<150 {
             act(&queue, &random)
@@ -25,7 +26,7 @@ struct QueueModelTests {
     }
 
     @Test(arguments: 1...20) func undoingEverythingLeadsBackAndRedoingForward(seed: UInt64) throws {
-        var random = Generator(seed: seed &* 977)
+        var random = SeededGenerator(seed: seed &* 977)
         var queue = QueueHarness(episodes: 40)
         queue.add(1, 2, 3, 4, 5, 6)
         let start = queue.numbers
@@ -52,7 +53,7 @@ struct QueueModelTests {
         #expect(queue.numbers == [1] + (3...1_002).reversed() + [2])
     }
 
-    private func act(_ queue: inout QueueHarness, _ random: inout Generator) {
+    private func act(_ queue: inout QueueHarness, _ random: inout SeededGenerator) {
         switch random.below(12) {
         case 0: queue.holdsCommits.toggle()
         case 1: queue.settle()
@@ -69,7 +70,7 @@ struct QueueModelTests {
         if !queue.holdsCommits { while !queue.waiting.isEmpty { queue.settle() } }
     }
 
-    private func edit(_ queue: inout QueueHarness, _ random: inout Generator) {
+    private func edit(_ queue: inout QueueHarness, _ random: inout SeededGenerator) {
         let entries = queue.machine.main.queue.entries.map(\.id)
         switch random.below(6) {
         case 0, 1: queue.add(1 + random.below(40), 1 + random.below(40), next: random.below(2) == 0)
@@ -113,20 +114,4 @@ struct QueueModelTests {
         #expect(stored.sorted { $0.rank < $1.rank }.map(\.entry.id) == machine.entries.map(\.id))
         #expect(Set(machine.entries.map(\.episode)).count == machine.entries.count)
     }
-}
-
-/// A seeded generator (SplitMix64), so that a failure can be repeated.
-private struct Generator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var value = state
-        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-        return value ^ value >> 31
-    }
-
-    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
 }
