@@ -95,7 +95,9 @@ extension PlaybackSession {
             return wire
         }
         switch status {
-        case .loading: state.status = .loading
+        case .loading(let plays):
+            state.status = .loading
+            state.willPlay = plays
         case .playing: state.status = .playing
         case .paused: state.status = .paused
         case .finished: state.status = .finished

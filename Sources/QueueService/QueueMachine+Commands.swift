@@ -204,6 +204,7 @@ extension QueueMachine {
         case .entry(let id):
             return try self.play(id, in: name, of: command, now: now)
         case .resume, nil:
+            if let coming = comingLoad { return try self.play(coming.entry.id, in: name, of: command, now: now) }
             if let player, !player.loadID.isEmpty, player.status != .idle, player.status != .finished {
                 return player.status == .playing
                     ? [.reply(command.id, .success(reply(main).wireBytes))] : [resume(command)]
@@ -221,7 +222,14 @@ extension QueueMachine {
         guard let entry = queues.current[name]?.queue.entry(id) else {
             throw Failure(.notFound, "There is no entry “\(id)” in the queue.")
         }
-        if let player, player.queueEntry == id, player.status != .finished, player.status != .idle {
+        if let coming = comingLoad {
+            // What the player shows is about to end: it says nothing about what this command has to do.
+            if coming.entry.id == id, !coming.pending.paused {
+                var reply = reply(main)
+                reply.loadID = coming.pending.loadID
+                return [.reply(command.id, .success(reply.wireBytes))]
+            }
+        } else if let player, player.queueEntry == id, player.status != .finished, player.status != .idle {
             if player.status == .playing { return [.reply(command.id, .success(reply(main).wireBytes))] }
             return [resume(command)]
         }
@@ -254,10 +262,15 @@ extension QueueMachine {
                     ? "This is the last entry of the queue; nothing follows it."
                     : "This is the first entry of the queue; nothing stands before it.")
         }
-        let plays = player?.status == .playing || player?.status == .loading && player?.anchor.running == true
         return load(
             entry.wire, in: name, of: command, [.settingCurrent(entry.id)],
-            (forward ? "Went on to" : "Went back to") + " “\(entry.wire.episode.title)”", paused: !plays, now: now)
+            (forward ? "Went on to" : "Went back to") + " “\(entry.wire.episode.title)”", paused: !isToPlay, now: now)
+    }
+
+    /// Whether it plays, or will when what was decided before has been done.
+    private var isToPlay: Bool {
+        if let coming = comingLoad { return !coming.pending.paused }
+        return player.map { $0.status == .playing || $0.status == .loading && $0.willPlay } ?? false
     }
 
     // MARK: - Parts

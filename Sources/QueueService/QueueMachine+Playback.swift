@@ -14,6 +14,7 @@ extension QueueMachine {
         paused: Bool, now: Moment
     ) -> [OwnerEffect<Never>] {
         let replaces = player?.loadID ?? ""
+        let overtakes = overtakenLoads
         var named = named(name)
         named.pending = .with {
             $0.entry = entry.id
@@ -21,6 +22,7 @@ extension QueueMachine {
             $0.requestID = command.id.derived("load").data
             $0.paused = paused
             $0.replacesLoad = replaces
+            $0.overtakes = overtakes
         }
         var change = named.edit(steps, description, origin: command.origin, now: now.wall)
         if change.isEmpty { change = named.headerChange() }
@@ -60,11 +62,21 @@ extension QueueMachine {
         ]
     }
 
-    /// The load that the player has neither accepted nor overtaken.
+    /// The loads that were decided earlier and that the player may have begun, or begin yet, without its having been
+    /// seen: a load that is decided now follows any of them.
+    private var overtakenLoads: [String] {
+        let waiting = queues.current.values.compactMap(\.pending).flatMap { $0.overtakes + [$0.loadID] }
+        // The two that matter in this life come last, where the limit does not reach.
+        let known = waiting + [acceptedLoad, loadUnderWay].compactMap(\.self)
+        return Array(known.suffix(Self.overtakenLimit))
+    }
+
+    /// The load that the player has not accepted and nothing else has made void. The player's showing it is not enough:
+    /// it shows a load before that is durable.
     private func dueLoad() -> (WireQueueHeaderRecord.PendingLoad, WireQueueEntry)? {
         guard playerIsReady, let player else { return nil }
         for named in queues.current.values {
-            guard let pending = named.pending, pending.loadID != player.loadID, pending.replacesLoad == player.loadID,
+            guard let pending = named.pending, Self.follows(pending, player.loadID),
                 let entry = named.queue.entry(pending.entry)
             else { continue }
             return (pending, entry.wire)
@@ -72,26 +84,44 @@ extension QueueMachine {
         return nil
     }
 
+    /// The load that is decided and that the player does not show yet.
+    var comingLoad: (pending: WireQueueHeaderRecord.PendingLoad, entry: WireQueueEntry)? {
+        dueLoad().flatMap { $0.0.loadID == player?.loadID ? nil : (pending: $0.0, entry: $0.1) }
+    }
+
+    /// Whether a load is still wanted when the player shows another one, or none.
+    private static func follows(_ pending: WireQueueHeaderRecord.PendingLoad, _ shown: String) -> Bool {
+        shown.isEmpty || shown == pending.loadID || shown == pending.replacesLoad || pending.overtakes.contains(shown)
+    }
+
     /// The player has answered, or could not be reached in time.
-    mutating func loadAnswered(_ result: Result<[UInt8], Failure>, call: CallID) -> [OwnerEffect<Never>] {
+    mutating func loadAnswered(
+        _ result: Result<[UInt8], Failure>, call: CallID, now: Moment
+    ) -> [OwnerEffect<Never>] {
         guard let load = loadUnderWay, call == CallID("load/\(load)") else { return [] }
         loadUnderWay = nil
         switch result {
         case .success(let reply):
+            acceptedLoad = load
             // What comes on the stream says the same; this only spares the wait for it.
             if let state = try? WirePlaybackReply(wireBytes: reply).state, state.loadID == load { player = state }
-            return requestLoad()
+            return forget(load) + requestLoad()
         case .failure(let failure) where failure.retry:
-            return [.log(.warning, "the player did not take load \(load) yet: \(failure)")] + requestLoad()
+            return [
+                .log(.warning, "the player did not take load \(load) yet: \(failure)"),
+                .timer(Self.reconciliation, at: now.monotonic.advanced(by: .seconds(1))),
+            ]
         case .failure(let failure):
             // Asking again would be refused again; the mark stays, `play` tries anew.
-            let dropped = queues.current.values.first { $0.pending?.loadID == load }.map { refused in
-                var named = refused
-                named.pending = nil
-                return commit(named, named.headerChange())
-            }
-            return [.log(.error, "the player refused load \(load): \(failure)")] + (dropped ?? [])
+            return [.log(.error, "the player refused load \(load): \(failure)")] + forget(load) + requestLoad()
         }
+    }
+
+    /// The load needs no more asking.
+    private mutating func forget(_ load: String) -> [OwnerEffect<Never>] {
+        guard var named = queues.current.values.first(where: { $0.pending?.loadID == load }) else { return [] }
+        named.pending = nil
+        return commit(named, named.headerChange())
     }
 
     // MARK: - Observing
@@ -173,17 +203,23 @@ extension QueueMachine {
         let moved = queue.current != nil && queue.current != state.queueEntry
         let next = moved ? queue.current.flatMap { queue.entry($0) } : queue.entry(after: state.queueEntry)
         named.advancedLoad = state.loadID
-        named.pending = nil
+        let overtakes = overtakenLoads
+        // What was asked for while the end came, and leads to the same entry, needs no second load.
+        let asked = named.pending.flatMap { Self.follows($0, state.loadID) && $0.entry == next?.id ? $0 : nil }
+        named.pending = asked
         var steps: [WireQueueStep] = []
         if queue.index(of: state.queueEntry) != nil { steps.append(.removing(state.queueEntry)) }
         if let next {
             steps.append(.settingCurrent(next.id))
-            named.pending = .with {
-                $0.entry = next.id
-                $0.loadID = LoadID.derived(from: "advance/\(state.loadID)").text
-                $0.requestID = RequestID(high: 0, low: 0).derived("advance/\(state.loadID)").data
-                $0.replacesLoad = state.loadID
-            }
+            named.pending =
+                asked
+                ?? .with {
+                    $0.entry = next.id
+                    $0.loadID = LoadID.derived(from: "advance/\(state.loadID)").text
+                    $0.requestID = RequestID(high: 0, low: 0).derived("advance/\(state.loadID)").data
+                    $0.replacesLoad = state.loadID
+                    $0.overtakes = overtakes
+                }
         }
         var change = named.edit(steps, "Finished “\(state.episode.title)”", origin: "advance", now: now.wall)
         if change.isEmpty { change = named.headerChange() }

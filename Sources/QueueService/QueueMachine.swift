@@ -20,6 +20,8 @@ public struct QueueMachine: OwnerMachine {
     public static let observes = ["stream/playback/", "stream/feeds/episodes/", "stream/bus/service/playback"]
     /// The queue that is meant where none is named.
     static let mainQueue = "main"
+    /// So many loads that came before it a load remembers.
+    static let overtakenLimit = 64
     /// When to look again whether the queue has to move on.
     static let reconciliation = TimerName("reconcile")
 
@@ -36,6 +38,8 @@ public struct QueueMachine: OwnerMachine {
     var loadedEpisodeState: WireEpisodeState?
     /// The load that playback is being asked for.
     var loadUnderWay: String?
+    /// The newest load that the player has accepted in this life of the queue; the stream may not show it yet.
+    var acceptedLoad: String?
     /// Commands that wait for the player's answer, by call.
     var resuming: [CallID: Command] = [:]
 
@@ -205,7 +209,7 @@ public struct QueueMachine: OwnerMachine {
         if let command = resuming.removeValue(forKey: call) {
             return [.reply(command.id, result.map { _ in reply(self.main).wireBytes })]
         }
-        guard let purpose = lookups.removeValue(forKey: call) else { return loadAnswered(result, call: call) }
+        guard let purpose = lookups.removeValue(forKey: call) else { return loadAnswered(result, call: call, now: now) }
         let episodes: [String: WireEpisodeSummary]
         do {
             let page = try WirePersistenceReply(wireBytes: result.get()).episodes.episodes

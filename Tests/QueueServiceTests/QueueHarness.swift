@@ -22,6 +22,8 @@ struct QueueHarness {
     var holdsCommits = false
     /// Whether the player answers what it is asked.
     var playerAnswers = true
+    /// What the player was asked and has not answered.
+    private var heldCalls: [Call] = []
     var player = WirePlaybackState.with { $0.status = .idle }
     var library: Set<String> = []
     /// Timers that are set.
@@ -113,6 +115,20 @@ struct QueueHarness {
         for transaction in refused { perform(machine.handle(.refused(transaction.id, failure), now: now)) }
     }
 
+    /// The player does what it has not answered, in order.
+    mutating func answerHeldCalls() {
+        let calls = heldCalls
+        heldCalls = []
+        for call in calls { perform(machine.handle(.answered(call.id, answer(call)), now: now)) }
+    }
+
+    /// What the player has not answered fails.
+    mutating func failHeldCalls(_ failure: Failure) {
+        let calls = heldCalls
+        heldCalls = []
+        for call in calls { perform(machine.handle(.answered(call.id, .failure(failure)), now: now)) }
+    }
+
     /// All timers that are set become due.
     mutating func fireTimers() {
         let due = timers.keys
@@ -125,6 +141,7 @@ struct QueueHarness {
         machine = QueueMachine()
         waiting = []
         timers = [:]
+        heldCalls = []
         let stored = records.keys.sorted().flatMap { collection in
             (records[collection] ?? [:]).sorted { $0.key < $1.key }.map {
                 StoredRecord(collection: collection, key: $0.key, value: $0.value)
@@ -159,8 +176,8 @@ struct QueueHarness {
                 answers[id] = result.map { (try? WireQueueReply(wireBytes: $0)) ?? WireQueueReply() }
             case .call(let call) where call.service == .persistence || playerAnswers:
                 perform(machine.handle(.answered(call.id, answer(call)), now: now))
-            case .call:
-                break
+            case .call(let call):
+                heldCalls.append(call)
             case .timer(let name, let time):
                 timers[name] = time
             case .log:

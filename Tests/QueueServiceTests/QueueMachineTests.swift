@@ -104,6 +104,89 @@ struct QueueMachineTests {
         #expect(queue.current == 1)
     }
 
+    @Test(arguments: [1, 3, 100]) func nextDuringALoadIsFollowedByTheLoadOfTheNewestEntry(times: Int) throws {
+        var queue = QueueHarness(episodes: 110)
+        queue.ask { $0.add.episodes = (1...110).map(QueueHarness.episode) }
+        queue.play(1)
+        queue.playerAnswers = false
+        queue.ask { $0.next = WireNext() }
+        for _ in 0..<times { queue.ask { $0.next = WireNext() } }
+        queue.playerAnswers = true
+        queue.answerHeldCalls()
+        #expect(queue.current == times + 2)
+        #expect(queue.player.episode.id == QueueHarness.episode(times + 2))
+        #expect(queue.player.status == .playing)
+        #expect(queue.playerRequests.count == 3)
+    }
+
+    @Test func aLoadThatThePlayerLostInACrashIsAskedForAgain() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        queue.playerAnswers = false
+        queue.ask { $0.next = WireNext() }
+        // It was begun and shown, but not durable when the player died; its session could not be taken up again.
+        queue.playerReady(false)
+        queue.playerChanges { $0 = .with { $0.status = .idle } }
+        queue.playerAnswers = true
+        queue.failHeldCalls(Failure(.unavailable, "playback is not running"))
+        queue.playerReady(true)
+        #expect(queue.player.episode.id == QueueHarness.episode(2))
+    }
+
+    @Test func aLoadThatWasAcceptedIsNotRepeatedWhenThePlayerForgetsItLater() throws {
+        var queue = QueueHarness()
+        queue.add(1)
+        queue.play(1)
+        queue.playerChanges { $0 = .with { $0.status = .idle } }
+        queue.restart()
+        #expect(queue.player.status == .idle)
+        #expect(queue.playerRequests.count == 1)
+    }
+
+    @Test func nextWhileTheLastOneLoadsPlaysOn() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        queue.play(1)
+        queue.ask { $0.next = WireNext() }
+        queue.playerChanges {
+            $0.status = .loading
+            $0.willPlay = true
+        }
+        queue.ask { $0.next = WireNext() }
+        #expect(queue.player.status == .playing)
+        #expect(queue.player.episode.id == QueueHarness.episode(3))
+    }
+
+    @Test func playingTheOldEntryAgainWhileTheNextOneIsOnItsWayWins() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        let first = queue.entry(1)
+        queue.playerAnswers = false
+        queue.ask { $0.next = WireNext() }
+        queue.ask { $0.play.entry = first }
+        queue.playerAnswers = true
+        queue.answerHeldCalls()
+        #expect(queue.current == 1)
+        #expect(queue.player.episode.id == QueueHarness.episode(1))
+    }
+
+    @Test func anEndWhileNextIsOnItsWayLoadsTheNextEntryOnce() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        queue.play(1)
+        queue.playerAnswers = false
+        queue.ask { $0.next = WireNext() }
+        queue.playerChanges { $0.status = .finished }
+        queue.playerAnswers = true
+        queue.answerHeldCalls()
+        #expect(queue.numbers == [2, 3])
+        #expect(queue.current == 2)
+        #expect(queue.player.episode.id == QueueHarness.episode(2))
+        #expect(queue.playerRequests.count == 2)
+    }
+
     @Test func nextFromAnEntryThatIsNoLongerCurrentIsRefused() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)

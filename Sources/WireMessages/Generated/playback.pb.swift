@@ -442,6 +442,12 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
     set {_uniqueStorage()._revision = newValue}
   }
 
+  /// of LOADING: it plays as soon as it can
+  public var willPlay: Bool {
+    get {_storage._willPlay}
+    set {_uniqueStorage()._willPlay = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum Status: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -1347,7 +1353,7 @@ nonisolated extension WireAnchor: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackState"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -1364,6 +1370,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
     var _queueEntry: String = String()
     var _buffering: Bool = false
     var _revision: UInt64 = 0
+    var _willPlay: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1388,6 +1395,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       _queueEntry = source._queueEntry
       _buffering = source._buffering
       _revision = source._revision
+      _willPlay = source._willPlay
     }
   }
 
@@ -1420,6 +1428,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         case 12: try { try decoder.decodeSingularStringField(value: &_storage._queueEntry) }()
         case 13: try { try decoder.decodeSingularBoolField(value: &_storage._buffering) }()
         case 14: try { try decoder.decodeSingularUInt64Field(value: &_storage._revision) }()
+        case 15: try { try decoder.decodeSingularBoolField(value: &_storage._willPlay) }()
         default: break
         }
       }
@@ -1474,6 +1483,9 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       if _storage._revision != 0 {
         try visitor.visitSingularUInt64Field(value: _storage._revision, fieldNumber: 14)
       }
+      if _storage._willPlay != false {
+        try visitor.visitSingularBoolField(value: _storage._willPlay, fieldNumber: 15)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1497,6 +1509,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._queueEntry != rhs_storage._queueEntry {return false}
         if _storage._buffering != rhs_storage._buffering {return false}
         if _storage._revision != rhs_storage._revision {return false}
+        if _storage._willPlay != rhs_storage._willPlay {return false}
         return true
       }
       if !storagesAreEqual {return false}

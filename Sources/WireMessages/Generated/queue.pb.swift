@@ -597,8 +597,11 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
 
     public var paused: Bool = false
 
-    /// what was loaded when it was decided; anything else since then makes it void
+    /// what was loaded when it was decided; anything else since then makes it void,
     public var replacesLoad: String = String()
+
+    /// except the loads that were decided before it and may still be accepted
+    public var overtakes: [String] = []
 
     public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1711,7 +1714,7 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
 
 nonisolated extension WireQueueHeaderRecord.PendingLoad: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = WireQueueHeaderRecord.protoMessageName + ".PendingLoad"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entry\0\u{3}load_id\0\u{3}request_id\0\u{1}paused\0\u{3}replaces_load\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entry\0\u{3}load_id\0\u{3}request_id\0\u{1}paused\0\u{3}replaces_load\0\u{1}overtakes\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1724,6 +1727,7 @@ nonisolated extension WireQueueHeaderRecord.PendingLoad: SwiftProtobuf.Message, 
       case 3: try { try decoder.decodeSingularBytesField(value: &self.requestID) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.paused) }()
       case 5: try { try decoder.decodeSingularStringField(value: &self.replacesLoad) }()
+      case 6: try { try decoder.decodeRepeatedStringField(value: &self.overtakes) }()
       default: break
       }
     }
@@ -1745,6 +1749,9 @@ nonisolated extension WireQueueHeaderRecord.PendingLoad: SwiftProtobuf.Message, 
     if !self.replacesLoad.isEmpty {
       try visitor.visitSingularStringField(value: self.replacesLoad, fieldNumber: 5)
     }
+    if !self.overtakes.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.overtakes, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1754,6 +1761,7 @@ nonisolated extension WireQueueHeaderRecord.PendingLoad: SwiftProtobuf.Message, 
     if lhs.requestID != rhs.requestID {return false}
     if lhs.paused != rhs.paused {return false}
     if lhs.replacesLoad != rhs.replacesLoad {return false}
+    if lhs.overtakes != rhs.overtakes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
