@@ -74,12 +74,6 @@ public struct CommitPipeline: Sendable {
     private var queuedBytes = 0
     private var underway: [Item]?
 
-    /// How many batches were sent, and how many of them answered: what is unanswered now is answered when the second
-    /// number reaches the first.
-    public private(set) var sent: UInt64 = 0
-    /// See `sent`.
-    public private(set) var answered: UInt64 = 0
-
     /// A pipeline of `owner` in one life. `seed` makes its commits' ids unlike those of other lives.
     public init(owner: ServiceName, generation: UInt32, seed: UInt64, limits: Limits = Limits()) {
         self.owner = owner
@@ -183,7 +177,6 @@ extension CommitPipeline {
             return commit
         }
         underway = items
-        sent += 1
         effects.append(.send(batch))
     }
 
@@ -203,7 +196,6 @@ extension CommitPipeline {
     private mutating func answered(_ outcomes: WireCommitOutcomes, _ effects: inout [Effect]) {
         guard let items = underway else { return }
         underway = nil
-        answered += 1
         let isAnother = outcomes.incarnation != incarnation
         incarnation = outcomes.incarnation
         if isAnother { needsReplacement = true }
@@ -250,7 +242,6 @@ extension CommitPipeline {
     private mutating func failed(_ failure: Failure, _ effects: inout [Effect]) {
         guard let items = underway else { return }
         underway = nil
-        answered += 1
         if failure.known == .fenced {
             effects.append(.fenced(failure))
             return

@@ -59,9 +59,12 @@ struct OwnerRuntime<Machine: OwnerMachine> {
     var timers: [TimerName: MonotonicTime] = [:]
     var loaded: (revision: UInt64, incarnation: String) = (0, "")
     var records: [StoredRecord] = []
-    /// The epoch in which the bus has accepted it; and the batches that must be answered before READY.
+    /// The transactions whose fate is not known, in order; and successes that are told when the last of them that came
+    /// before is durable, because they may build on it.
+    var unsettled: [TransactionID] = []
+    var heldReplies: [TransactionID: [(id: RequestID, reply: [UInt8])]] = [:]
+    /// The epoch in which the bus has accepted it.
     var epoch: UInt64?
-    var unanswered: UInt64 = 0
     var isAnnounced = false
     var persistenceGeneration: UInt32?
 
@@ -86,7 +89,6 @@ struct OwnerRuntime<Machine: OwnerMachine> {
         case .began(let epoch):
             self.epoch = epoch
             isAnnounced = false
-            unanswered = pipeline.sent
             note(ledger.handle(.connectionLost, now: now.monotonic), now, &effects)
         case .command(let command): arrived(command, now, &effects)
         case .update(let update): observed(update, now, &effects)
@@ -108,8 +110,9 @@ struct OwnerRuntime<Machine: OwnerMachine> {
         return effects
     }
 
+    /// What it retains may hold changes whose fate is not known; nobody sees them before they are durable.
     private mutating func announceIfDue(_ now: Moment, _ effects: inout [Effect]) {
-        guard case .serving = phase, epoch != nil, !isAnnounced, pipeline.answered >= unanswered else { return }
+        guard case .serving = phase, epoch != nil, !isAnnounced, pipeline.isIdle else { return }
         isAnnounced = true
         effects.append(.publish(machine.retained(now: now)))
         effects.append(.ready)
@@ -142,10 +145,10 @@ extension OwnerRuntime {
                 if let answer = transaction.answer {
                     note(ledger.handle(.committing(answer.request), now: now.monotonic), now, &effects)
                 }
+                unsettled.append(transaction.id)
                 note(pipeline.handle(.enqueue(transaction)), now, &effects)
             case .publish(let publications): publish(publications, &effects)
-            case .reply(let id, let result):
-                note(ledger.handle(.answered(id, result), now: now.monotonic), now, &effects)
+            case .reply(let id, let result): reply(id, result, now, &effects)
             case .call(let call):
                 effects.append(
                     .ask(
@@ -155,6 +158,30 @@ extension OwnerRuntime {
             case .perform(let action): effects.append(.perform(action))
             case .log(let level, let text): effects.append(.log(level, text))
             }
+        }
+    }
+
+    /// A success that changes nothing may owe that to a change that is not durable yet: it is told when that is.
+    private mutating func reply(
+        _ id: RequestID, _ result: Result<[UInt8], Failure>, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        if case .success(let reply) = result, let last = unsettled.last {
+            heldReplies[last, default: []].append((id, reply))
+            note(ledger.handle(.committing(id), now: now.monotonic), now, &effects)
+        } else {
+            note(ledger.handle(.answered(id, result), now: now.monotonic), now, &effects)
+        }
+    }
+
+    /// A transaction's fate is known, and with it that of the replies that waited for it.
+    private mutating func settle(_ id: TransactionID, isDurable: Bool, _ now: Moment, _ effects: inout [Effect]) {
+        unsettled.removeAll { $0 == id }
+        for held in heldReplies.removeValue(forKey: id) ?? [] {
+            let result: Result<[UInt8], Failure> =
+                isDurable
+                ? .success(held.reply)
+                : .failure(Failure(.busy, "A change before this command could not be saved; it is to be tried again."))
+            note(ledger.handle(.answered(held.id, result), now: now.monotonic), now, &effects)
         }
     }
 
@@ -221,11 +248,13 @@ extension OwnerRuntime {
                         ledger.handle(.answered(answer.request, .success(answer.reply)), now: now.monotonic), now,
                         &effects)
                 }
+                settle(transaction.id, isDurable: true, now, &effects)
                 run(.committed(transaction.id), now, &effects)
             case .refused(let transaction, let failure, let stored):
                 if let stored, let answer = transaction.answer {
                     note(ledger.handle(.answered(answer.request, .success(stored)), now: now.monotonic), now, &effects)
                 }
+                settle(transaction.id, isDurable: false, now, &effects)
                 run(.refused(transaction.id, failure), now, &effects)
             case .fenced(let failure): fenced(failure, &effects)
             case .collectEverything:

@@ -180,6 +180,52 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
+    @Test func aNewBusSeesNothingThatIsNotDurable() {
+        var trial = OwnerTrial.serving()
+        trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
+        trial.command("a")
+        trial.command("bad")
+        let answer = trial.take()
+        trial.newBus()
+        if let answer { trial.handle(answer) }
+        // The second one is on its way now and may be refused.
+        #expect(trial.readies == 1)
+        trial.serve()
+        #expect(trial.readies == 2)
+        #expect(trial.words == ["a"])
+    }
+
+    @Test func aReplyThatBuildsOnAChangeWaitsUntilThatIsDurable() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.command("count")
+        #expect(trial.replies.isEmpty)
+        trial.serve()
+        #expect(trial.replies.map(\.result) == [.success([1]), .success([1])])
+        trial.command("count")
+        #expect(trial.replies.last?.result == .success([1]))
+    }
+
+    @Test func aReplyThatBuiltOnARefusedChangeIsTriedAgain() {
+        var trial = OwnerTrial.serving()
+        trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
+        trial.command("bad")
+        trial.command("count", id: id)
+        trial.serve()
+        #expect(trial.codes.contains(.diskFull) && trial.codes.contains(.busy))
+        trial.command("count", id: id, mayBeRepeat: true)
+        trial.serve()
+        #expect(trial.replies.last?.result == .success([0]))
+    }
+
+    @Test func aReplyThatWaitsForAnAbsentDatabaseSaysNotSavedInTime() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.command("count")
+        trial.pass(.seconds(5))
+        #expect(trial.codes == [.notSaved, .notSaved])
+    }
+
     @Test func aRefusalInTheMiddleOfAChainTakesBackAllBehindIt() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
