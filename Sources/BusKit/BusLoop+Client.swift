@@ -113,14 +113,19 @@ extension BusLoop {
     }
 
     mutating func track(_ event: RequestTracker.Event, _ now: MonotonicTime, _ sockets: SocketSet) {
-        for effect in tracker.handle(event, now: now) {
-            switch effect {
-            case .send(let sending):
-                if !send(sending.message(origin: configuration.origin), on: client, sockets) {
-                    track(.unsent(sending.id), now, sockets)
+        // What cannot be sent makes room for the next that waits: one after the other, not one within the other.
+        var events = [event]
+        var next = 0
+        while next < events.count {
+            for effect in tracker.handle(events[next], now: now) {
+                switch effect {
+                case .send(let sending):
+                    let message = sending.message(origin: configuration.origin)
+                    if !send(message, on: client, sockets) { events.append(.unsent(sending.id)) }
+                case .finish(let id, let result): finish(id, result)
                 }
-            case .finish(let id, let result): finish(id, result)
             }
+            next += 1
         }
     }
 

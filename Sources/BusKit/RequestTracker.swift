@@ -218,6 +218,8 @@ extension RequestTracker {
         switch failure.known {
         case .unavailable, .busy, .helloRequired: retry(id, failure, now, sent: false)
         case .lostInFlight: retry(id, failure, now, sent: true)
+        // The bus gives up at the deadline of one sending; a request without a limit goes on until it knows.
+        case .outcomeUnknown where request.asking.deadline == nil: retry(id, failure, now, sent: true)
         case .expired where request.asking.deadline == nil: retry(id, failure, now, sent: false)
         case .expired where request.mayHaveHappened: finish(id, .failure(Self.outcomeUnknown(request)), &effects)
         default: finish(id, .failure(failure), &effects)

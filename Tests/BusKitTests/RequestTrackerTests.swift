@@ -98,7 +98,8 @@ struct RequestTrackerTests {
         _ = tracker.handle(asking(id, limit: nil), now: start)
         var now = start
         for round in 0..<100 {
-            let code: FailureCode = round % 2 == 0 ? .expired : .unavailable
+            let codes: [FailureCode] = [.expired, .unavailable, .outcomeUnknown]
+            let code = codes[round % 3]
             #expect(results(tracker.handle(.failure(id, Failure(code, "")), now: now)).isEmpty)
             now = now.advanced(by: .seconds(1))
             #expect(sendings(tracker.handle(.tick, now: now)).count == 1)
