@@ -1,3 +1,4 @@
+import BusKit
 import PodcastModel
 
 #if canImport(Glibc)
@@ -17,7 +18,7 @@ struct EpochFile: Sendable {
     func next(now: Timestamp) throws(Failure) -> UInt64 {
         let clock = UInt64(clamping: now.milliseconds)
         let epoch = max(clock, (last() ?? 0).addingReportingOverflow(1).partialValue, 1)
-        try RunFile.replace(path, with: "\(epoch)\n")
+        try SmallFile.replace(path, with: "\(epoch)\n")
         return epoch
     }
 
@@ -42,28 +43,6 @@ enum RunFile {
         }
         try makeFolder(String(path[..<slash]))
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw failure("make the folder", path) }
-    }
-
-    /// Writes a small file anew: whole and on disk, or not at all.
-    static func replace(_ path: String, with text: String) throws(Failure) {
-        let temporary = path + ".new"
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw failure("write", temporary) }
-        let bytes = Array(text.utf8)
-        let written = write(descriptor, bytes, bytes.count) == bytes.count && fsync(descriptor) == 0
-        let number = errno
-        _ = close(descriptor)
-        guard written else { throw failure("write", temporary, number) }
-        guard rename(temporary, path) == 0 else { throw failure("rename", path) }
-        try synchronizeFolder(of: path)
-    }
-
-    private static func synchronizeFolder(of path: String) throws(Failure) {
-        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-        let descriptor = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure("open", folder) }
-        defer { _ = close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw failure("synchronize", folder) }
     }
 
     static func failure(_ action: String, _ path: String, _ number: Int32 = errno) -> Failure {

@@ -294,7 +294,7 @@ enum Wire {
     @Test func socketsThatADeadBusLeftAreReplaced() async throws {
         let live = try LiveBus()
         try RunFile.makeFolder(live.folder + "/run")
-        for endpoint in live.endpoints.all { try RunFile.replace(endpoint.path, with: "stale") }
+        for endpoint in live.endpoints.all { try SmallFile.replace(endpoint.path, with: "stale") }
         try await live.bus.start()
         var client = try live.clientSocket()
         try Wire.send(&client, BusHeader(.fetch), Frame(Self.nonce))
@@ -321,7 +321,7 @@ enum Wire {
     func anEpochFileThatCannotBeReadCountsAsNone(_ content: String) throws {
         let live = try LiveBus()
         let file = EpochFile(path: live.folder + "/bus.epoch")
-        try RunFile.replace(file.path, with: content)
+        try SmallFile.replace(file.path, with: content)
         #expect(try file.next(now: Timestamp(milliseconds: 77)) == 77)
         #expect(try file.next(now: Timestamp(milliseconds: 77)) == 78)
         live.context.terminate()

@@ -1,0 +1,67 @@
+package import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Writing the small files that a process must have on disk before it begins: epochs and generations.
+package enum SmallFile {
+    /// Writes a file anew: whole and on disk, or not at all.
+    ///
+    /// On a full disk a file of the same length is written over where it stands, which takes no room: nothing keeps a
+    /// service from starting again then.
+    /// - Throws: `diskFull`; `badConfiguration` for a folder that is missing or not writable.
+    package static func replace(_ path: String, with text: String) throws(Failure) {
+        do throws(Failure) {
+            try replaceWhole(path, with: text)
+        } catch {
+            guard error.known == .diskFull, overwrite(path, with: text) else { throw error }
+        }
+    }
+
+    /// Writes a file of the same length over; false if there is none, or it cannot be written.
+    static func overwrite(_ path: String, with text: String) -> Bool {
+        let descriptor = open(path, O_RDWR | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        defer { _ = close(descriptor) }
+        let bytes = Array(text.utf8)
+        guard lseek(descriptor, 0, SEEK_END) == off_t(bytes.count) else { return false }
+        return pwrite(descriptor, bytes, bytes.count, 0) == bytes.count && fsync(descriptor) == 0
+    }
+
+    private static func replaceWhole(_ path: String, with text: String) throws(Failure) {
+        let temporary = path + ".new"
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failure("write", temporary) }
+        let bytes = Array(text.utf8)
+        errno = 0
+        let written = write(descriptor, bytes, bytes.count) == bytes.count && fsync(descriptor) == 0
+        // A write that is cut short says so by its count alone: there was no more room.
+        let number = errno == 0 ? ENOSPC : errno
+        _ = close(descriptor)
+        guard written else {
+            _ = unlink(temporary)
+            throw failure("write", temporary, number)
+        }
+        guard rename(temporary, path) == 0 else { throw failure("rename", path) }
+        try synchronizeFolder(of: path)
+    }
+
+    private static func synchronizeFolder(of path: String) throws(Failure) {
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        let descriptor = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("open", folder) }
+        defer { _ = close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw failure("synchronize", folder) }
+    }
+
+    private static func failure(_ action: String, _ path: String, _ number: Int32 = errno) -> Failure {
+        let meaning = strerror(number).map { String(cString: $0) } ?? "error \(number)"
+        let isFull = number == ENOSPC || number == EDQUOT
+        return Failure(isFull ? .diskFull : .badConfiguration, "Cannot \(action) \(path): \(meaning).")
+    }
+}

@@ -1,0 +1,47 @@
+import Foundation
+import PodcastModel
+import Testing
+
+@testable import BusKit
+
+struct SmallFileTests {
+    private let folder = NSTemporaryDirectory() + "small-" + UUID().uuidString
+
+    private func withFolder(_ body: () throws -> Void) throws {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try body()
+    }
+
+    @Test func aFileIsReplacedWholeAndLeavesNothingBeside() throws {
+        try withFolder {
+            let path = folder + "/bus.epoch"
+            for text in ["1\n", "1700000000000\n"] {
+                try SmallFile.replace(path, with: text)
+                #expect(try String(contentsOfFile: path, encoding: .utf8) == text)
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["bus.epoch"])
+        }
+    }
+
+    @Test func aFileOfTheSameLengthIsWrittenOverAndAnyOtherIsLeftAlone() throws {
+        try withFolder {
+            let path = folder + "/queue.generation"
+            #expect(!SmallFile.overwrite(path, with: "1700000001\n"))
+            try SmallFile.replace(path, with: "1700000000\n")
+            #expect(SmallFile.overwrite(path, with: "1700000001\n"))
+            #expect(!SmallFile.overwrite(path, with: "17\n"))
+            #expect(try String(contentsOfFile: path, encoding: .utf8) == "1700000001\n")
+        }
+    }
+
+    @Test func aFolderThatIsMissingIsNamed() {
+        do throws(Failure) {
+            try SmallFile.replace(folder + "/absent/bus.epoch", with: "1\n")
+            Issue.record("it was written")
+        } catch {
+            #expect(error.known == .badConfiguration)
+            #expect(error.message.contains("/absent/bus.epoch"))
+        }
+    }
+}
