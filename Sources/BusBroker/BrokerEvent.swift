@@ -36,3 +36,16 @@ public enum BrokerEffect: Sendable {
     /// A line for the log.
     case warn(String)
 }
+
+extension [BrokerEffect] {
+    /// Leaves out, from `index` on, the parts of an answer of which an earlier part could not be sent: its reader would
+    /// take the rest for the whole. It waits in vain and asks again.
+    mutating func dropParts(after lost: Message, from index: Int) {
+        guard lost.count > 2, index < count else { return }
+        let kept = self[index...].filter { effect in
+            guard case .toClient(let message) = effect, message.count > 2 else { return true }
+            return message[0] != lost[0] || message[2] != lost[2]
+        }
+        replaceSubrange(index..., with: kept)
+    }
+}

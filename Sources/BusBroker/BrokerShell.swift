@@ -147,7 +147,7 @@ struct BrokerShell: PollHandler {
                 guard outcome != .sent else { continue }
                 machine.handle(.undelivered(delivery, outcome), now: SystemClocks.now(), into: &effects)
             case .toClient(let message):
-                _ = try sockets.send(message, on: clients)
+                if try sockets.send(message, on: clients) != .sent { effects.dropParts(after: message, from: next) }
             case .warn(let line):
                 logger.warning("\(line)")
             }
