@@ -8,7 +8,11 @@ extension PlaybackMachine {
         _ code: String, title: String, _ message: String, _ severity: WireAlert.Severity, actions: [String]
     ) {
         let load = session?.loadID.text ?? ""
-        guard !alerts.values.contains(where: { $0.alert.code == code && $0.loadID == load }) else { return }
+        // One device is missing, however many episodes are loaded meanwhile.
+        let isOfAny = code == FailureCode.noSoundDevice.rawValue
+        guard !alerts.values.contains(where: { $0.alert.code == code && (isOfAny || $0.loadID == load) }) else {
+            return
+        }
         count += 1
         let seed = "\(code)/\(load)/\(now.wall.milliseconds)/\(count)"
         var record = WirePlaybackAlertRecord()

@@ -176,6 +176,14 @@ struct PlaybackEndTests {
         #expect(rig.alerts.isEmpty)
     }
 
+    @Test("A missing sound device is one alert, however many episodes are loaded")
+    func missesOneDevice() throws {
+        try rig.start()
+        rig.engine.setSilent(true)
+        for number in 1...3 { try rig.load(rig.episode("e\(number)"), as: "l\(number)") }
+        #expect(rig.alerts.map(\.code) == ["noSoundDevice"])
+    }
+
     @Test("A sound device that is lost while it plays pauses, with an alert that resumes")
     func losesDevice() throws {
         try rig.start()
