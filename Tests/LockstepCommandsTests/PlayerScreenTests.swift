@@ -122,6 +122,32 @@ import WireMessages
         #expect(keys.finished() == 35)
     }
 
+    @Test func `a seek that waits goes to the episode that it was aimed at`() {
+        var player = PlayerMachine(settings: Settings(), bootID: "b")
+        let now = Moment(monotonic: MonotonicTime(nanoseconds: 1), wall: Timestamp(milliseconds: 1))
+        func show(_ load: String) {
+            var state = WirePlaybackState()
+            state.status = .paused
+            state.loadID = load
+            state.episode.id = "e" + load
+            state.duration = 3_600
+            state.anchor.position = 10
+            state.anchor.bootID = "b"
+            var replica = Replica()
+            replica.apply(
+                StreamEvent(
+                    topic: .playbackState, header: BusHeader(.put, epoch: 1, sequence: 1), payload: state.wireBytes))
+            player.apply(.snapshot(replica))
+        }
+        show("l1")
+        #expect(player.press(.right, now: now) == .ask(.seek(load: "l1", to: 40)))
+        #expect(player.press(.right, now: now) == .none)
+        show("l2")
+        #expect(player.screen(at: now).snapshot.position == 10)
+        let next = player.finished(.seek(load: "l1", to: 40), nil, now: now)
+        #expect(next == .ask(.seek(load: "l1", to: 70)))
+    }
+
     @Test func `plain players say changes and never tick`() {
         var narrator = PlainNarrator()
         var snapshot = Self.sample()

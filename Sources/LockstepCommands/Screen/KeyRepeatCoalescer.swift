@@ -1,6 +1,7 @@
 /// Turns a held-down key into few requests: one is in flight, what is pressed meanwhile becomes one more behind it.
 struct KeyRepeatCoalescer<Value: Sendable & Equatable>: Sendable {
-    private var subject = ""
+    /// What the last key was about: what waits is for this one.
+    private(set) var subject = ""
     private var inFlight: Value?
     private var waiting: Value?
 

@@ -37,7 +37,7 @@ struct PlayerMachine: Sendable {
     /// What is to be shown at `now`. What keys have asked for is shown at once, as it will be.
     func screen(at now: Moment) -> PlayerScreen {
         var snapshot = snapshot(at: now)
-        if let target = seeks.target { snapshot.position = target }
+        if let target = seeks.target, seeks.subject == snapshot.loadID { snapshot.position = target }
         if let target = speeds.target { snapshot.speed = target }
         if let target = volumes.target { snapshot.volume = target }
         return PlayerScreen(snapshot: snapshot, selection: selection, notice: notice)
@@ -115,7 +115,8 @@ struct PlayerMachine: Sendable {
         switch task {
         case .seek:
             if failure != nil { seeks.dropWaiting() }
-            let load = view.player?.loadID ?? ""
+            // What waits was aimed at in this episode, whatever plays by now.
+            let load = seeks.subject
             return seeks.finished().map { .ask(.seek(load: load, to: $0)) } ?? .none
         case .speed:
             if failure != nil { speeds.dropWaiting() }
