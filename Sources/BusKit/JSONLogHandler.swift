@@ -40,7 +40,14 @@ struct JSONLogHandler: LogHandler {
         }
         line += "}\n"
         // One call for each line, so that the lines of two threads never mix; what the reader does not take is lost.
+        guard Self.isTaken else { return }
         _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
+    }
+
+    /// Whether the standard error takes a line now. A reader that stands still must not hold up whoever logs.
+    private static var isTaken: Bool {
+        var error = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+        return poll(&error, 1, 0) > 0 && error.revents & Int16(POLLOUT) != 0
     }
 
     static func quoted(_ text: String) -> String {
