@@ -69,4 +69,6 @@ struct BusConfiguration: Sendable {
     /// The service that it connects, in one life.
     var service: (name: ServiceName, generation: UInt32)?
     var logger: Logger
+    /// How requests are repeated.
+    var requests = RequestTracker.Limits()
 }

@@ -30,10 +30,11 @@ extension BusLoop {
         }
     }
 
-    /// A smaller epoch is left to those who ask the bus itself: it may come from a buffer of the dead one.
+    /// Whatever says that the bus is another one, SYNC among it, ends the requests that were with the old one.
+    /// To serve, a smaller epoch is left to those who ask the bus itself: it may come from a buffer of the dead one.
     private mutating func epochSeen(_ seen: UInt64, _ now: MonotonicTime, _ sockets: SocketSet) {
         guard seen != epoch else { return }
-        if reducer == nil, epoch != 0 { track(.connectionLost, now, sockets) }
+        if epoch != 0 { track(.connectionLost, now, sockets) }
         epoch = seen
         if let mine = link?.epoch, seen > mine { link(.epochSeen(seen), now, sockets) }
     }

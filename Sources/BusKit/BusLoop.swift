@@ -17,7 +17,7 @@ struct BusLoop: PollHandler, ~Copyable {
 
     // Observing and asking.
     var reducer: StreamReducer?
-    var tracker = RequestTracker()
+    var tracker: RequestTracker
     var completions: [RequestID: [@Sendable (Result<Answer, Failure>) -> Void]] = [:]
     var feeds: [ObjectIdentifier: UpdateFeed] = [:]
     var waits: [(wait: PositionWait, completion: @Sendable (Result<Void, Failure>) -> Void)] = []
@@ -50,6 +50,7 @@ struct BusLoop: PollHandler, ~Copyable {
     init(_ configuration: BusConfiguration, hooks: BusHooks) throws {
         self.configuration = configuration
         self.hooks = hooks
+        tracker = RequestTracker(limits: configuration.requests)
         endpoints = try Endpoints(runDirectory: configuration.runDirectory)
         if configuration.observesStream { reducer = StreamReducer(seed: .random(in: .min ... .max)) }
         if let service = configuration.service { link = PublishLink(generation: service.generation) }
