@@ -38,6 +38,8 @@ public struct CommitPipeline: Sendable {
         case everything([WireChange])
         /// The database's service has started anew: ask whether it is still the same database.
         case probe
+        /// Try again to write the whole state.
+        case repair
     }
 
     /// What is to be done, in order.
@@ -85,6 +87,9 @@ public struct CommitPipeline: Sendable {
     /// Whether everything has been answered.
     public var isIdle: Bool { underway == nil && queue.isEmpty }
 
+    /// Whether the database lacks the owner's state, because it is another one and writing that was refused.
+    public var needsRepair: Bool { needsReplacement && isIdle }
+
     /// Decides.
     public mutating func handle(_ event: Event) -> [Effect] {
         var effects: [Effect] = []
@@ -99,6 +104,8 @@ public struct CommitPipeline: Sendable {
         case .probe:
             guard incarnation != nil, isIdle else { break }
             send([], &effects)
+        case .repair:
+            if needsRepair { collectIfNeeded(&effects) }
         }
         // A refusal is heard by the owner before anything new is sent, and the whole state comes first of all.
         if !effects.contains(where: \.isCollect) { sendNext(&effects) }

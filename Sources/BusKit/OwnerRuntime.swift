@@ -49,6 +49,8 @@ struct OwnerRuntime<Machine: OwnerMachine> {
 
     /// How long the last commits may take after SIGTERM.
     static var stopLimit: Duration { .milliseconds(2_500) }
+    /// Between two tries to write everything.
+    static var repairInterval: Duration { .seconds(5) }
 
     var machine: Machine
     var ledger = RequestLedger()
@@ -63,6 +65,8 @@ struct OwnerRuntime<Machine: OwnerMachine> {
     /// before is durable, because they may build on it.
     var unsettled: [TransactionID] = []
     var heldReplies: [TransactionID: [(id: RequestID, reply: [UInt8])]] = [:]
+    /// When to try again to write everything to a database that lacks it.
+    var repairAt: MonotonicTime?
     /// The epoch in which the bus has accepted it.
     var epoch: UInt64?
     var isAnnounced = false
@@ -76,7 +80,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
 
     /// When `alarm` is due; nil: never.
     var deadline: MonotonicTime? {
-        var next = [ledger.deadline, timers.values.min()].compactMap { $0 }.min()
+        var next = [ledger.deadline, timers.values.min(), repairAt].compactMap { $0 }.min()
         if case .stopping(let until) = phase { next = next.map { min($0, until) } ?? until }
         return next
     }
@@ -105,6 +109,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
             run(.stopping, now, &effects)
         case .fenced: fenced(Failure(.fenced, "A newer process of the same service has taken over."), &effects)
         }
+        if pipeline.needsRepair, repairAt == nil { repairAt = now.monotonic.advanced(by: Self.repairInterval) }
         announceIfDue(now, &effects)
         stopIfDone(now, &effects)
         return effects
@@ -193,6 +198,10 @@ extension OwnerRuntime {
 
     private mutating func alarm(_ now: Moment, _ effects: inout [Effect]) {
         note(ledger.handle(.tick, now: now.monotonic), now, &effects)
+        if let repairAt, now.monotonic >= repairAt {
+            self.repairAt = nil
+            note(pipeline.handle(.repair), now, &effects)
+        }
         let due = timers.filter { $0.value <= now.monotonic }.sorted { $0.value < $1.value }
         // A timer that an earlier one of these moves or takes back is not due any more.
         for (name, time) in due where timers[name] == time {

@@ -269,6 +269,29 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a", "b", "c"])
     }
 
+    @Test func aRestoredBackupOnAFullDiskIsBroughtUpToDateWhenThereIsRoom() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.serve()
+        var backup = trial.database
+        trial.command("b")
+        trial.serve()
+        backup.incarnation = "two"
+        backup.refusedWords["b"] = Failure(.diskFull, "full")
+        trial.database = backup
+        trial.command("c")
+        trial.serve()
+        #expect(trial.codes == [nil, nil, .diskFull])
+        #expect(trial.database.words == ["a"])
+        trial.pass(.seconds(5))
+        trial.serve()
+        #expect(trial.database.words == ["a"])
+        trial.database.refusedWords = [:]
+        trial.pass(.seconds(5))
+        trial.serve()
+        #expect(trial.database.words == ["a", "b"])
+    }
+
     @Test func aClientHearsNotSavedWhenTheDatabaseIsAwayAndTheChangeIsKept() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
