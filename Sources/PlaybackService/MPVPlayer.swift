@@ -65,6 +65,7 @@ final class MPVPlayer {
     private var opens: UInt64 = 0
     private var output = ""
     private var driver: String?
+    private var outputsAreDue = false
 
     init(core: MPVCore, silenceIsWanted: Bool, observer: @escaping EngineObserver) {
         self.core = core
@@ -210,7 +211,9 @@ final class MPVPlayer {
         }
         observer(.opened(now.load.id, OpenedAudio(duration: length, chapters: chapters)))
         if let asked = now.seekAsked { seek(to: asked.position, serial: asked.serial) }
-        tellOutputs(listing: true)
+        // Whether there is sound is known once the library has opened its output, be it the silent one.
+        outputsAreDue = true
+        if driver != nil { tellOutputs(listing: true) }
     }
 
     private func handleRestart() {
@@ -234,7 +237,7 @@ final class MPVPlayer {
         case .duration: handleDuration(data.map { $0.load(as: Double.self) })
         case .driver:
             driver = data?.load(as: UnsafePointer<CChar>?.self).map { String(cString: $0) }
-            if driver != nil { tellOutputs(listing: false) }
+            if driver != nil { tellOutputs(listing: outputsAreDue) }
         }
     }
 
@@ -333,6 +336,7 @@ final class MPVPlayer {
     }
 
     private func tellOutputs(listing: Bool) {
+        outputsAreDue = false
         let devices = listing ? listedDevices : nil
         let silent = driver == "null" && !silenceIsWanted
         observer(.outputs(EngineOutputs(devices: devices, inUse: output, silent: silent)))

@@ -120,6 +120,7 @@ extension PlaybackMachine {
             return
         }
         self.session?.engine = .open
+        self.session?.isOpened = false
         self.session?.seekAsked = 0
         self.session?.seekDone = 0
         pending.perform(
@@ -177,7 +178,8 @@ extension PlaybackMachine {
     mutating func hold() {
         guard let session else { return }
         switch session.status {
-        case .playing:
+        case .playing,
+            .loading(plays: true) where session.isOpened:
             let position = session.position(at: now.monotonic)
             self.session?.status = .paused
             self.session?.buffering = false

@@ -20,6 +20,7 @@ extension PlaybackMachine {
 
     private mutating func handleOpened(_ audio: OpenedAudio) {
         guard let session else { return }
+        self.session?.isOpened = true
         self.session?.measured = audio.duration
         self.session?.chapters = audio.chapters
         pending.state = true

@@ -36,6 +36,8 @@ struct PlaybackSession: Sendable, Hashable {
     var queueEntry = ""
     var status: Status
     var engine = Engine.closed
+    /// The engine has its file open, and no second word of that will come.
+    var isOpened = false
     var anchor: PlaybackAnchor
     var buffering = false
     var measured: MeasuredDuration?

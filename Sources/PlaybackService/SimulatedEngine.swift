@@ -15,6 +15,8 @@ public final class SimulatedEngine: AudioEngine {
         public var chapters: [AudioChapter]
         /// Why it cannot be opened.
         public var failure: Failure?
+        /// It is open, but nothing of it can be heard yet.
+        public var stalls = false
 
         /// A file of `length` seconds.
         public init(
@@ -81,7 +83,7 @@ public final class SimulatedEngine: AudioEngine {
     public func advance(seconds: Double) {
         change { state in
             state.now = state.now.advanced(by: .seconds(seconds))
-            guard let load = state.load, !load.paused, !state.ended else { return }
+            guard let load = state.load, !load.paused, !state.ended, !state.audio.stalls else { return }
             state.position = min(state.audio.length, state.position + seconds * load.speed.factor)
             if state.position >= state.audio.length { Self.end(&state, load) }
         }
@@ -160,7 +162,8 @@ public final class SimulatedEngine: AudioEngine {
     private static func tellProgress(_ state: inout State) {
         guard let load = state.load, !state.ended else { return }
         let progress = EngineProgress(
-            position: PlaybackPosition(clamping: state.position), at: state.now, running: !load.paused,
+            position: PlaybackPosition(clamping: state.position), at: state.now,
+            running: !load.paused && !state.audio.stalls,
             serial: state.serial)
         state.events.append(.progress(load.id, progress))
     }

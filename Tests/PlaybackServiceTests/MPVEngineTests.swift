@@ -32,6 +32,18 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
+    @Test("Where no output can be opened it plays on in silence, and never says that there was sound")
+    func noOutput() async throws {
+        let harness = EngineHarness { observer in (MPVEngine(audioOutputs: "alsa", observer: observer), {}) }
+        let source = AudioSource.file(path: try folder.file("tone.wav", Tone.wav(seconds: 20)))
+        harness.engine.perform(
+            .open(EngineLoad(id: .random(), source: source, start: .zero, output: "alsa/no-such-device")))
+        _ = try await harness.progress(\.running)
+        let silent = harness.events.compactMap { if case .outputs(let outputs) = $0 { outputs.silent } else { nil } }
+        #expect(!silent.isEmpty && !silent.contains(false))
+        await harness.engine.close()
+    }
+
     @Test("A change of speed and volume while playing interrupts nothing")
     func changes() async throws {
         try open(.file(path: try folder.file("tone.wav", Tone.wav(seconds: 20))))

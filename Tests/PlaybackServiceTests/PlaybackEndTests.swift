@@ -197,4 +197,19 @@ struct PlaybackEndTests {
         try rig.answer(alert.id, "resume")
         #expect(rig.state.status == .playing)
     }
+
+    @Test("What is held after its file was opened and before it sounds is paused, and plays when it is resumed")
+    func heldBeforeSound() throws {
+        try rig.start()
+        let episode = rig.episode()
+        var audio = SimulatedEngine.Audio(length: 600)
+        audio.stalls = true
+        rig.setFile("e1", audio)
+        try rig.load(episode)
+        #expect(rig.state.status == .loading)
+        try rig.setPaused(true)
+        #expect(rig.state.status == .paused)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing)
+    }
 }
