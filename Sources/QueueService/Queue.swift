@@ -11,6 +11,9 @@ struct Queue: Sendable {
         /// Entries stand in order of their rank; it is what makes moving one entry one record.
         var rank: Int64
         private let box: Box
+        /// A search through thousands of entries compares numbers, and texts only where these are the same.
+        private let idHash: Int
+        private let episodeHash: Int
 
         /// The entry as the wire has it.
         var wire: WireQueueEntry { box.entry }
@@ -21,9 +24,17 @@ struct Queue: Sendable {
             id = entry.id
             self.rank = rank
             box = Box(entry)
+            idHash = entry.id.hashValue
+            episodeHash = entry.episode.id.hashValue
         }
 
-        /// Keeps entries one word wide, so that lists of thousands are cheap to shift and to share.
+        /// Whether this is its id; `hash` is that of `text`.
+        func isNamed(_ text: String, hash: Int) -> Bool { idHash == hash && id == text }
+
+        /// Whether it holds the episode; `hash` is that of `text`.
+        func holds(_ text: String, hash: Int) -> Bool { episodeHash == hash && episode == text }
+
+        /// Keeps entries small, so that lists of thousands are cheap to shift and to share.
         private final class Box: Sendable {
             let entry: WireQueueEntry
             init(_ entry: WireQueueEntry) { self.entry = entry }
@@ -52,13 +63,19 @@ struct Queue: Sendable {
     }
 
     /// Where the entry stands. Searched from the end, where bulk changes work.
-    func index(of id: String) -> Int? { entries.lastIndex { $0.id == id } }
+    func index(of id: String) -> Int? {
+        let hash = id.hashValue
+        return entries.lastIndex { $0.isNamed(id, hash: hash) }
+    }
 
     /// The entry of this id.
     func entry(_ id: String) -> Entry? { index(of: id).map { entries[$0] } }
 
     /// The entry that holds the episode.
-    func entry(episode: String) -> Entry? { entries.first { $0.episode == episode } }
+    func entry(episode: String) -> Entry? {
+        let hash = episode.hashValue
+        return entries.first { $0.holds(episode, hash: hash) }
+    }
 
     /// The entry that plays after `id`, or, if that one is not here any more, in its place.
     func entry(after id: String) -> Entry? {
