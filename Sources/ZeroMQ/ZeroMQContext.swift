@@ -23,8 +23,14 @@ public final class ZeroMQContext: Sendable {
     }
 
     /// Starts a context with one I/O thread, which is created with the first socket.
-    public init() throws(ZeroMQError) {
+    /// - Parameter sockets: how many it may have at the same time; nil for libzmq's default, 1023.
+    public init(sockets: Int? = nil) throws(ZeroMQError) {
         guard let pointer = zmq_ctx_new() else { throw ZeroMQError.last("zmq_ctx_new", "") }
+        if let sockets, zmq_ctx_set(pointer, ZMQ_MAX_SOCKETS, Int32(clamping: sockets)) != 0 {
+            let error = ZeroMQError.last("zmq_ctx_set(ZMQ_MAX_SOCKETS)", "")
+            _ = zmq_ctx_term(pointer)
+            throw error
+        }
         handle = NIOLockedValueBox(Handle(pointer: pointer))
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import ZeroMQ
 
 /// One run: which measurements, in which order.
 struct Bench {
@@ -13,7 +14,8 @@ struct Bench {
     }
 
     func run() throws {
-        let fleet = try BenchFleet(home: folder + "/h", episodes: 4_200)
+        _ = try FileDescriptorLimit.raise()
+        let fleet = try BenchFleet(home: folder + "/h", episodes: 4_200, observers: observers.max() ?? 0)
         defer { fleet.end() }
         try measure("up.ready") { try ProcessMeasurements.timeToReady(fleet) }
         try fleet.lockstep("subscribe", fleet.feed)
@@ -24,7 +26,8 @@ struct Bench {
         try measure("play") { try fleet.lockstep("play", fleet.firstEpisode()) }
         for count in observers { try measure("pause \(count)") { try FanOut.measure(fleet, observers: count) } }
         try measure("memory.playing") { try ProcessMeasurements.memory(fleet, "playing", budget: 150) }
-        try measure("kills") { try ProcessMeasurements.killToServing(fleet) }
+        try measure("kills") { try ProcessMeasurements.killToServing(fleet, rounds: 20) }
+        try measure("hung") { try ProcessMeasurements.hungToServing(fleet) }
     }
 
     /// One part that fails is named; the others go on.

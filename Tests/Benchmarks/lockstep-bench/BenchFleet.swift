@@ -16,7 +16,7 @@ final class BenchFleet {
         var description: String
     }
 
-    init(home folder: String, episodes: Int) throws {
+    init(home folder: String, episodes: Int, observers: Int) throws {
         let executable = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         binaries = (executable as NSString).deletingLastPathComponent
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -27,7 +27,7 @@ final class BenchFleet {
         environment["LOCKSTEP_AO"] = "null"
         self.environment = environment
         feed = folder + "/feed.xml"
-        context = try ZeroMQContext()
+        context = try ZeroMQContext(sockets: observers + 64)
         try writeFeed(episodes: episodes, folder: folder)
     }
 

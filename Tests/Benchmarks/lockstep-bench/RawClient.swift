@@ -12,7 +12,8 @@ final class RawClient {
 
     init(_ fleet: BenchFleet) throws {
         self.fleet = fleet
-        socket = try Socket(.dealer, in: fleet.context, options: [.linger(0), .receiveTimeout(10_000)])
+        socket = try Socket(
+            .dealer, in: fleet.context, options: [.linger(0), .reconnectInterval(10), .receiveTimeout(10_000)])
         try socket.connect(fleet.endpoint("cli.sock"))
     }
 
@@ -54,9 +55,8 @@ final class RawClient {
             try send(service, request.wireBytes)
             guard let answer = try receive() else { continue }
             if answer.header.kind == .reply { return monotonicSeconds() - start }
-            if let failure = try? WireFailure(wireBytes: answer.payload), !failure.retry {
-                return monotonicSeconds() - start
-            }
+            let refusal = (try? WireFailure(wireBytes: answer.payload))?.code ?? ""
+            if ["invalidArgument", "notFound", "notSubscribed"].contains(refusal) { return monotonicSeconds() - start }
             usleep(2_000)
         }
         throw BenchFleet.Failed(description: "\(service) did not come back within 30 s")
