@@ -64,10 +64,10 @@ func monotonicSeconds() -> Double {
 }
 
 extension [Double] {
-    /// The value below which that part of all values lies.
+    /// The smallest value that so great a part of all values does not exceed.
     func quantile(_ part: Double) -> Double {
         let sorted = sorted()
         guard !sorted.isEmpty else { return .nan }
-        return sorted[Swift.min(sorted.count - 1, Int(Double(sorted.count) * part))]
+        return sorted[Swift.max(0, Int((Double(sorted.count) * part).rounded(.up)) - 1)]
     }
 }
