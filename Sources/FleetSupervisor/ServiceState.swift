@@ -84,7 +84,7 @@ public struct ServiceState: Sendable, Hashable {
     var failuresInARow = 0
     /// The times of the restarts within the last hour.
     var restartTimes: [MonotonicTime] = []
-    /// The last sign of life; nil until the first: then it is not watched.
+    /// The last sign of life, READY being the first; nil before it: then it is not watched.
     var lastSign: MonotonicTime?
     /// When a start that says nothing is given up.
     var startDeadline: MonotonicTime?
@@ -131,6 +131,8 @@ public struct ServiceState: Sendable, Hashable {
         readyAt = now
         startDeadline = nil
         hasServed = true
+        // Watched from here on: one that hangs before its first sign of life hangs all the same.
+        lastSign = now
     }
 
     mutating func gaveSign(now: MonotonicTime, _ limits: SupervisorLimits, starting: Bool = false) {

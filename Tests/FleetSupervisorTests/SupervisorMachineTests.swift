@@ -54,6 +54,7 @@ private struct Bench {
     mutating func fail(_ name: String) {
         if machine.service(name)?.pid == nil, let due = machine.service(name)?.nextTry {
             now = due
+            for service in machine.services where service.serves { send(.alive(service.plan.name)) }
             send(.tick)
         }
         send(.ended(name, .exited(1)))
@@ -131,6 +132,13 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(spawns(bench.pass(.seconds(2))) == ["feeds"])
         bench.send(.ended("feeds", .exited(1)))
         #expect(bench.condition("feeds") == .failed)
+    }
+
+    @Test func oneThatHangsBeforeItsFirstSignOfLifeIsFoundToHang() {
+        var bench = Bench()
+        bench.startAll()
+        bench.pass(.seconds(12), silent: ["queue"])
+        #expect(bench.effects.contains { if case .abort("queue") = $0 { true } else { false } })
     }
 
     @Test func resetFailedTriesAgainAtOnceWithAClearRecord() {
