@@ -21,11 +21,12 @@ struct Bench {
         try fleet.lockstep("subscribe", fleet.feed)
         try measure("memory.idle") { try ProcessMeasurements.memory(fleet, "idle", budget: 100) }
         try measure("cpu.idle") { try ProcessMeasurements.idleProcessor(fleet) }
+        try measure("play") { try fleet.lockstep("play", fleet.firstEpisode()) }
+        try measure("memory.playing") { try ProcessMeasurements.memory(fleet, "playing", budget: 150) }
+        for count in observers { try measure("pause \(count)") { try FanOut.measure(fleet, observers: count) } }
         try measure("throughput") { try Throughput.measure(fleet) }
         try measure("queue") { try QueueAdds.measure(fleet) }
-        try measure("play") { try fleet.lockstep("play", fleet.firstEpisode()) }
-        for count in observers { try measure("pause \(count)") { try FanOut.measure(fleet, observers: count) } }
-        try measure("memory.playing") { try ProcessMeasurements.memory(fleet, "playing", budget: 150) }
+        try measure("memory.stressed") { try ProcessMeasurements.memory(fleet, "stressed", budget: 300) }
         try measure("kills") { try ProcessMeasurements.killToServing(fleet, rounds: 20) }
         try measure("hung") { try ProcessMeasurements.hungToServing(fleet) }
     }
