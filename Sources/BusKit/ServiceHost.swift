@@ -98,6 +98,11 @@ public final class ServiceHost: Sendable {
         }
     }
 
+    /// Ends `run`: what was published and answered before still goes out, then the bus hears that the service has left.
+    public func shutdown() {
+        signal.finish()
+    }
+
     private func leave() async {
         let deadline = SystemClocks.monotonic().advanced(by: .seconds(1))
         await withCheckedContinuation { continuation in

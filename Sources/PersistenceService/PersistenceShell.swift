@@ -92,7 +92,7 @@ private final class PersistenceLoop: Sendable {
         input.finish()
         output.finish()
         await sender.value
-        connection.cancel()
+        host.shutdown()
         await connection.value
         commands.cancel()
         await commands.value
