@@ -116,7 +116,7 @@ let package = Package(
         // What the tests share: an HTTP server, child processes, temporary homes, waiting for events.
         library(
             "TestSupport",
-            ["BusKit", "BusBroker", "WireMessages", "PodcastModel", "ZeroMQ", "CProcess", protobuf, nioCore, nioPosix, nioHTTP1, locks, logging, lifecycle]),
+            ["BusKit", "BusBroker", "WireMessages", "PodcastModel", "ZeroMQ", "CProcess", protobuf, nioCore, nioPosix, nioHTTP1, sqlite, locks, logging, lifecycle]),
         tests("PodcastModelTests", ["PodcastModel"]),
         tests("WireMessagesTests", ["WireMessages", "PodcastModel", protobuf]),
         tests("ZeroMQTests", ["ZeroMQ", "TestSupport", locks]),
@@ -135,7 +135,7 @@ let package = Package(
             "FleetTests",
             [
                 "BusBroker", "PersistenceService", "PlaybackService", "QueueService", "FeedsService", "BusKit",
-                "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging,
+                "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging, lifecycle,
             ]),
         tests("ProcessTests", ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", "CProcess", protobuf, locks, logging]),
     ]

@@ -3,6 +3,7 @@ import GRDB
 import GRDBSQLite
 import NIOConcurrencyHelpers
 import PodcastModel
+import TestSupport
 import Testing
 import WireMessages
 

@@ -1,40 +1,6 @@
 import FoundationEssentials
 import Testing
 
-/// Audio made for a test: a tone as a mono WAV of 16 bits.
-enum Tone {
-    static let rate = 8_000
-
-    /// The whole file. `declared` puts another length into its header than it has.
-    static func wav(seconds: Double, declared: Double? = nil) -> [UInt8] {
-        let count = Int(seconds * Double(rate))
-        let declaredBytes = UInt32((declared ?? seconds) * Double(rate)) * 2
-        var bytes: [UInt8] = Array("RIFF".utf8) + little(declaredBytes + 36) + Array("WAVEfmt ".utf8)
-        bytes += little(UInt32(16)) + little(UInt16(1)) + little(UInt16(1)) + little(UInt32(rate))
-        bytes += little(UInt32(rate * 2)) + little(UInt16(2)) + little(UInt16(16))
-        bytes += Array("data".utf8) + little(declaredBytes)
-        // A triangle of 100 Hz needs no library.
-        let period = rate / 100
-        for index in 0..<count {
-            let phase = index % period
-            let level = phase < period / 2 ? phase : period - phase
-            bytes += little(UInt16(bitPattern: Int16(level * 200 - 4_000)))
-        }
-        return bytes
-    }
-
-    /// MPEG 1 layer III frames of silence, 128 kbit/s at 44.1 kHz, without a header that declares a length.
-    static func mp3(seconds: Double) -> [UInt8] {
-        let frame: [UInt8] = [0xff, 0xfb, 0x90, 0xc4] + [UInt8](repeating: 0, count: 413)
-        let count = Int((seconds * 44_100 / 1_152).rounded())
-        return Array((0..<count).map { _ in frame }.joined())
-    }
-
-    private static func little(_ value: some FixedWidthInteger) -> [UInt8] {
-        withUnsafeBytes(of: value.littleEndian) { Array($0) }
-    }
-}
-
 /// A folder for a test's files, removed with its last reference.
 final class Folder: Sendable {
     let path: String

@@ -1,27 +1,48 @@
-import Foundation
 import GRDBSQLite
 import NIOConcurrencyHelpers
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 /// Sees what SQLite does to the files of one folder: writes and waits for the disk. A layer over SQLite's own access
 /// to the operating system, installed once for the process.
-final class WatchedFiles: Sendable {
-    enum Operation: Sendable, Hashable {
+public final class WatchedFiles: Sendable {
+    /// What SQLite does.
+    public enum Operation: Sendable, Hashable {
+        /// It writes into a file.
         case write
+        /// It cuts a file off.
         case truncate
+        /// It waits until a file is on the disk.
         case sync
     }
 
-    struct Event: Sendable {
-        var operation: Operation
-        var path: String
+    /// One operation.
+    public struct Event: Sendable {
+        /// What is done.
+        public var operation: Operation
+        /// To which file.
+        public var path: String
     }
+
+    /// The result with which the operation is performed.
+    public static let goOn = SQLITE_OK
+    /// The result with which SQLite hears that the disk is full.
+    public static let diskFull = SQLITE_FULL
+    /// The result with which SQLite hears that the disk does not work.
+    public static let broken = SQLITE_IOERR
 
     private let folder: String
     /// Called before each operation, on the thread that performs it. A result other than 0 is given to SQLite instead.
     private let observer: @Sendable (Event) -> Int32
 
     /// Watches the files under `folder` that are opened from now on, until it goes.
-    init(_ folder: String, observer: @escaping @Sendable (Event) -> Int32) {
+    public init(_ folder: String, observer: @escaping @Sendable (Event) -> Int32) {
         self.folder = folder
         self.observer = observer
         _ = WatchedFiles.installed

@@ -1,0 +1,172 @@
+import BusKit
+import NIOConcurrencyHelpers
+import PlaybackService
+import PodcastModel
+import TestSupport
+import Testing
+import WireMessages
+
+/// The move from a finished episode to the next one, with a crash at each of its steps.
+@Suite(.timeLimit(.minutes(5)))
+struct AdvanceCrashTests {
+    /// When it crashes.
+    enum Step: Sendable, CaseIterable {
+        /// While the end of the episode, the advance and the next load are made durable: before whoever wrote hears of it.
+        case firstCommit, secondCommit, thirdCommit
+        /// As soon as the stream shows it.
+        case finishedSeen, advanceSeen, loadSeen, playingSeen
+
+        /// Which commit after the end of the episode it is.
+        var commit: Int? {
+            switch self {
+            case .firstCommit: 1
+            case .secondCommit: 2
+            case .thirdCommit: 3
+            default: nil
+            }
+        }
+
+        /// Whether the stream shows it, while `entry` was being played.
+        func isSeen(_ view: FleetView, entry: String) -> Bool {
+            switch self {
+            case .finishedSeen: view.player?.queueEntry == entry && view.player?.status == .finished
+            case .advanceSeen: view.mainQueue.map { queue in !queue.entries.contains { $0.id == entry } } ?? false
+            case .loadSeen: view.player.map { $0.queueEntry != entry } ?? false
+            case .playingSeen: view.player.map { $0.queueEntry != entry && $0.status == .playing } ?? false
+            default: false
+            }
+        }
+    }
+
+    /// Who dies.
+    enum Victim: Sendable, CaseIterable {
+        case player, queue, database, bus, all
+
+        var services: [ServiceName] {
+            switch self {
+            case .player: [.playback]
+            case .queue: [.queue]
+            case .database: [.persistence]
+            case .bus: []
+            case .all: [.queue, .playback, .persistence]
+            }
+        }
+    }
+
+    @Test(arguments: Victim.allCases)
+    func aCrashAtEveryStepOfAnAdvanceLosesAndDoublesNothing(victim: Victim) async throws {
+        let count = 2 * Step.allCases.count + 1
+        try await WholeFleet.with(files: WholeFleet.files(count)) { fleet in
+            let crash = Crash(fleet, victim)
+            try await fleet.restart(.persistence)
+            try await fleet.untilReady([.persistence])
+            try await fleet.fillLibrary(episodes: count)
+            let episodes = (1...count).map(WholeFleet.episode)
+            try await fleet.queue { $0.add.episodes = episodes }
+            try await fleet.queue { $0.play.episode = episodes[0] }
+            for (number, step) in Step.allCases.enumerated() {
+                let index = 2 * number
+                try await fleet.watcher.until("episode \(index) plays") {
+                    $0.player?.episode.id == episodes[index] && $0.player?.status == .playing
+                }
+                let entry = try #require(fleet.watcher.view.player).queueEntry
+                try await crash.strike(at: step, entry: entry)
+                let view = try await fleet.watcher.until("the advance, \(victim) having died at \(step)") { view in
+                    view.connection == .live && view.player?.episode.id == episodes[index + 1]
+                        && view.player?.status == .playing
+                        && view.mainQueue?.current == view.player?.queueEntry
+                }
+                #expect(view.mainQueue?.entries.map(\.episode.id) == Array(episodes[(index + 1)...]), "at \(step)")
+                #expect(view.alerts.isEmpty, "at \(step)")
+                let states = try await fleet.database.episodes(ids: episodes)
+                let played = Set(states.filter(\.state.played).map(\.id))
+                #expect(played == Set(episodes[...index]), "at \(step)")
+                // Two crashes at one episode would pause it: the next one ends in peace.
+                try fleet.engine().advance(seconds: 1_000)
+            }
+            try await fleet.watcher.until("the last episode plays") {
+                $0.player?.episode.id == episodes[count - 1] && $0.player?.status == .playing
+            }
+            // None was skipped, and none played again after the one behind it.
+            let loads = fleet.watcher.loads
+            #expect(loads.count == Set(loads).count && loads.count <= count)
+        }
+    }
+}
+
+/// Kills, at a step of an advance, and sees to the next lives.
+private final class Crash: Sendable {
+    private let fleet: WholeFleet
+    private let victim: AdvanceCrashTests.Victim
+    private let files: NIOLockedValueBox<WatchedFiles?>
+    private struct State {
+        /// The commits that are still to come before it strikes.
+        var left: Int?
+        /// What the database's files do after the process that had them open is dead: nothing.
+        var isDead = false
+        var struck: AsyncStream<Void>.Continuation?
+    }
+    private let state = NIOLockedValueBox(State())
+
+    init(_ fleet: WholeFleet, _ victim: AdvanceCrashTests.Victim) {
+        self.fleet = fleet
+        self.victim = victim
+        files = NIOLockedValueBox(nil)
+        let watched = WatchedFiles(fleet.bus.home.database) { [weak self] event in
+            self?.note(event) ?? WatchedFiles.goOn
+        }
+        files.withLockedValue { $0 = watched }
+    }
+
+    /// On the database's thread, before the operation.
+    private func note(_ event: WatchedFiles.Event) -> Int32 {
+        let strikes = state.withLockedValue { state in
+            guard event.operation == .sync, event.path.hasSuffix("-wal"), let left = state.left else { return false }
+            state.left = left > 1 ? left - 1 : nil
+            return left == 1
+        }
+        if strikes { strike() }
+        return state.withLockedValue(\.isDead) ? WatchedFiles.broken : WatchedFiles.goOn
+    }
+
+    private func strike() {
+        for service in victim.services { fleet.kill(service) }
+        state.withLockedValue { state in
+            // What was being written never reaches the disk, and nobody hears of it.
+            state.isDead = victim.services.contains(.persistence)
+            state.struck?.finish()
+            state.struck = nil
+        }
+    }
+
+    /// Lets the episode end, has the victim die at the step, and begin again.
+    func strike(at step: AdvanceCrashTests.Step, entry: String) async throws {
+        let struck = AsyncStream<Void>.makeStream()
+        state.withLockedValue { state in
+            state.struck = struck.continuation
+            state.left = step.commit
+        }
+        if step.commit == nil {
+            let once = NIOLockedValueBox(false)
+            fleet.watcher.each { view in
+                guard step.isSeen(view, entry: entry), !once.withLockedValue({ $0 }) else { return }
+                once.withLockedValue { $0 = true }
+                self.strike()
+            }
+        }
+        try fleet.engine().advance(seconds: 1_000)
+        for await _ in struck.stream {}
+        fleet.watcher.each(nil)
+        for service in victim.services { await fleet.stopped(service) }
+        state.withLockedValue { $0.isDead = false }
+        if victim == .bus { try await fleet.bus.restartBus() }
+        for service in victim.services.reversed() { try fleet.start(service) }
+        try await fleet.untilReady(victim.services)
+        // The player that died before its end was durable plays on, to the same end.
+        if victim.services.contains(.playback) {
+            try await fleet.watcher.until("the player is back") { $0.player?.status != .loading }
+            let player = fleet.watcher.view.player
+            if player?.queueEntry == entry, player?.status == .playing { try fleet.engine().advance(seconds: 1_000) }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+import BusKit
+import FoundationEssentials
+import NIOConcurrencyHelpers
+import PlaybackService
+import PodcastModel
+import TestSupport
+import Testing
+import WireMessages
+
+/// Owners live on over a database that is full, or that is another one.
+@Suite(.timeLimit(.minutes(3)))
+struct DatabaseTroubleTests {
+    @Test func aRestoredBackupUnderLiveOwnersIsBroughtUpToDate() async throws {
+        try await WholeFleet.with(files: WholeFleet.files(4)) { fleet in
+            try await fleet.fillLibrary(episodes: 4)
+            try await fleet.queue { $0.add.episodes = ["e1", "e2"] }
+            let backup = try await fleet.database.backup()
+            #expect(FileManager.default.fileExists(atPath: backup.path))
+            let before = try #require(fleet.watcher.view.database).incarnation
+            // What the copy does not know.
+            let added = try await fleet.queue { $0.add.episodes = ["e3"] }
+            try await fleet.player { $0.setVolume.volume = 55 }
+
+            fleet.kill(.persistence)
+            let path = fleet.bus.home.database
+            try await fleet.damageWhileDown(path)
+            let view = try await fleet.watcher.until("another database") {
+                $0.database.map { $0.incarnation != before } ?? false
+            }
+            #expect(view.mainQueue?.revision == added.revision)
+            try await fleet.watcher.until("the alert") { view in
+                view.alerts.values.contains { $0.code == "databaseRestored" }
+            }
+            // A live owner goes on where it was, and an edit of the revision that it knows is accepted.
+            let next = try await fleet.queue {
+                $0.ifRevision = added.revision
+                $0.add.episodes = ["e4"]
+            }
+            #expect(next.revision == added.revision + 1)
+            try await fleet.player { $0.setSpeed.speed = 1.5 }
+
+            // Their next lives read all of it out of the restored database.
+            for service in [ServiceName.queue, .playback] { try await fleet.restart(service) }
+            try await fleet.untilReady([.queue, .playback])
+            let after = try await fleet.watcher.until("the queue") { $0.mainQueue?.revision == next.revision }
+            #expect(after.mainQueue?.entries.map(\.episode.id) == ["e1", "e2", "e3", "e4"])
+            #expect(after.player?.volume == 55 && after.player?.speed == 1.5)
+        }
+    }
+
+    @Test func aFullDiskStopsNobodyFromPausingAndThePauseIsSavedLater() async throws {
+        try await WholeFleet.with(files: WholeFleet.files(2)) { fleet in
+            let isFull = NIOLockedValueBox(false)
+            let watch = WatchedFiles(fleet.bus.home.database) { event in
+                isFull.withLockedValue { $0 } && event.operation == .write
+                    ? WatchedFiles.diskFull : WatchedFiles.goOn
+            }
+            defer { withExtendedLifetime(watch) {} }
+            // Files are watched that are opened from now on.
+            try await fleet.restart(.persistence)
+            try await fleet.untilReady([.persistence])
+            try await fleet.fillLibrary(episodes: 2)
+            try await fleet.queue { $0.play.episode = "e1" }
+            try await fleet.watcher.until("it plays") { $0.player?.status == .playing }
+            try await fleet.player { $0.seek.position = 40 }
+            #expect(try await fleet.database.episodes(ids: ["e1"]).first?.state.position == 40)
+
+            try fleet.engine().advance(seconds: 5)
+            isFull.withLockedValue { $0 = true }
+            let failure = await #expect(throws: Failure.self) { try await fleet.player { $0.setPaused.paused = true } }
+            #expect(failure?.known == .notSaved && failure?.retry == true)
+            #expect(failure?.message.hasPrefix("Paused") == true)
+            let paused = try await fleet.watcher.until("paused, and the disk's state") {
+                $0.player?.status == .paused && $0.player?.anchor.position ?? 0 > 44
+                    && $0.database?.diskFull == true && !$0.alerts.isEmpty
+            }
+            #expect(paused.alerts.values.contains { $0.code == FailureCode.diskFull.rawValue })
+            let position = try #require(paused.player).anchor.position
+            // The effect of an edit is its being saved: that one is refused. What is stored can be read.
+            let refused = await #expect(throws: Failure.self) { try await fleet.queue { $0.add.episodes = ["e2"] } }
+            #expect(refused?.known == .diskFull)
+            #expect(try await fleet.database.episodes(ids: ["e1"]).first?.state.position == 40)
+
+            isFull.withLockedValue { $0 = false }
+            try await fleet.player { $0.setPaused.paused = true }
+            let saved = try await fleet.database.episodes(ids: ["e1"]).first?.state.position ?? 0
+            #expect(abs(saved - position) < 0.001)
+            try await fleet.watcher.until("room again") { $0.database?.diskFull == false && $0.alerts.isEmpty }
+            try await fleet.queue { $0.add.episodes = ["e2"] }
+        }
+    }
+}
+
+extension WholeFleet {
+    /// Has the database service begin anew over a file that is no database any more.
+    func damageWhileDown(_ path: String) async throws {
+        await stopped(.persistence)
+        for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
+        try Data(repeating: 0x5a, count: 8_192).write(to: URL(filePath: path))
+        try start(.persistence)
+    }
+}

@@ -1,0 +1,225 @@
+import BusKit
+import FeedsService
+import FoundationEssentials
+import NIOConcurrencyHelpers
+import PersistenceService
+import PlaybackService
+import PodcastModel
+import QueueService
+import ServiceLifecycle
+import SwiftProtobuf
+import TestSupport
+import WireMessages
+
+/// All services in this process, on a real bus and a real database; each can end and begin again by itself.
+final class WholeFleet: Sendable {
+    /// One life of a service.
+    private struct Life {
+        var task: Task<Void, Never>
+        var stop: @Sendable () async -> Void
+        var generation: UInt32
+    }
+
+    let bus: TestFleet
+    /// Follows the stream.
+    let watcher: StreamWatcher
+    /// The engine of the player's present life; nil before its first load, and with libmpv.
+    private let simulated = NIOLockedValueBox<SimulatedEngine?>(nil)
+    private let files: [AudioSource: SimulatedEngine.Audio]
+    private let usesLibrary: Bool
+    private let lives = NIOLockedValueBox<[ServiceName: Life]>([:])
+    private let generation = NIOLockedValueBox<UInt32>(0)
+
+    private init(_ bus: TestFleet, _ client: BusClient, files: [AudioSource: SimulatedEngine.Audio], usesLibrary: Bool)
+    {
+        self.bus = bus
+        self.files = files
+        self.usesLibrary = usesLibrary
+        watcher = StreamWatcher(client)
+    }
+
+    /// Runs `body` with a fleet that is ready.
+    /// - Parameters:
+    ///   - services: those that are started.
+    ///   - files: what the simulated engine knows.
+    ///   - realEngine: libmpv in its place, without a sound device.
+    static func with(
+        _ services: [ServiceName] = [.persistence, .playback, .queue],
+        files: [AudioSource: SimulatedEngine.Audio] = [:], realEngine: Bool = false,
+        _ body: @escaping @Sendable (WholeFleet) async throws -> Void
+    ) async throws {
+        try await TestFleet.with { bus in
+            try await bus.withClient { client in
+                let fleet = WholeFleet(bus, client, files: files, usesLibrary: realEngine)
+                let following = Task { await fleet.watcher.follow() }
+                do {
+                    for service in services { try fleet.start(service) }
+                    try await fleet.untilReady(services)
+                    try await body(fleet)
+                } catch {
+                    await fleet.end()
+                    following.cancel()
+                    throw error
+                }
+                await fleet.end()
+                following.cancel()
+            }
+        }
+    }
+
+    // MARK: Lives
+
+    /// Begins a service's next life.
+    func start(_ name: ServiceName) throws {
+        let generation = generation.withLockedValue { count in
+            count += 1
+            return count
+        }
+        let service = try service(name, generation)
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [
+                    .init(service: service, successTerminationBehavior: .ignore, failureTerminationBehavior: .ignore)
+                ], logger: bus.logger))
+        let life = Life(
+            task: Task { try? await group.run() }, stop: { await group.triggerGracefulShutdown() },
+            generation: generation)
+        lives.withLockedValue { $0[name] = life }
+    }
+
+    private func service(_ name: ServiceName, _ generation: UInt32) throws -> any Service {
+        var context = bus.context(name, generation: generation)
+        switch name {
+        case .persistence: return PersistenceShell(context)
+        case .queue: return QueueShell(context)
+        case .feeds: return try FeedsShell(context)
+        case .playback:
+            context.environment["LOCKSTEP_AO"] = "null"
+            let surroundings = PlaybackContext(bootID: SystemClocks.bootID, fleetRun: "fleet")
+            guard !usesLibrary else { return PlayerService(context: context, surroundings: surroundings) }
+            let (files, simulated) = (files, simulated)
+            return PlayerService(context: context, surroundings: surroundings) { observer in
+                let engine = SimulatedEngine(files: files, now: SystemClocks.monotonic(), observer: observer)
+                simulated.withLockedValue { $0 = engine }
+                return engine
+            }
+        default: throw Unseen(description: "there is no service \(name)")
+        }
+    }
+
+    /// The service decides nothing any more and hears of no answer, as if it had died at this moment.
+    func kill(_ name: ServiceName) {
+        lives.withLockedValue { $0[name] }?.task.cancel()
+    }
+
+    /// Waits until a life that was killed has gone, and begins the next.
+    func restart(_ name: ServiceName) async throws {
+        kill(name)
+        await stopped(name)
+        try start(name)
+    }
+
+    /// Waits until a life that was killed has gone.
+    func stopped(_ name: ServiceName) async {
+        await lives.withLockedValue { $0[name] }?.task.value
+    }
+
+    /// Ends a service in good order.
+    func stop(_ name: ServiceName) async {
+        let life = lives.withLockedValue { $0.removeValue(forKey: name) }
+        await life?.stop()
+        await life?.task.value
+    }
+
+    /// Waits until the present lives of the services are ready.
+    func untilReady(_ services: [ServiceName]) async throws {
+        let wanted = lives.withLockedValue { lives in
+            services.compactMap { name in lives[name].map { (name, $0.generation) } }
+        }
+        try await watcher.until("ready: \(services)") { view in
+            view.connection == .live && wanted.allSatisfy { view.replica.ready[$0.0] == $0.1 }
+        }
+    }
+
+    private func end() async {
+        for name in [ServiceName.feeds, .queue, .playback, .persistence] { await stop(name) }
+    }
+
+    // MARK: Questions
+
+    /// The simulated engine.
+    func engine() throws -> SimulatedEngine {
+        guard let engine = simulated.withLockedValue({ $0 }) else {
+            throw Unseen(description: "the player has made no engine")
+        }
+        return engine
+    }
+
+    var client: BusClient { watcher.client }
+    var database: PersistenceClient { PersistenceClient(client, within: .seconds(60)) }
+
+    @discardableResult
+    func queue(
+        id: RequestID = .random(), mayBeRepeat: Bool = false, _ fill: (inout WireQueueRequest) -> Void
+    ) async throws(Failure) -> WireQueueReply {
+        var request = WireQueueRequest()
+        fill(&request)
+        return try await client.ask(
+            .queue, request, reply: WireQueueReply.self, id: id, within: .seconds(60), mayBeRepeat: mayBeRepeat
+        ).reply
+    }
+
+    @discardableResult
+    func player(_ fill: (inout WirePlaybackRequest) -> Void) async throws(Failure) -> WirePlaybackReply {
+        var request = WirePlaybackRequest()
+        fill(&request)
+        return try await client.ask(.playback, request, reply: WirePlaybackReply.self, within: .seconds(60)).reply
+    }
+
+    // MARK: Material
+
+    /// Where the audio of the library's `number`th episode is.
+    static func source(_ number: Int) -> AudioSource { .file(path: "/dev/null/\(number).wav") }
+    /// Its id.
+    static func episode(_ number: Int) -> String { "e\(number)" }
+
+    /// Puts a podcast of that many episodes into the database, as feeds would.
+    func fillLibrary(episodes count: Int, length: Double = 100) async throws {
+        var load = WirePersistenceRequest()
+        load.load.owner = ServiceName.feeds.text
+        load.load.generation = 1
+        _ = try await client.ask(.persistence, load, reply: WirePersistenceReply.self, within: .seconds(60))
+        var request = WirePersistenceRequest()
+        request.commit.owner = ServiceName.feeds.text
+        request.commit.generation = 1
+        var podcast = WireChange()
+        podcast.putPodcast.id = "p1"
+        podcast.putPodcast.title = "Show"
+        podcast.putPodcast.subscribed = true
+        let episodes = (1...count).map { number in
+            var change = WireChange()
+            change.putEpisode.id = Self.episode(number)
+            change.putEpisode.podcastID = "p1"
+            change.putEpisode.title = "Part \(number)"
+            change.putEpisode.duration = length
+            change.putEpisode.enclosureURL = "file:///dev/null/\(number).wav"
+            return change
+        }
+        request.commit.commits = [
+            .with {
+                $0.id = RequestID.random().data
+                $0.changes = [podcast] + episodes
+            }
+        ]
+        let reply = try await client.ask(.persistence, request, reply: WirePersistenceReply.self, within: .seconds(60))
+        guard reply.reply.outcomes.outcomes.map(\.kind) == [.committed] else {
+            throw Unseen(description: "the library could not be filled: \(reply.reply)")
+        }
+    }
+
+    /// Files of that length for the library's episodes.
+    static func files(_ count: Int, length: Double = 100) -> [AudioSource: SimulatedEngine.Audio] {
+        let files = (1...count).map { (source($0), SimulatedEngine.Audio(length: length)) }
+        return Dictionary(files) { first, _ in first }
+    }
+}

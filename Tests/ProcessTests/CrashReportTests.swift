@@ -1,0 +1,95 @@
+import BusKit
+import Foundation
+import PodcastModel
+import Testing
+import WireMessages
+
+/// Whatever ends a service badly leaves one report that can be read, and people are told where it is.
+@Suite
+struct CrashReportTests {
+    /// How a service ends.
+    private enum Death: CaseIterable {
+        case fault, trap, hang
+
+        var signal: Int32 {
+            switch self {
+            case .fault: SIGSEGV
+            case .trap: SIGILL
+            case .hang: SIGSTOP
+            }
+        }
+    }
+
+    private struct Line: Decodable {
+        var name: String
+        var state: String
+        var crashReport: String?
+        var lastExit: String?
+    }
+
+    private struct Findings: Decodable {
+        struct Crash: Decodable {
+            var path: String
+            var service: String
+            var pid: Int32
+        }
+        var crashes: [Crash]
+    }
+
+    /// What both kinds of report have, the runtime's and the supervisor's.
+    private struct Report: Decodable {
+        var kind: String
+        var description: String
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: ProcessFleet.all)
+    func aFaultATrapAndAHangEachLeaveOneReadableReport(service: String) async throws {
+        try await ProcessFleet.with { fleet in
+            try await FleetObserver.with(1, of: fleet) { observers in
+                var reports: [String] = []
+                for death in Death.allCases {
+                    try await observers[0].untilReady()
+                    let pid = try await Self.end(service, by: death, fleet, observers[0])
+                    let found = try Self.reports(of: service, pid, in: fleet)
+                    #expect(found.count == 1, "\(death): \(found)")
+                    let path = try #require(found.first)
+                    reports.append(path)
+                    let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: URL(filePath: path)))
+                    #expect(["crashReport", "supervisorReport"].contains(report.kind))
+                    #expect(!report.description.isEmpty)
+                    let lines = try JSONDecoder().decode(
+                        [Line].self, from: Data(try await fleet.succeed("ps", "--json").utf8))
+                    let line = try #require(lines.first { $0.name == service })
+                    #expect(line.crashReport == path, "\(death)")
+                    #expect(line.lastExit?.isEmpty == false)
+                }
+                let findings = try JSONDecoder().decode(
+                    Findings.self, from: Data(try await fleet.succeed("doctor", "--json").utf8))
+                let listed = findings.crashes.filter { $0.service == service }
+                #expect(listed.map(\.path) == reports.reversed())
+            }
+        }
+    }
+
+    /// Has the service die and waits until it is back; the process that died.
+    private static func end(
+        _ service: String, by death: Death, _ fleet: ProcessFleet, _ observer: FleetObserver
+    ) async throws -> Int32 {
+        let name = try #require(ServiceName(service))
+        let generation = observer.view.replica.ready[name] ?? 0
+        let epoch = observer.view.replica.position.epoch
+        let pid = try #require(fleet.signal(service, death.signal))
+        try await observer.until("\(service) is back after a \(death)", within: .seconds(120)) { view in
+            guard name != .bus else { return view.connection == .live && view.replica.position.epoch > epoch }
+            return view.replica.ready[name] ?? 0 > generation
+        }
+        return pid
+    }
+
+    /// The reports about a process.
+    private static func reports(of service: String, _ pid: Int32, in fleet: ProcessFleet) throws -> [String] {
+        let folder = fleet.home.crashDirectory
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        return names.filter { $0.contains("-\(pid)-") }.map { folder + "/" + $0 }
+    }
+}
