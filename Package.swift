@@ -100,7 +100,7 @@ let package = Package(
 
         // Processes.
         process("lockstep", ["LockstepCommands"]),
-        process("lockstep-bus", ["BusBroker", "BusKit", "WireMessages"]),
+        process("lockstep-bus", ["BusBroker", "BusKit"]),
         process("lockstep-persistence", ["PersistenceService", "BusKit"]),
         process("lockstep-playback", ["PlaybackService", "BusKit"]),
         process("lockstep-queue", ["QueueService", "BusKit"]),

@@ -1,8 +1,12 @@
 public import BusKit
 public import ServiceLifecycle
+public import WireMessages
 
 /// The bus as a process runs it: in the fleet's folders, telling its supervisor when it serves and that it lives.
 public struct BusService: Service {
+    /// What it is called.
+    public static let name = ServiceName.bus
+
     private let context: ServiceContext
     private let bus: BusBroker
 

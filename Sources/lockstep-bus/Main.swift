@@ -1,10 +1,9 @@
 import BusBroker
 import BusKit
-import WireMessages
 
 @main
 struct Main {
     static func main() async {
-        await ServiceProcess.run(.bus) { BusService($0) }
+        await ServiceProcess.run(BusService.name) { BusService($0) }
     }
 }
