@@ -35,6 +35,7 @@ extension BusLoop {
     private mutating func epochSeen(_ seen: UInt64, _ now: MonotonicTime, _ sockets: SocketSet) {
         guard seen != epoch else { return }
         if epoch != 0 { track(.connectionLost, now, sockets) }
+        if reducer == nil { track(.joined, now, sockets) }
         epoch = seen
         if let mine = link?.epoch, seen > mine { link(.epochSeen(seen), now, sockets) }
     }
@@ -44,7 +45,9 @@ extension BusLoop {
         for effect in effects {
             switch effect {
             case .open(let nonce): open(nonce, now, sockets)
-            case .fetch(let request): _ = send(request.message, on: client, sockets)
+            case .fetch(let request):
+                _ = send(request.message, on: client, sockets)
+                track(.joined, now, sockets)
             case .update(let update): tell(update, now, sockets)
             }
         }

@@ -50,7 +50,7 @@ struct BusLoop: PollHandler, ~Copyable {
     init(_ configuration: BusConfiguration, hooks: BusHooks) throws {
         self.configuration = configuration
         self.hooks = hooks
-        tracker = RequestTracker(limits: configuration.requests)
+        tracker = RequestTracker(limits: configuration.requests, hasJoined: false)
         endpoints = try Endpoints(runDirectory: configuration.runDirectory)
         if configuration.observesStream { reducer = StreamReducer(seed: .random(in: .min ... .max)) }
         if let service = configuration.service { link = PublishLink(generation: service.generation) }

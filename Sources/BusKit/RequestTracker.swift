@@ -87,8 +87,11 @@ public struct RequestTracker: Sendable {
         case failure(RequestID, Failure)
         /// The message could not be handed to the socket.
         case unsent(RequestID)
-        /// The bus, or the connection to it, is another one: it knows none of the requests.
+        /// The bus, or the connection to it, is another one: it knows none of the requests. Nothing is sent before
+        /// `joined`: it could go to a bus that dies before anybody notices.
         case connectionLost
+        /// The bus has been heard on this connection: requests go to it.
+        case joined
         /// The service has become ready: what waits for it need not wait longer.
         case ready(ServiceName)
         /// The deadline may have come.
@@ -125,10 +128,13 @@ public struct RequestTracker: Sendable {
     /// Ids in the order in which they were asked, for fairness.
     private var order: [RequestID] = []
     private var underway = 0
+    private var hasJoined: Bool
 
     /// Nothing is asked.
-    public init(limits: Limits = Limits()) {
+    /// - Parameter hasJoined: whether the bus has been heard; if not, requests wait for `joined`.
+    public init(limits: Limits = Limits(), hasJoined: Bool = true) {
         self.limits = limits
+        self.hasJoined = hasJoined
     }
 
     /// How many requests are unanswered.
@@ -148,15 +154,17 @@ public struct RequestTracker: Sendable {
         case .reply(let id, let answer): finish(id, .success(answer), &effects)
         case .failure(let id, let failure): refused(id, failure, now, &effects)
         case .unsent(let id): retry(id, Failure(.unavailable, "The bus does not take the request."), now, sent: false)
+        case .joined:
+            hasJoined = true
+            for (id, request) in requests { encourage(id, request) }
         case .connectionLost:
+            hasJoined = false
             let lost = Failure(.lostInFlight, "The bus went away while the request was with it.")
             for (id, request) in requests {
                 if case .sent = request.phase { retry(id, lost, now, sent: true) }
             }
         case .ready(let service):
-            for (id, request) in requests where request.asking.service == service {
-                if case .waiting = request.phase { requests[id]?.phase = .queued }
-            }
+            for (id, request) in requests where request.asking.service == service { encourage(id, request) }
         case .tick: tick(now, &effects)
         }
         fillWindow(now, &effects)
@@ -186,7 +194,7 @@ extension RequestTracker {
     }
 
     private mutating func fillWindow(_ now: MonotonicTime, _ effects: inout [Effect]) {
-        guard underway < limits.window, requests.count > underway else { return }
+        guard hasJoined, underway < limits.window, requests.count > underway else { return }
         for id in order {
             guard underway < limits.window else { return }
             guard let request = requests[id], case .queued = request.phase else { continue }
@@ -234,6 +242,13 @@ extension RequestTracker {
         request.mayHaveHappened = request.mayHaveHappened || sent
         request.lastFailure = failure
         requests[id] = request
+    }
+
+    /// What kept the request waiting is over. A refusal from before may still be on its way: it must not be followed by a
+    /// long wait.
+    private mutating func encourage(_ id: RequestID, _ request: Request) {
+        if case .waiting = request.phase { requests[id]?.phase = .queued }
+        requests[id]?.wait = limits.firstWait
     }
 
     private mutating func tick(_ now: MonotonicTime, _ effects: inout [Effect]) {

@@ -174,9 +174,13 @@ extension StreamReducer {
             return
         }
         lastHeard = now
+        if case .syncing = phase {
+        } else if epoch != self.epoch {
+            // The sockets have reconnected by themselves, to another bus: all that is under way belongs to a dead one.
+            return rejoin(now, &effects)
+        }
         silentJoins = 0
-        // Authoritative, even if it is smaller than the last one. The sockets may also have reconnected by themselves,
-        // to the same bus or to another.
+        // Authoritative, even if it is smaller than the last one.
         if epoch != self.epoch || epoch != replica.position.epoch { show(.resyncing, &effects) }
         if case .disconnected = connection { show(.resyncing, &effects) }
         self.epoch = epoch

@@ -62,9 +62,22 @@ struct RequestTrackerTests {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id), now: start)
         #expect(tracker.handle(.connectionLost, now: at(1)).isEmpty)
-        let sent = sendings(tracker.handle(.tick, now: at(51)))
+        #expect(tracker.handle(.tick, now: at(51)).isEmpty)
+        let sent = sendings(tracker.handle(.joined, now: at(60)))
         #expect(sent.map(\.id) == [id])
         #expect(sent.map(\.mayBeRepeat) == [true])
+    }
+
+    @Test func nothingIsSentToABusThatHasNotBeenHeard() {
+        var tracker = RequestTracker(hasJoined: false)
+        #expect(tracker.handle(asking(id), now: start).isEmpty)
+        #expect(tracker.handle(.ready(.queue), now: at(1)).isEmpty)
+        #expect(sendings(tracker.handle(.joined, now: at(2))).map(\.mayBeRepeat) == [false])
+        var late = RequestTracker(hasJoined: false)
+        _ = late.handle(asking(id), now: start)
+        let results = results(late.handle(.tick, now: at(10_000)))
+        guard case .failure(let failure) = results.first else { return #expect(Bool(false)) }
+        #expect(failure.known == .unavailable)
     }
 
     @Test func theFirstSendingOfAnIDFromAnEarlierLifeSaysSo() {
@@ -130,6 +143,20 @@ struct RequestTrackerTests {
         _ = tracker.handle(.failure(id, Failure(.unavailable, "")), now: start)
         #expect(sendings(tracker.handle(.ready(.playback), now: at(1))).isEmpty)
         #expect(sendings(tracker.handle(.ready(.queue), now: at(2))).count == 1)
+    }
+
+    @Test func aRefusalFromBeforeTheServiceWasReadyIsNotFollowedByALongWait() {
+        var tracker = RequestTracker()
+        _ = tracker.handle(asking(id), now: start)
+        for milliseconds in [0, 50, 150, 350, 750] {
+            _ = tracker.handle(.tick, now: at(milliseconds))
+            _ = tracker.handle(.failure(id, Failure(.unavailable, "")), now: at(milliseconds))
+        }
+        _ = tracker.handle(.tick, now: at(1_550))
+        // The stream is read before the refusal that was sent earlier.
+        #expect(tracker.handle(.ready(.queue), now: at(1_551)).isEmpty)
+        _ = tracker.handle(.failure(id, Failure(.unavailable, "")), now: at(1_552))
+        #expect(sendings(tracker.handle(.tick, now: at(1_602))).map(\.id) == [id])
     }
 
     @Test func closingAnswersEveryone() {

@@ -178,7 +178,7 @@ struct StreamReducerTests {
         #expect(trial.connections.suffix(2) == [.resyncing, .live])
     }
 
-    enum Sign: CaseIterable { case heartbeat, event }
+    enum Sign: CaseIterable { case heartbeat, event, sync }
 
     @Test(arguments: Sign.allCases, [UInt64(4), 9])
     func anotherEpochLeadsToAJoinAtOnceAndTheSyncDecidesWhich(_ sign: Sign, _ epoch: UInt64) {
@@ -189,6 +189,8 @@ struct StreamReducerTests {
         switch sign {
         case .heartbeat: trial.handle(.heartbeat(epoch: epoch, head: 1))
         case .event: trial.handle(.stream(event))
+        // The sockets have reconnected by themselves, and the old subscription is in force again.
+        case .sync: trial.handle(.sync(nonce: trial.opened[0], epoch: epoch, head: 1))
         }
         #expect(trial.opened.count == 2)
         #expect(trial.reducer.connection == .resyncing)
