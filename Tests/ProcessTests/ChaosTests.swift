@@ -48,7 +48,7 @@ struct ChaosTests {
                 group.addTask { await editor.edit(seed: seed &* 100 &+ UInt64(index)) }
             }
             group.addTask { await self.turnVolume(observers[3].client) }
-            try await strike(fleet, first, seed: seed)
+            try await strike(fleet, first, editors, seed: seed)
             group.cancelAll()
             try await group.waitForAll()
         }
@@ -67,7 +67,9 @@ struct ChaosTests {
     }
 
     /// Ten SIGKILLs of the bus, some of every service, and stopped processes in between.
-    private func strike(_ fleet: ProcessFleet, _ observer: FleetObserver, seed: UInt64) async throws {
+    private func strike(
+        _ fleet: ProcessFleet, _ observer: FleetObserver, _ editors: [QueueEditor], seed: UInt64
+    ) async throws {
         var random = SeededGenerator(seed: seed)
         var blows =
             Array(repeating: "bus", count: 10) + ["queue", "queue", "persistence", "persistence", "playback", "feeds"]
@@ -90,21 +92,22 @@ struct ChaosTests {
                         return name.text != service || now > generation
                     }
             }
+            try await goOn(observer, editors)
         }
+    }
+
+    /// Waits until more edits have been acknowledged, whatever fell on the fleet.
+    private func goOn(_ observer: FleetObserver, _ editors: [QueueEditor]) async throws {
+        let changes = editors.reduce(0) { $0 + $1.changes }
+        let revision = observer.view.mainQueue?.revision ?? 0
+        try await observer.until("edits go on") { $0.mainQueue?.revision ?? 0 > revision + 10 }
+        #expect(editors.reduce(0) { $0 + $1.changes } > changes)
     }
 
     private func checkEnd(
         _ fleet: ProcessFleet, _ observers: [FleetObserver], _ editors: [QueueEditor], seed: UInt64
     ) async throws {
-        for observer in observers { try await observer.untilReady() }
-        // A last acknowledged change, which everybody must see.
-        let last = try await observers[0].client.ask(
-            .playback, WirePlaybackRequest.with { $0.setVolume.volume = 33.5 }, reply: WirePlaybackReply.self,
-            within: .seconds(30))
-        #expect(last.reply.state.volume == 33.5)
-        for observer in observers {
-            try await observer.until("the last volume") { $0.player?.volume == 33.5 && $0.connection == .live }
-        }
+        try await FleetObserver.untilAgreed(observers)
         let everything = observers[0].retained
         for (index, observer) in observers.enumerated() {
             #expect(observer.retained == everything, "observer \(index), seed \(seed)")

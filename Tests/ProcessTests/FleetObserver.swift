@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
+import SwiftProtobuf
 import TestSupport
 import Testing
 import WireMessages
@@ -129,6 +130,26 @@ final class FleetObserver: Sendable {
         let queue = view.mainQueue.map { "queue revision \($0.revision), \($0.entries.count) entries" } ?? "no queue"
         let player = view.player.map { "player \($0.status) \($0.episode.title) \($0.anchor.position)" } ?? "no player"
         return "\(view.connection) \(view.replica.position) \(services) \(queue) \(player)"
+    }
+
+    /// Waits until all observers are at the same place behind a last change that all have seen.
+    ///
+    /// Services may still publish when a test is done with them: then another last change is made.
+    static func untilAgreed(_ observers: [FleetObserver]) async throws {
+        for observer in observers { try await observer.untilReady() }
+        for attempt in 0..<20 {
+            let volume = 30 + Double(attempt) / 2
+            let last = try await observers[0].client.ask(
+                .playback, WirePlaybackRequest.with { $0.setVolume.volume = volume }, reply: WirePlaybackReply.self,
+                within: .seconds(30))
+            #expect(last.reply.state.volume == volume)
+            for observer in observers {
+                try await observer.until("volume \(volume)") { $0.player?.volume == volume && $0.connection == .live }
+            }
+            let views = observers.map(\.view)
+            if Set(views.map(\.replica.position)).count == 1 { return }
+        }
+        throw ProcessFleet.Unexpected(description: "the stream does not come to rest: \(observers.map(\.summary))")
     }
 
     /// Waits until every service is ready, in an epoch after `epoch` if one is given.

@@ -27,8 +27,25 @@ struct KillTests {
             let pids = (ProcessFleet.all + ["supervisor"]).compactMap { fleet.pid($0) }
             #expect(pids.count == ProcessFleet.all.count + 1)
             for pid in pids { kill(pid, SIGKILL) }
-            try await Self.untilGone(pids)
+            try await ProcessFleet.untilGone(pids)
             try await fleet.up()
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func ofTwentyStartsAtOnceOneStartsTheFleetAndTheOthersSaySo() async throws {
+        try await ProcessFleet.with(isUp: false) { fleet in
+            let outcomes = try await withThrowingTaskGroup(of: ProcessFleet.Outcome.self) { group in
+                for _ in 0..<20 { group.addTask { try await fleet.lockstep(["up", "--detach"]) } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(outcomes.count == 20)
+            #expect(outcomes.allSatisfy { $0.status == 0 && $0.errors.isEmpty }, "\(outcomes)")
+            #expect(outcomes.count { $0.output == "The fleet is up.\n" } == 1)
+            #expect(outcomes.count { $0.output == "No change: the fleet is up already.\n" } == 19, "\(outcomes)")
+            let services = try await fleet.services()
+            #expect(services.values.allSatisfy { $0.state == "ready" && $0.restarts == 0 }, "\(services)")
+            #expect(fleet.processes.count == ProcessFleet.all.count + 1)
         }
     }
 
@@ -38,7 +55,7 @@ struct KillTests {
             let pids = ProcessFleet.all.compactMap { fleet.pid($0) }
             #expect(pids.count == ProcessFleet.all.count)
             #expect(fleet.signal("supervisor", SIGKILL) != nil)
-            try await Self.untilGone(pids)
+            try await ProcessFleet.untilGone(pids)
             try await fleet.up()
             #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" })
         }
@@ -76,17 +93,6 @@ struct KillTests {
                 #expect(Int(queue.reply.revision) >= editor.changes)
                 #expect(Int(queue.reply.revision) <= editor.changes + editor.unknown)
             }
-        }
-    }
-
-    /// Waits until the processes have ended.
-    private static func untilGone(_ pids: [Int32]) async throws {
-        let deadline = ContinuousClock.now.advanced(by: .seconds(20))
-        while pids.contains(where: { kill($0, 0) == 0 }) {
-            guard ContinuousClock.now < deadline else {
-                throw ProcessFleet.Unexpected(description: "still alive: \(pids.filter { kill($0, 0) == 0 })")
-            }
-            try await ContinuousClock().sleep(for: .milliseconds(5))
         }
     }
 }

@@ -27,11 +27,11 @@ final class ProcessFleet: Sendable {
 
     /// Runs `body` with a fleet that is up, and leaves nothing behind.
     static func with<Result: Sendable>(
-        podcast episodes: Int = 0, _ body: @Sendable (ProcessFleet) async throws -> Result
+        podcast episodes: Int = 0, isUp: Bool = true, _ body: @Sendable (ProcessFleet) async throws -> Result
     ) async throws -> Result {
         let fleet = try ProcessFleet()
         do {
-            try await fleet.up()
+            if isUp { try await fleet.up() }
             if episodes > 0 {
                 let feed = try fleet.writeFeed(episodes: episodes)
                 try await fleet.succeed("subscribe", feed)
@@ -115,6 +115,18 @@ final class ProcessFleet: Sendable {
         return Dictionary(lines.map { ($0.name, $0) }) { first, _ in first }
     }
 
+    /// What `status` says.
+    func status() async throws -> StatusLine {
+        try JSONDecoder().decode(StatusLine.self, from: Data(try await succeed("status", "--json").utf8))
+    }
+
+    struct StatusLine: Decodable, Sendable {
+        struct Episode: Decodable, Sendable { var id: String }
+        var state: String
+        var position: Double
+        var episode: Episode?
+    }
+
     struct ServiceLine: Decodable, Sendable {
         var name: String
         var state: String
@@ -132,6 +144,29 @@ final class ProcessFleet: Sendable {
     func signal(_ service: String, _ signal: Int32) -> Int32? {
         guard let pid = pid(service), pid > 1 else { return nil }
         return kill(pid, signal) == 0 ? pid : nil
+    }
+
+    /// The processes of this fleet that run, whoever started them.
+    var processes: [Int32] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return names.compactMap { Int32($0) }.filter { pid in
+            let program = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(pid)/exe")) ?? ""
+            guard program.hasPrefix(Self.binaries + "/lockstep-"),
+                let data = FileManager.default.contents(atPath: "/proc/\(pid)/environ")
+            else { return false }
+            return String(decoding: data, as: UTF8.self).split(separator: "\0").contains("LOCKSTEP_HOME=\(root)")
+        }
+    }
+
+    /// Waits until the processes have ended.
+    static func untilGone(_ pids: [Int32]) async throws {
+        let deadline = ContinuousClock.now.advanced(by: .seconds(20))
+        while pids.contains(where: { kill($0, 0) == 0 }) {
+            guard ContinuousClock.now < deadline else {
+                throw ProcessFleet.Unexpected(description: "still alive: \(pids.filter { kill($0, 0) == 0 })")
+            }
+            try await ContinuousClock().sleep(for: .milliseconds(5))
+        }
     }
 
     static let all = ["bus", "persistence", "playback", "queue", "feeds"]

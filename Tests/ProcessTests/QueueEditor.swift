@@ -82,14 +82,24 @@ final class QueueEditor: Sendable {
         _ request: WireQueueRequest, _ episode: String, then belief: Belief,
         _ note: @Sendable (WireQueueReply, inout State) -> Void
     ) async {
-        do throws(Failure) {
-            let (reply, _) = try await client.ask(.queue, request, reply: WireQueueReply.self, within: .seconds(30))
+        // A command that is on its way is waited for, even by an editor that is to stop: its outcome is part of the account.
+        let client = client
+        let answer = Task { () -> Result<WireQueueReply, Failure> in
+            do throws(Failure) {
+                return .success(
+                    try await client.ask(.queue, request, reply: WireQueueReply.self, within: .seconds(30)).0)
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch await answer.value {
+        case .success(let reply):
             state.withLockedValue { state in
                 if reply.changed { state.changes += 1 }
                 state.beliefs[episode] = belief
                 note(reply, &state)
             }
-        } catch {
+        case .failure(let error):
             state.withLockedValue { state in
                 switch error.known {
                 case .outcomeUnknown:

@@ -1,0 +1,156 @@
+import BusKit
+import Foundation
+import PodcastModel
+import SwiftProtobuf
+import TestSupport
+import Testing
+import WireMessages
+
+/// Programs that watch the same fleet see the same, fast or slow.
+@Suite(.serialized)
+struct OneStreamTests {
+    @Test(.timeLimit(.minutes(5)))
+    func allPlayersAndWatchersSeeTheSameSequence() async throws {
+        try await ProcessFleet.with(podcast: 6) { fleet in
+            let commands =
+                [["mini", "--plain"], ["expanded", "--plain"]] + Array(repeating: ["watch", "--json"], count: 5)
+            try await FleetProgram.with(commands, of: fleet) { programs in
+                let players = Array(programs[..<2])
+                let watchers = Array(programs[2...])
+                for player in players { try await player.until("the queue") { $0.contains("Up Next is empty.") } }
+                for watcher in watchers {
+                    try await watcher.until("the player's state") { Self.last(.playbackState, $0) != nil }
+                }
+                try await fleet.succeed("play", "Part 6 of many")
+                for part in 2...5 { try await fleet.succeed("queue", "add", "Part \(part) of many") }
+                try await fleet.succeed("pause")
+                try await fleet.succeed("seek", "2:00")
+                try await fleet.succeed("resume")
+                try await fleet.succeed("skip", "forward")
+                try await fleet.succeed("next")
+                try await fleet.succeed("queue", "move", "4", "2")
+                try await fleet.succeed("queue", "undo")
+                try await fleet.succeed("stop")
+                try await fleet.succeed("volume", "41")
+                for watcher in watchers {
+                    try await watcher.until("volume 41") {
+                        Self.last(.playbackState, $0)?.contains(#""volume":41,"#) ?? false
+                    }
+                }
+                for player in players {
+                    try await player.until("volume 41") { $0.last?.contains("volume 41 %") ?? false }
+                }
+                let streams = watchers.map { $0.events.filter { $0.kind != "snapshot" } }
+                #expect(streams.allSatisfy { $0.count > 20 })
+                // Each began where it began; from the last of these places on all have seen the same.
+                let beginnings = streams.compactMap(\.first).map(\.place)
+                let ends = streams.compactMap(\.last).map(\.place)
+                let start = try #require(beginnings.max())
+                let end = try #require(ends.min())
+                let sequences = streams.map { $0.filter { $0.place >= start && $0.place <= end } }
+                for sequence in sequences { #expect(sequence == sequences[0]) }
+                #expect(
+                    zip(sequences[0], sequences[0].dropFirst()).allSatisfy {
+                        $0.place.sequence + 1 == $1.place.sequence
+                    })
+                let words = players.map { $0.lines.map(Self.withoutTimes) }
+                #expect(words[0] == words[1])
+                #expect(words[0].count > 8)
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func watchersThatAreStoppedMissNothingUnknowingly() async throws {
+        try await ProcessFleet.with(podcast: 40) { fleet in
+            let commands = Array(repeating: ["watch", "--json"], count: 5)
+            try await FleetObserver.with(2, of: fleet) { observers in
+                try await FleetProgram.with(commands, of: fleet) { watchers in
+                    try await observers[0].untilReady()
+                    for watcher in watchers {
+                        try await watcher.until("the player's state") { Self.last(.playbackState, $0) != nil }
+                    }
+                    try await flood(fleet, observers, watchers)
+                    try await FleetObserver.untilAgreed(observers)
+                    let end = observers[0].view.replica.position
+                    for watcher in watchers {
+                        try await watcher.until("place \(end)") { Self.has(reached: end, $0) }
+                    }
+                    Self.check(watchers)
+                }
+            }
+        }
+    }
+
+    /// Thousands of events, while watchers are stopped for longer than their buffers last, and while the bus dies.
+    private func flood(_ fleet: ProcessFleet, _ observers: [FleetObserver], _ watchers: [FleetProgram]) async throws {
+        let page = try await PersistenceClient(observers[0].client).episodes(.with { $0.limit = 40 })
+        let editor = QueueEditor(observers[1].client, episodes: page.episodes.map(\.id))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await editor.edit(seed: 9) }
+            for index in 0..<8 {
+                group.addTask {
+                    var volume = Double(index)
+                    while !Task.isCancelled {
+                        volume = volume > 90 ? Double(index) : volume + 8
+                        _ = try? await observers[1].client.ask(
+                            .playback, WirePlaybackRequest.with { $0.setVolume.volume = volume },
+                            reply: WirePlaybackReply.self, within: .seconds(20))
+                    }
+                }
+            }
+            for (round, events) in [3_000, 50, 500].enumerated() {
+                for watcher in watchers[..<(round + 2)] { watcher.signal(SIGSTOP) }
+                let epoch = observers[0].view.replica.position.epoch
+                if round == 1 { fleet.signal("bus", SIGKILL) }
+                try await observers[0].untilReady(after: round == 1 ? epoch : 0)
+                let head = observers[0].view.replica.position.sequence
+                try await observers[0].until("\(events) more events") {
+                    $0.replica.position.sequence > head + UInt64(events)
+                }
+                for watcher in watchers { watcher.signal(SIGCONT) }
+            }
+            group.cancelAll()
+            try await group.waitForAll()
+        }
+    }
+
+    private static func check(_ watchers: [FleetProgram]) {
+        var stream: [FleetProgram.Event.Place: FleetProgram.Event] = [:]
+        var resyncs = 0
+        for watcher in watchers {
+            var last: FleetProgram.Event?
+            for event in watcher.events {
+                // A resync, and what it says to be gone, begins anew.
+                if event.kind == "snapshot" {
+                    if let last, last.kind != "snapshot" { resyncs += 1 }
+                } else if let last, last.kind != "snapshot" {
+                    #expect(event.place.epoch == last.place.epoch && event.place.sequence == last.place.sequence + 1)
+                }
+                last = event
+                guard event.payload != "null" else { continue }
+                if let known = stream[event.place] {
+                    #expect(known.payload == event.payload && known.topic == event.topic)
+                } else {
+                    stream[event.place] = event
+                }
+            }
+            #expect(watcher.retained == watchers[0].retained)
+        }
+        print("one stream: \(stream.count) events, \(resyncs) resyncs in \(watchers.count) watchers")
+    }
+
+    private static func has(reached end: StreamPosition, _ lines: [String]) -> Bool {
+        let place = #"{"epoch":\#(end.epoch),"sequence":\#(end.sequence),"#
+        return lines.suffix(400).contains { $0.hasPrefix(place) }
+    }
+
+    private static func last(_ topic: Topic, _ lines: [String]) -> String? {
+        lines.last { $0.contains(#""topic":"\#(topic.text)""#) }
+    }
+
+    /// Two programs that say where it plays at different moments say different times.
+    private static func withoutTimes(_ line: String) -> String {
+        line.replacingOccurrences(of: "[0-9]+:[0-9:]+", with: "TIME", options: .regularExpression)
+    }
+}
