@@ -90,13 +90,13 @@ let package = Package(
         library("QueueService", ["BusKit", "WireMessages", "PodcastModel", protobuf, logging, lifecycle, locks]),
         library(
             "FeedsService",
-            ["BusKit", "WireMessages", "PodcastModel", "FeedParsing", protobuf, httpClient, nioCore, nioHTTP1, logging, lifecycle, locks]),
+            ["BusKit", "WireMessages", "PodcastModel", "FeedParsing", protobuf, httpClient, nioCore, nioPosix, nioHTTP1, logging, lifecycle, locks]),
         library("FleetSupervisor", ["BusKit", "PodcastModel", "CProcess", locks]),
 
         // The command line.
         library(
             "LockstepCommands",
-            ["BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FleetSupervisor", "CNcurses", arguments, configuration, protobuf, httpClient, nioCore, nioHTTP1, logging, locks]),
+            ["BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FleetSupervisor", "CNcurses", arguments, configuration, protobuf, httpClient, nioCore, nioPosix, nioHTTP1, logging, locks]),
 
         // Processes.
         process("lockstep", ["LockstepCommands"]),

@@ -26,6 +26,8 @@ public final class FeedFetcher: Sendable {
         // One host that stalls must not use up the places of its other feeds.
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
         configuration.connectionPool.idleTimeout = .seconds(15)
+        // A refused connection is answered at once; the schedule tries again.
+        configuration.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         self.limits = limits
         self.logger = logger

@@ -1,8 +1,18 @@
 import AsyncHTTPClient
 import FeedParsing
 import FoundationEssentials
+import NIOCore
 import NIOHTTP1
+import NIOPosix
 import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
 
 /// Sentences about what goes wrong on the way to a server.
 enum HTTPFailure {
@@ -38,8 +48,7 @@ enum HTTPFailure {
     static func connection(_ error: any Error, _ url: WebAddress, inBody: Bool = false) -> Failure {
         guard let known = error as? HTTPClientError else {
             if inBody { return connection(HTTPClientError.remoteConnectionClosed, url) }
-            let detail = String(describing: error).split(separator: "\n").first.map { String($0.prefix(200)) } ?? ""
-            return Failure(.fetchFailed, "\(url.host) could not be reached: \(detail).")
+            return Failure(.fetchFailed, "\(url.host) could not be reached: \(reason(error)).")
         }
         switch known {
         case .invalidURL, .emptyHost, .emptyScheme, .unsupportedScheme(url.scheme):
@@ -50,6 +59,18 @@ enum HTTPFailure {
         case .remoteConnectionClosed:
             return Failure(.fetchFailed, "\(url.host) closed the connection before the feed was complete.")
         default: return Failure(.fetchFailed, "\(url.host) could not be read: \(known.shortDescription).")
+        }
+    }
+}
+
+extension HTTPFailure {
+    /// The system's word for it, where it has one.
+    private static func reason(_ error: any Error) -> String {
+        switch error {
+        case let error as IOError: String(cString: strerror(error.errnoCode))
+        case let error as NIOConnectionError:
+            error.connectionErrors.first.map { reason($0.error) } ?? "its name is not known"
+        default: String(describing: error).split(separator: "\n").first.map { String($0.prefix(200)) } ?? "it failed"
         }
     }
 }

@@ -98,11 +98,10 @@ private struct NameSearch {
             candidate.title = try label(id)
             return candidate
         }
-        let list = detail.candidates.map { "\($0.id) \($0.title)" }.joined(separator: "; ")
-        let more = ids.count > Store.candidateLimit ? "; and more" : ""
+        let more = ids.count > Store.candidateLimit ? ", and these are not all" : ""
         return Failure(
             code: FailureCode.ambiguous.rawValue,
-            message: "“\(text)” fits more than one \(what): \(list)\(more). Use an id or more of the title.",
+            message: "“\(text)” fits more than one \(what)\(more). Use an id or more of the title.",
             detail: detail.wireBytes)
     }
 }

@@ -33,7 +33,7 @@ import Testing
 
     @Test func `a negative seek needs no separator`() {
         #expect(Lockstep.prepared(["seek", "--json", "-15"]) == ["seek", "--json", "−15"])
-        #expect(Lockstep.prepared(["volume", "-15"]) == ["volume", "-15"])
+        #expect(Lockstep.prepared(["volume", "-15"]) == ["volume", "−15"])
     }
 
     @Test func `steps lead to multiples and stay in range`() {
@@ -108,5 +108,24 @@ import Testing
     @Test(arguments: [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")])
     func `bytes become base 64`(text: String, expected: String) {
         #expect(StreamPayload.base64(Array(text.utf8)) == expected)
+    }
+}
+
+@Suite struct KeySequenceTests {
+    @Test(arguments: [
+        ("q", [PlayerKey.character("q")]), ("\u{1b}[C\u{1b}OD", [.right, .left]), ("\u{1b}[1;5A", [.up]),
+        ("\u{1b}[200~x", [.character("x")]), ("\u{1b}[I]", [.character("]")]), ("\u{1b}\u{1b}[B", [.down]),
+        ("\u{1b}n", []), ("\r", [.enter]),
+    ])
+    func `an unknown sequence does not pass for other keys`(bytes: String, keys: [PlayerKey]) {
+        var sequence = KeySequence()
+        #expect(bytes.utf8.compactMap { sequence.take($0) } == keys)
+    }
+
+    @Test func `an escape alone does not swallow the next key`() {
+        var sequence = KeySequence()
+        #expect(sequence.take(0x1b) == nil)
+        sequence.end()
+        #expect(sequence.take(UInt8(ascii: "n")) == .character("n"))
     }
 }

@@ -4,7 +4,16 @@ import FeedParsing
 import FoundationEssentials
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
 
 struct FeedCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -36,15 +45,38 @@ struct FeedCheck: LockstepCommand {
     private static func bytes(of url: String) async throws -> [UInt8] {
         let limit = FeedLimits().bytes
         if let path = WebAddress(url)?.filePath {
+            // A named pipe would be waited for, a device have no end.
+            let type = try? FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
+            guard type == .typeRegular || type == .typeSymbolicLink else {
+                throw Failure(.notAFeed, "\(path) is no file that can hold a feed.")
+            }
             guard let data = FileManager.default.contents(atPath: path) else {
-                throw Failure(.fileMissing, "The file \(path) cannot be read.")
+                throw Failure(.fetchFailed, "The file \(path) cannot be read: \(String(cString: strerror(errno))).")
             }
             return [UInt8](data.prefix(limit + 1))
         }
+        // A connection that is refused is not tried again until the time is over.
+        var configuration = HTTPClient.Configuration.singletonConfiguration
+        configuration.connectionPool.retryConnectionEstablishment = false
+        configuration.timeout = .init(connect: .seconds(10), read: .seconds(20))
+        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+        do throws(Failure) {
+            let bytes = try await bytes(of: url, client, limit)
+            try? await client.shutdown()
+            return bytes
+        } catch {
+            try? await client.shutdown()
+            throw error
+        }
+    }
+
+    private static func bytes(
+        of url: String, _ client: HTTPClient, _ limit: Int
+    ) async throws(Failure) -> [UInt8] {
         do {
             var request = HTTPClientRequest(url: url)
             request.headers.add(name: "User-Agent", value: "Lockstep/0.1")
-            let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+            let response = try await client.execute(request, timeout: .seconds(30))
             guard (200..<300).contains(response.status.code) else {
                 throw Failure(
                     .fetchFailed, "\(url): the server answered \(response.status.code) \(response.status.reasonPhrase)."
@@ -59,7 +91,17 @@ struct FeedCheck: LockstepCommand {
         } catch let failure as Failure {
             throw failure
         } catch {
-            throw Failure(.fetchFailed, "\(url) cannot be fetched: \(error).")
+            throw Failure(.fetchFailed, "\(url) cannot be fetched: \(reason(error)).")
+        }
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        switch error {
+        case let error as IOError: String(cString: strerror(error.errnoCode))
+        case let error as NIOConnectionError:
+            error.connectionErrors.first.map { reason($0.error) } ?? "its server’s name is not known"
+        case let error as HTTPClientError: error.shortDescription
+        default: String(describing: error).split(separator: "\n").first.map { String($0.prefix(200)) } ?? "it failed"
         }
     }
 

@@ -12,12 +12,13 @@ struct Up: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try context.home.prepare()
-        let launcher = SupervisorLauncher(home: context.home)
+        let environment = ProcessEnvironment.current.merging(context.settings.serviceEnvironment) { _, set in set }
+        let launcher = SupervisorLauncher(home: context.home, environment: environment)
         guard detach else {
             if FleetPresence.answers(context.home.controlSocket) {
                 return try context.output.change(Self.json(false, context), "No change: the fleet is up already.")
             }
-            context.exportHome()
+            context.exportEnvironment()
             throw launcher.becomeSupervisor()
         }
         let started = try launcher.startDetached() == .started
@@ -102,7 +103,7 @@ extension ServiceReport {
 struct Logs: LockstepCommand {
     static let configuration = CommandConfiguration(abstract: "Show what the services have logged.")
     @Flag(name: .shortAndLong, help: "Go on with what is logged from now on.") var follow = false
-    @Option(name: .shortAndLong, help: "How many of the last lines.") var lines = 50
+    @Option(name: [.customShort("n"), .long], help: "How many of the last lines.") var lines = 50
     @Argument(help: "A service; without one, all.", completion: .list(serviceNames)) var service: String?
     @OptionGroup var options: GlobalOptions
 

@@ -28,7 +28,8 @@ struct Subscribe: LockstepCommand {
 struct Unsubscribe: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "Stop refreshing podcasts. Queue, positions and files stay, unless with --forget.")
-    @Flag(help: "Forget everything about them: episodes, positions, played marks.") var forget = false
+    @Flag(help: "Forget everything about them: episodes, positions, played marks, entries of Up Next.")
+    var forget = false
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .podcasts) var podcasts: [String]
     @OptionGroup var options: GlobalOptions
 
@@ -40,10 +41,25 @@ struct Unsubscribe: LockstepCommand {
                 $0.unsubscribe.podcasts = ids
                 $0.unsubscribe.forget = forget
             }
-            try FeedResults(reply.results).report(to: context.output, doing: forget ? "forgotten" : "unsubscribed from")
-            guard !context.output.json, !context.output.quiet, !forget else { return }
-            try context.output.line("Its episodes, positions and queue entries stay. `--forget` removes them too.")
+            let gone = Set(reply.results.filter { $0.kind == .removed }.map(\.podcast.id))
+            let removed = forget ? try await Self.removeEntries(of: gone, session) : 0
+            try FeedResults(reply.results, forgets: forget)
+                .report(to: context.output, doing: forget ? "forgotten" : "unsubscribed from")
+            guard !context.output.json, !context.output.quiet else { return }
+            if removed > 0 {
+                try context.output.line("Removed \(NumberText.counted(removed, "entry", "entries")) from Up Next.")
+            } else if !forget {
+                try context.output.line("Episodes, positions and queue entries stay. `--forget` removes them too.")
+            }
         }
+    }
+
+    /// Takes what has been forgotten out of Up Next, and says how many entries that were.
+    private static func removeEntries(of podcasts: Set<String>, _ session: Session) async throws(Failure) -> Int {
+        let entries = try await session.view(of: [.queue]).mainQueue?.entries ?? []
+        let lost = entries.filter { podcasts.contains($0.episode.podcastID) }.map(\.id)
+        guard !lost.isEmpty else { return 0 }
+        return try await session.queue { $0.remove.entries = lost }.entries.count
     }
 }
 
@@ -94,9 +110,13 @@ enum FeedAddress {
 /// What became of each of several feeds.
 struct FeedResults {
     private let results: [WireFeedResult]
+    private let forgets: Bool
 
-    /// The results, in order.
-    init(_ results: [WireFeedResult]) { self.results = results }
+    /// The results, in order; `forgets`: of forgetting rather than of unsubscribing.
+    init(_ results: [WireFeedResult], forgets: Bool = false) {
+        self.results = results
+        self.forgets = forgets
+    }
 
     private var failed: [WireFeedResult] { results.filter { $0.kind == .failed } }
 
@@ -110,7 +130,7 @@ struct FeedResults {
             throw failure
         }
         if !output.quiet || !failed.isEmpty {
-            try output.value(.array(results.map(\.json)), lines: results.map(Self.line) + sum(verb))
+            try output.value(.array(results.map(\.json)), lines: results.map(line) + sum(verb))
         }
         guard failed.isEmpty else { throw ExitStatusError.partial }
     }
@@ -124,7 +144,7 @@ struct FeedResults {
         ]
     }
 
-    static func line(_ result: WireFeedResult) -> String {
+    private func line(_ result: WireFeedResult) -> String {
         let name = DisplayText.sanitised(result.podcast.title.isEmpty ? result.url : result.podcast.title)
         let new = NumberText.counted(Int(result.newEpisodes), "new episode")
         switch result.kind {
@@ -132,7 +152,7 @@ struct FeedResults {
         case .alreadyThere: return "No change: \(name) is subscribed to already."
         case .updated: return "\(name): \(new)."
         case .unchanged: return "\(name): nothing new."
-        case .removed: return "Unsubscribed from \(name)."
+        case .removed: return forgets ? "Forgot \(name)." : "Unsubscribed from \(name)."
         case .failed:
             return "\(name): \(Sentence.stopped(DisplayText.sanitised(result.failure.message)))"
                 + (result.kept ? " Kept." : "")
@@ -159,7 +179,7 @@ struct Podcasts: LockstepCommand {
                 table.add([
                     podcast.title.isEmpty ? podcast.url : podcast.title, "\(podcast.unplayedCount)",
                     "\(podcast.episodeCount)", TimeText.minute(milliseconds: podcast.lastRefresh), podcast.id,
-                    podcast.errorCode.isEmpty ? (podcast.subscribed ? "" : "unsubscribed") : podcast.errorMessage,
+                    podcast.subscribed ? podcast.errorMessage : "unsubscribed",
                 ])
             }
             try context.output.value(
@@ -204,7 +224,7 @@ struct Episodes: LockstepCommand {
         for episode in episodes {
             let place =
                 episode.state.played
-                ? "played" : episode.state.position > 0 ? TimeText.clock(episode.state.position) : ""
+                ? "played" : episode.state.position >= 1 ? TimeText.clock(episode.state.position) : ""
             table.add([
                 TimeText.day(milliseconds: episode.published), episode.title, episode.podcastTitle,
                 TimeText.clock(episode.knownDuration > 0 ? episode.knownDuration : nil), place, episode.id,
@@ -253,7 +273,7 @@ struct ShowEpisode: LockstepCommand {
         ]
         if episode.state.played {
             lines.append("Played")
-        } else if episode.state.position > 0 {
+        } else if episode.state.position >= 1 {
             lines.append("At \(TimeText.clock(episode.state.position))")
         }
         lines.append("Id \(episode.id)")

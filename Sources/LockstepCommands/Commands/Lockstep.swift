@@ -57,6 +57,7 @@ public struct Lockstep: AsyncParsableCommand {
     static func run(_ arguments: [String]) async -> Int32 {
         let json = arguments.contains("--json")
         do {
+            try requireCommand(arguments.first)
             var command = try parseAsRoot(prepared(arguments))
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
@@ -69,13 +70,23 @@ public struct Lockstep: AsyncParsableCommand {
         }
     }
 
+    /// Names a command that there is not, rather than what follows it.
+    private static func requireCommand(_ name: String?) throws {
+        guard let name, !name.hasPrefix("-"), name != "help" else { return }
+        let commands = configuration.groupedSubcommands.flatMap(\.subcommands) + configuration.subcommands
+        guard !commands.contains(where: { $0._commandName == name || $0.configuration.aliases.contains(name) }) else {
+            return
+        }
+        throw Failure(code: "usage", message: "There is no command “\(name)”. `lockstep --help` lists them.")
+    }
+
     /// Says what went wrong, and gives the status for it.
     private static func end(_ error: any Error, json: Bool) -> Int32 {
         switch error {
         case is Output.Closed: return ExitStatus.success.rawValue
         case let failure as Failure:
             Output.report(failure, json: json)
-            return ExitStatus(failure).rawValue
+            return failure.code == "usage" ? ExitStatus.usage.rawValue : ExitStatus(failure).rawValue
         case let code as ExitCode: return code.rawValue
         default:
             let code = exitCode(for: error).rawValue
@@ -91,13 +102,10 @@ public struct Lockstep: AsyncParsableCommand {
         }
     }
 
-    /// Makes `seek -15` an argument rather than an option: its minus becomes the typographic one.
+    /// Makes `seek -15` and `volume -5` arguments rather than options: their minus becomes the typographic one.
     static func prepared(_ arguments: [String]) -> [String] {
-        guard let seek = arguments.firstIndex(where: { !$0.hasPrefix("-") }), arguments[seek] == "seek" else {
-            return arguments
-        }
-        return arguments.enumerated().map { index, argument in
-            guard index > seek, argument.hasPrefix("-"), SeekExpression(argument) != nil else { return argument }
+        arguments.map { argument in
+            guard argument.hasPrefix("-"), SeekExpression(argument) != nil else { return argument }
             return "−" + argument.dropFirst()
         }
     }

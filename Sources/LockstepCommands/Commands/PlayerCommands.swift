@@ -205,12 +205,17 @@ struct SetOutput: LockstepCommand {
     }
 
     private static func list(_ state: WireOutputState, _ output: Output) throws {
-        var lines = state.devices.map { device in
-            let mark = device.name == state.chosen ? "*" : " "
-            return DisplayText.sanitised("\(mark) \(device.name)  \(device.description_p)")
+        var table = TextTable([
+            .init(heading: ""), .init(heading: "output"), .init(heading: "what it is", flexible: true),
+        ])
+        table.add([state.chosen.isEmpty ? "*" : "", "default", "The system’s default"])
+        for device in state.devices {
+            table.add([device.name == state.chosen ? "*" : "", device.name, device.description_p])
         }
-        if state.chosen.isEmpty { lines.insert("* default  The system’s default", at: 0) }
-        try output.value(state.json, lines: lines)
+        if !state.chosen.isEmpty, !state.devices.contains(where: { $0.name == state.chosen }) {
+            table.add(["*", state.chosen, "Not there now"])
+        }
+        try output.value(state.json, lines: table.lines(width: Output.terminalWidth))
     }
 
     /// The device that a text means: its name, or a part of a name or description that no other has.

@@ -39,7 +39,7 @@ struct QueueList: LockstepCommand {
             table.add([
                 "\(index + 1)", entry.id == queue.current ? "*" : "", episode.title, episode.podcastTitle,
                 TimeText.clock(episode.duration > 0 ? episode.duration : nil),
-                episode.position > 0 ? TimeText.clock(episode.position) : "", entry.id,
+                episode.position >= 1 ? TimeText.clock(episode.position) : "", entry.id,
             ])
         }
         return table.lines(width: Output.terminalWidth)
@@ -90,7 +90,8 @@ struct QueueRemove: LockstepCommand {
             let ids = try entries.map { try EntryReference.resolve($0, in: queue).id }
             let reply = try await session.queue { $0.remove.entries = ids }
             let names = QueueAdd.names(reply.entries.map(\.episode.title))
-            try context.output.change(reply.json, "Removed \(names). `lockstep queue undo` brings it back.")
+            try context.output.change(
+                reply.json, "Removed \(names). `lockstep queue undo` brings \(reply.pronoun) back.")
         }
     }
 }
@@ -147,7 +148,7 @@ struct QueueClear: LockstepCommand {
             try context.output.change(
                 reply.json,
                 reply.changed
-                    ? "Cleared \(count) from Up Next. `lockstep queue undo` brings them back."
+                    ? "Cleared \(count) from Up Next. `lockstep queue undo` brings \(reply.pronoun) back."
                     : "No change: there was nothing to clear.")
         }
     }
@@ -212,6 +213,9 @@ struct QueueHistory: LockstepCommand {
 }
 
 extension WireQueueReply {
+    /// For what it was about.
+    fileprivate var pronoun: String { entries.count == 1 ? "it" : "them" }
+
     /// What a command that changes the queue prints with `--json`.
     var json: JSONValue {
         .object([

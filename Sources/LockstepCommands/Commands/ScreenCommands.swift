@@ -57,7 +57,8 @@ extension CommandContext {
             return try await MainActor.run { () throws -> Int32 in
                 let machine = PlayerMachine(settings: settings, bootID: SystemClocks.bootID)
                 let loop = PlayerLoop(machine, on: try terminal(), signals: signals, inbox: inbox) { task in
-                    Task { inbox.post(.finished(task, await session.perform(task))) }
+                    // The main thread belongs to the screen until it is left.
+                    Task.detached { inbox.post(.finished(task, await session.perform(task))) }
                 }
                 return try loop.run()
             }

@@ -21,7 +21,7 @@ enum StreamPayload {
         case ("queue", "queue", 4):
             return event.header.kind == .delta
                 ? json(try WireQueueDelta(wireBytes: event.payload)) : try WireQueueState(wireBytes: event.payload).json
-        case ("feeds", "podcast", 4): return try WirePodcast(wireBytes: event.payload).json
+        case ("feeds", "podcast", 4): return try WirePodcast(wireBytes: event.payload).json(unplayed: .null)
         case ("feeds", "episodes", 4): return json(try WireEpisodesChanged(wireBytes: event.payload))
         case ("persistence", "status", 3): return json(try WirePersistenceStatus(wireBytes: event.payload))
         case (_, "alert", 4): return try WireAlert(wireBytes: event.payload).json

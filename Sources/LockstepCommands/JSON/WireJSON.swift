@@ -132,11 +132,15 @@ extension WireEpisode {
 }
 
 extension WirePodcast {
-    var json: JSONValue {
+    /// As the database gives it.
+    var json: JSONValue { json(unplayed: .integer(Int64(unplayedCount))) }
+
+    /// `unplayed` is null where it is not known: on the stream, whose podcasts come from the feeds alone.
+    func json(unplayed: JSONValue) -> JSONValue {
         .object([
             "id": .string(id), "title": .string(title), "url": .string(url),
             "episodeCount": .integer(Int64(episodeCount)),
-            "unplayed": .integer(Int64(unplayedCount)), "lastRefresh": .moment(milliseconds: lastRefresh),
+            "unplayed": unplayed, "lastRefresh": .moment(milliseconds: lastRefresh),
             "error": errorCode.isEmpty
                 ? .null : .object(["code": .string(errorCode), "message": .string(errorMessage)]),
             "author": .text(author), "subscribed": .bool(subscribed), "nextRefresh": .moment(milliseconds: nextRefresh),

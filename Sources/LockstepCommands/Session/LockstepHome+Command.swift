@@ -23,8 +23,10 @@ extension LockstepHome {
 }
 
 extension CommandContext {
-    /// Leads the programs that this process becomes to the same folders.
-    func exportHome() {
-        for (name, value) in home.environment { setenv(name, value, 1) }
+    /// Leads the program that this process becomes to the same folders and settings.
+    func exportEnvironment() {
+        for variables in [settings.serviceEnvironment, home.environment] {
+            for (name, value) in variables { setenv(name, value, 1) }
+        }
     }
 }

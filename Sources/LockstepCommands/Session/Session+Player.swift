@@ -52,7 +52,9 @@ extension Session {
         case .playing, .paused:
             let word = snapshot.status == .playing ? "Playing" : "Paused"
             sentence = "\(already ? "No change: \(word.lowercased())" : word) at \(snapshot.place)."
-        default: sentence = (already ? "No change: " : "") + Sentence.status(snapshot)
+        default:
+            let status = Sentence.status(snapshot)
+            sentence = already ? "No change: \(status.prefix(1).lowercased())\(status.dropFirst())" : status
         }
         try output.change(state.nowJSON, sentence)
     }

@@ -1,5 +1,6 @@
 import BusKit
 import Configuration
+import FoundationEssentials
 import PodcastModel
 
 /// What can be set in `config.yaml`, in the environment (`skip.forward` as `LOCKSTEP_SKIP_FORWARD`) and, where a command
@@ -15,6 +16,8 @@ struct Settings: Sendable, Hashable {
     var volumeStep = 5.0
     /// Whether screens are lines of words.
     var plain = false
+    /// What the services are told, by the variables of the environment that they read.
+    var serviceEnvironment: [String: String] = [:]
 
     /// The defaults.
     init() {}
@@ -29,6 +32,13 @@ struct Settings: Sendable, Hashable {
         speedStep = try source.number("speed.step", in: 0.01...1, else: speedStep)
         volumeStep = try source.number("volume.step", in: 1...50, else: volumeStep)
         plain = try source.flag("plain", else: plain)
+        let words = [
+            try source.wholeNumber("feeds.refreshMinutes", in: 0...43_200),
+            try source.word(
+                "log.level", among: ["trace", "debug", "info", "notice", "warning", "error", "critical"]),
+            source.text("ao"),
+        ]
+        serviceEnvironment = Dictionary(words.compactMap { $0 }) { first, _ in first }
     }
 }
 
@@ -41,6 +51,10 @@ private struct SettingsSource {
     init(file: String, environment: [String: String]) async throws(Failure) {
         self.file = file
         environmentReader = ConfigReader(provider: EnvironmentVariablesProvider(environmentVariables: environment))
+        guard Self.saysAnything(file) else {
+            fileReader = ConfigReader(provider: InMemoryProvider(values: [:]))
+            return
+        }
         let place = ConfigReader(
             provider: InMemoryProvider(values: [
                 "filePath": .init(.string(file), isSecret: false), "allowMissing": .init(.bool(true), isSecret: false),
@@ -53,13 +67,57 @@ private struct SettingsSource {
         }
     }
 
+    /// Whether there is more in the file than comments: the reader refuses one without a key, such as a fresh sample.
+    private static func saysAnything(_ file: String) -> Bool {
+        guard let text = try? String(contentsOf: URL(filePath: file), encoding: .utf8) else { return true }
+        return text.split(whereSeparator: \.isNewline).contains { line in
+            let words = line.drop { $0.isWhitespace }
+            return !words.isEmpty && words.first != "#" && words != "---" && words != "..."
+        }
+    }
+
+    /// The environment variable of a key: `LOCKSTEP_SKIP_FORWARD` for `skip.forward`, and `refreshMinutes` is
+    /// `REFRESH_MINUTES`.
+    static func variable(_ key: String) -> String {
+        "LOCKSTEP_"
+            + key.reduce(into: "") { name, character in
+                if character.isUppercase { name += "_" }
+                name += character == "." ? "_" : character.uppercased()
+            }
+    }
+
     /// A value as text, with the words for where it stands.
     private func value(_ key: String) -> (text: String, place: String)? {
         if let text = environmentReader.string(forKey: ConfigKey("lockstep." + key)), !text.isEmpty {
-            let variable = "LOCKSTEP_" + key.uppercased().replacing(".", with: "_")
-            return (text, "the environment variable \(variable)")
+            return (text, "the environment variable \(Self.variable(key))")
         }
         return fileReader.string(forKey: ConfigKey(key)).map { ($0, "\(key) in \(file)") }
+    }
+
+    /// A variable of the environment and its value, for a service that reads it; nil where nothing is set.
+    func text(_ key: String) -> (String, String)? {
+        value(key).map { (Self.variable(key), $0.text) }
+    }
+
+    func word(_ key: String, among words: [String]) throws(Failure) -> (String, String)? {
+        guard let (text, place) = value(key) else { return nil }
+        guard words.contains(text) else {
+            throw Failure(
+                .badConfiguration,
+                "\(place.capitalisedFirst) is “\(text)”; it must be one of \(words.joined(separator: ", ")).")
+        }
+        return (Self.variable(key), text)
+    }
+
+    func wholeNumber(_ key: String, in range: ClosedRange<Int>) throws(Failure) -> (String, String)? {
+        guard let (text, place) = value(key) else { return nil }
+        guard let number = Int(text), range.contains(number) else {
+            throw Failure(
+                .badConfiguration,
+                "\(place.capitalisedFirst) is “\(text)”; it must be a whole number from \(range.lowerBound) to \(range.upperBound)."
+            )
+        }
+        return (Self.variable(key), String(number))
     }
 
     func number(_ key: String, in range: ClosedRange<Double>, else other: Double) throws(Failure) -> Double {

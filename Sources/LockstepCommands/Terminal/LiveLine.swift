@@ -55,7 +55,7 @@ final class SingleLine: PlayerTerminal {
     private var line: LiveLine
     private var saved = termios()
     private var isClosed = false
-    private var escape: [UInt8] = []
+    private var sequence = KeySequence()
 
     /// Takes the terminal of standard input and output.
     init() {
@@ -99,33 +99,10 @@ final class SingleLine: PlayerTerminal {
     func nextKey() -> PlayerKey? {
         var byte: UInt8 = 0
         while read(STDIN_FILENO, &byte, 1) == 1 {
-            if let key = take(byte) { return key }
+            if let key = sequence.take(byte) { return key }
         }
-        // An escape on its own means nothing.
-        escape = []
+        sequence.end()
         return nil
-    }
-
-    /// Puts the bytes of an arrow key together.
-    private func take(_ byte: UInt8) -> PlayerKey? {
-        switch (escape.count, byte) {
-        case (0, 0x1b), (1, UInt8(ascii: "[")), (1, UInt8(ascii: "O")):
-            escape.append(byte)
-            return nil
-        case (2, UInt8(ascii: "0")...UInt8(ascii: ";")): return nil
-        case (2, _):
-            escape = []
-            switch byte {
-            case UInt8(ascii: "A"): return .up
-            case UInt8(ascii: "B"): return .down
-            case UInt8(ascii: "C"): return .right
-            case UInt8(ascii: "D"): return .left
-            default: return nil
-            }
-        default:
-            escape = []
-            return byte < 0x80 ? TerminalKeys.character(wint_t(byte)) : nil
-        }
     }
 
     func suspend() {

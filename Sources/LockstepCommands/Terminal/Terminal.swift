@@ -40,6 +40,7 @@ final class FullScreen: PlayerTerminal {
     private let files: (input: UnsafeMutablePointer<FILE>, output: UnsafeMutablePointer<FILE>)
     private var saved = termios()
     private var isClosed = false
+    private var sequence = KeySequence()
 
     /// Takes the terminal of standard input and output.
     ///
@@ -107,11 +108,21 @@ final class FullScreen: PlayerTerminal {
         while true {
             var code = wint_t()
             let kind = wget_wch(window, &code)
-            if kind == ERR { return nil }
-            if let key = kind == KEY_CODE_YES ? Self.function(Int32(bitPattern: code)) : TerminalKeys.character(code) {
-                return key
+            guard kind != ERR else {
+                sequence.end()
+                return nil
             }
+            if let key = kind == KEY_CODE_YES ? Self.function(Int32(bitPattern: code)) : character(code) { return key }
         }
+    }
+
+    /// Sequences that the terminal's description does not have come a character at a time.
+    private func character(_ code: wint_t) -> PlayerKey? {
+        guard let byte = UInt8(exactly: code), byte < 0x80 else {
+            sequence.end()
+            return TerminalKeys.character(UInt32(code))
+        }
+        return sequence.take(byte)
     }
 
     private static func function(_ code: Int32) -> PlayerKey? {
@@ -163,12 +174,12 @@ final class FullScreen: PlayerTerminal {
 /// Keys that come as characters.
 enum TerminalKeys {
     /// The key of a character; nil for a control character without a meaning.
-    static func character(_ code: wint_t) -> PlayerKey? {
+    static func character(_ code: UInt32) -> PlayerKey? {
         switch code {
         case 10, 13: return .enter
         case 127, 8: return .delete
         default:
-            guard code >= 32, let scalar = Unicode.Scalar(UInt32(code)) else { return nil }
+            guard code >= 32, let scalar = Unicode.Scalar(code) else { return nil }
             return .character(Character(scalar))
         }
     }

@@ -1,0 +1,333 @@
+import BusKit
+import Foundation
+import PodcastModel
+import TestSupport
+import Testing
+import WireMessages
+
+/// What is wrong gets its clear error and exit status, and harms nothing else.
+@Suite(.serialized)
+struct BadInputTests {
+    /// A command line, and how it must end.
+    struct Case: Sendable, CustomTestStringConvertible {
+        var arguments: [String]
+        var status: Int32
+        var code: String
+        /// A part of the message.
+        var says: String
+
+        init(_ line: String, _ status: Int32, _ code: String, _ says: String) {
+            arguments = line.split(separator: " ").map(String.init)
+            self.status = status
+            self.code = code
+            self.says = says
+        }
+
+        var testDescription: String { arguments.joined(separator: " ") }
+    }
+
+    private struct Reported: Decodable {
+        struct Content: Decodable {
+            var code: String
+            var message: String
+            var retry: Bool
+        }
+        var error: Content
+    }
+
+    /// Runs the command twice: the JSON is as documented, and the sentence for people is the same.
+    private static func check(_ bad: Case, _ fleet: ProcessFleet, _ environment: [String: String] = [:]) async throws {
+        let name = Comment(rawValue: bad.testDescription)
+        let json = try await fleet.lockstep(bad.arguments + ["--json"], environment: environment)
+        #expect(json.status == bad.status, name)
+        #expect(json.output == "", name)
+        guard let reported = try? JSONDecoder().decode(Reported.self, from: Data(json.errors.utf8)).error else {
+            Issue.record("\(bad.testDescription): no error but “\(json.errors)”")
+            return
+        }
+        #expect(reported.code == bad.code, name)
+        #expect(reported.message.contains(bad.says), "\(bad.testDescription): \(reported.message)")
+        let plain = try await fleet.lockstep(bad.arguments, environment: environment)
+        #expect(plain.status == bad.status, name)
+        #expect(plain.output == "", name)
+        #expect(plain.errors.contains(bad.says), "\(bad.testDescription): \(plain.errors)")
+        #expect(!plain.errors.contains("Error Domain") && !plain.errors.contains("Swift."), name)
+    }
+
+    /// The whole of what a user could lose.
+    private static func state(_ fleet: ProcessFleet) async throws -> [String] {
+        var state: [String] = []
+        for command in [["status"], ["queue"], ["podcasts"], ["episodes", "--all"], ["alerts"]] {
+            state.append(try await fleet.lockstep(command + ["--json"]).output)
+        }
+        return state
+    }
+
+    static let commands = [
+        Case("nonsense", 64, "usage", "nonsense"),
+        Case("seek nan", 64, "invalidArgument", "“nan” is no place"),
+        Case("seek inf", 64, "invalidArgument", "“inf” is no place"),
+        Case("seek 1e999", 64, "invalidArgument", "is no place"),
+        Case("seek 101%", 64, "invalidArgument", "is no place"),
+        Case("seek 99:00", 64, "invalidArgument", "beyond the end"),
+        Case("skip sideways", 64, "usage", "sideways"),
+        Case("skip back --seconds nan", 64, "invalidArgument", "above 0"),
+        Case("volume -5", 64, "invalidArgument", "0 to 100"),
+        Case("volume 101", 64, "invalidArgument", "0 to 100"),
+        Case("volume loud", 64, "invalidArgument", "0 to 100"),
+        Case("speed 99", 64, "invalidArgument", "0.5 to 3.5"),
+        Case("speed 0", 64, "invalidArgument", "0.5 to 3.5"),
+        Case("speed nan", 64, "invalidArgument", "0.5 to 3.5"),
+        Case("output nonsense", 65, "notFound", "nonsense"),
+        Case("status --format {nonsense}", 64, "invalidArgument", "unknown field"),
+        Case("play eabsent", 65, "notFound", "eabsent"),
+        Case("play 99", 65, "notFound", "99"),
+        Case("show eabsent", 65, "notFound", "eabsent"),
+        Case("play Part", 65, "ambiguous", "more than one"),
+        Case("queue add eabsent", 65, "notFound", "eabsent"),
+        Case("queue remove 99", 65, "notFound", "99"),
+        Case("queue move 1 0", 64, "usage", "count from 1"),
+        Case("episodes eabsent", 65, "notFound", "eabsent"),
+        Case("episodes --limit -1", 64, "usage", "limit"),
+        Case("watch --count 0", 64, "usage", "--count"),
+        Case("alerts answer retry", 65, "notFound", "retry"),
+        Case("alerts answer aabsent retry", 65, "notFound", "aabsent"),
+        Case("unsubscribe pabsent", 65, "notFound", "pabsent"),
+        Case("refresh pabsent", 65, "notFound", "pabsent"),
+        Case("restart nonsense", 65, "notFound", "nonsense"),
+        Case("reset-failed nonsense", 65, "notFound", "nonsense"),
+        Case("logs nonsense", 65, "notFound", "nonsense"),
+        Case("subscribe gopher://example.org/feed", 64, "badURL", "http://"),
+        Case("subscribe javascript:alert(1)", 64, "badURL", "http://"),
+        Case("subscribe https://", 64, "badURL", "https://"),
+        Case("subscribe /absent/feed.xml", 65, "fileMissing", "/absent/feed.xml"),
+        Case("feed check /absent/feed.xml", 65, "fileMissing", "/absent/feed.xml"),
+        Case("feed check ftp://example.org/feed", 64, "badURL", "http://"),
+        Case("feed check http://127.0.0.1:1/feed", 75, "fetchFailed", "refused"),
+        Case("subscribe http://127.0.0.1:1/feed", 75, "fetchFailed", "refused"),
+    ]
+
+    @Test(.timeLimit(.minutes(5)))
+    func aBadCommandIsRefusedAndChangesNothing() async throws {
+        try await ProcessFleet.with(podcast: 3) { fleet in
+            try await fleet.succeed("play", "Part 1 of many")
+            try await fleet.succeed("pause")
+            let before = try await Self.state(fleet)
+            for bad in Self.commands { try await Self.check(bad, fleet) }
+            #expect(try await Self.state(fleet) == before)
+            #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" && $0.restarts == 0 })
+        }
+    }
+
+    /// Files that are no feeds: name, content, status, code, and a part of the message.
+    static let files: [(name: String, content: @Sendable () -> Data, status: Int32, code: String, says: String)] = [
+        ("page.html", { Data("<!DOCTYPE html><html><body><p>Hello</body></html>".utf8) }, 65, "notAFeed", "feed"),
+        ("empty.xml", { Data() }, 65, "notAFeed", "empty"),
+        (
+            "garbage.xml",
+            {
+                var generator = SeededGenerator(seed: 50)
+                var data = Data(capacity: 50 << 20)
+                while data.count < 50 << 20 {
+                    withUnsafeBytes(of: generator.next()) { data.append(contentsOf: $0) }
+                }
+                return data
+            }, 65, "notAFeed", "garbage.xml"
+        ),
+        (
+            "laughs.xml",
+            {
+                let entities = (1...9).map { number in
+                    "<!ENTITY l\(number) \"" + String(repeating: "&l\(number - 1);", count: 10) + "\">"
+                }
+                let text = "<!DOCTYPE rss [<!ENTITY l0 \"ha\">" + entities.joined() + "]>"
+                return Data("<?xml version=\"1.0\"?>\(text)<rss><channel>&l9;</channel></rss>".utf8)
+            }, 65, "notAFeed", "laughs.xml"
+        ),
+    ]
+
+    @Test(.timeLimit(.minutes(5)))
+    func aFileThatIsNoFeedIsRefusedAndTheFleetLivesOn() async throws {
+        try await ProcessFleet.with(podcast: 1) { fleet in
+            let before = try await Self.state(fleet)
+            for file in Self.files {
+                let path = fleet.root + "/" + file.name
+                try file.content().write(to: URL(fileURLWithPath: path))
+                try await Self.check(
+                    Case("subscribe \(path)", file.status, file.code, file.says), fleet)
+                // A check takes the file whole before it looks into it.
+                let code = file.name == "garbage.xml" ? "tooLarge" : file.code
+                try await Self.check(Case("feed check \(path)", file.status, code, file.says), fleet)
+            }
+            #expect(try await Self.state(fleet) == before)
+            let feeds = try #require(try await fleet.services()["feeds"])
+            #expect(feeds.state == "ready" && feeds.restarts == 0)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func entitiesNeitherGrowNorReadFiles() async throws {
+        try await ProcessFleet.with { fleet in
+            let secret = fleet.root + "/secret"
+            try "the secret".write(toFile: secret, atomically: true, encoding: .utf8)
+            let laughs = (1...9).map { "<!ENTITY l\($0) \"" + String(repeating: "&l\($0 - 1);", count: 10) + "\">" }
+            let feed = """
+                <?xml version="1.0"?><!DOCTYPE rss [<!ENTITY x SYSTEM "file://\(secret)"><!ENTITY l0 "ha">\(laughs.joined())]>
+                <rss version="2.0"><channel><title>A &x; title</title><item><title>One &x; &l9;</title><guid>1</guid>
+                <enclosure url="http://127.0.0.1:1/a.mp3" type="audio/mpeg" length="1"/></item></channel></rss>
+                """
+            let path = fleet.root + "/entities.xml"
+            try feed.write(toFile: path, atomically: true, encoding: .utf8)
+            let outcome = try await fleet.lockstep(["subscribe", path])
+            #expect([0, 65].contains(outcome.status), "\(outcome.errors)")
+            let state = try await Self.state(fleet).joined()
+            #expect(!state.contains("the secret"))
+            #expect(!state.contains("hahaha"))
+            #expect(try await fleet.services()["feeds"]?.restarts == 0)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func ofSeveralFeedsOneThatFailsHarmsNoOther() async throws {
+        try await ProcessFleet.with { fleet in
+            let good = try fleet.writeFeed(episodes: 2)
+            let bad = fleet.root + "/page.html"
+            try "<html></html>".write(toFile: bad, atomically: true, encoding: .utf8)
+            let outcome = try await fleet.lockstep(["subscribe", bad, good])
+            #expect(outcome.status == 75)
+            #expect(outcome.output.contains("Subscribed to Many parts: 2 episodes."))
+            #expect(outcome.output.contains("1 of 2 podcasts subscribed to, 1 failed."))
+            let podcasts = try await fleet.succeed("podcasts", "--json")
+            #expect(podcasts.contains("Many parts") && !podcasts.contains("page.html"))
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func aFileThatCannotBeReadIsNamed() async throws {
+        try await ProcessFleet.with { fleet in
+            let pipe = fleet.root + "/pipe"
+            mkfifo(pipe, 0o600)
+            // The memory of a process begins with nothing that could be read, by whomever.
+            var paths: [(String, Int32, String)] = [
+                ("/proc/self/mem", 75, "fetchFailed"), ("/proc", 65, "notAFeed"), (pipe, 65, "notAFeed"),
+            ]
+            if geteuid() != 0 {
+                let feed = try fleet.writeFeed(episodes: 1)
+                chmod(feed, 0)
+                paths.append((feed, 75, "fetchFailed"))
+            }
+            for (path, status, code) in paths {
+                try await Self.check(Case("subscribe \(path)", status, code, path), fleet)
+                try await Self.check(Case("feed check \(path)", status, code, path), fleet)
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func missingAudioFailsWithAnAlertWhoseRetryPlaysItOnceItIsBack() async throws {
+        try await ProcessFleet.with(podcast: 1) { fleet in
+            let audio = fleet.root + "/silence.wav"
+            try FileManager.default.moveItem(atPath: audio, toPath: audio + ".away")
+            try await Self.check(Case("play 1", 65, "notFound", "0 entries"), fleet)
+            let failed = try await fleet.lockstep(["play", "Part 1 of many", "--json"])
+            #expect(failed.status == 65)
+            #expect(failed.errors.contains("fileMissing") && failed.errors.contains("silence.wav"))
+            let status = try await fleet.succeed("status", "--json")
+            #expect(status.contains(#""state":"failed""#) && status.contains("Part 1 of many"))
+            let alerts = try await fleet.succeed("alerts", "--json")
+            #expect(alerts.contains(#""retry""#) && alerts.contains(#""severity":"error""#))
+
+            // Without the file another try fails again; with it, it plays and the alert is gone.
+            try FileManager.default.moveItem(atPath: audio + ".away", toPath: audio)
+            try await fleet.succeed("alerts", "answer", "retry")
+            try await FleetObserver.with(1, of: fleet) { observers in
+                try await observers[0].until("that it plays") { $0.player?.status == .playing }
+                try await observers[0].until("that the alert is gone") { $0.alertsInOrder.isEmpty }
+            }
+            #expect(try await fleet.succeed("alerts", "--json") == "[]\n")
+        }
+    }
+
+    static let withoutFleet = [
+        "status", "play", "pause", "seek 5", "queue", "queue add x", "podcasts", "episodes", "alerts", "watch", "mini",
+        "expanded", "ps", "restart queue", "reset-failed queue", "subscribe http://127.0.0.1/feed", "backup",
+    ]
+
+    @Test(.timeLimit(.minutes(5)))
+    func withoutAFleetEveryCommandSaysSoAtOnce() async throws {
+        let fleet = try ProcessFleet()
+        defer { try? FileManager.default.removeItem(atPath: fleet.root) }
+        for command in Self.withoutFleet {
+            try await Self.check(Case(command, 69, "noFleet", "lockstep up --detach"), fleet)
+        }
+        #expect(try await fleet.succeed("down").contains("no fleet is running"))
+        // The best of several, for the machine may be busy with something else.
+        var best = Duration.seconds(60)
+        for _ in 0..<10 {
+            let start = ContinuousClock.now
+            #expect(try await fleet.lockstep(["status"]).status == 69)
+            best = min(best, ContinuousClock.now - start)
+        }
+        #expect(best < .milliseconds(100))
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func aPathThatIsTooLongForSocketsIsRefused() async throws {
+        let fleet = try ProcessFleet()
+        defer { try? FileManager.default.removeItem(atPath: fleet.root) }
+        let environment = ["LOCKSTEP_HOME": fleet.root + "/" + String(repeating: "long", count: 30)]
+        for command in ["up --detach", "up", "status", "ps"] {
+            try await Self.check(
+                Case(command, 78, "badConfiguration", "LOCKSTEP_HOME"), fleet, environment)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func settingsThatCannotBeUsedAreNamedBeforeAnythingStarts() async throws {
+        let fleet = try ProcessFleet()
+        defer { try? FileManager.default.removeItem(atPath: fleet.root) }
+        try "feeds:\n  refreshMinutes: often\n".write(
+            toFile: fleet.root + "/config.yaml", atomically: true, encoding: .utf8)
+        try await Self.check(
+            Case("up --detach", 78, "badConfiguration", "feeds.refreshMinutes"), fleet)
+        #expect(fleet.pid("supervisor") == nil)
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func theServicesGetWhatTheSettingsSay() async throws {
+        let fleet = try ProcessFleet()
+        try "feeds:\n  refreshMinutes: 90\nlog:\n  level: warning\n".write(
+            toFile: fleet.root + "/config.yaml", atomically: true, encoding: .utf8)
+        try await fleet.up()
+        let pid = try #require(fleet.pid("feeds"))
+        let environment = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(pid)/environ"))
+            .split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+        #expect(environment.contains("LOCKSTEP_FEEDS_REFRESH_MINUTES=90"))
+        #expect(environment.contains("LOCKSTEP_LOG_LEVEL=warning"))
+        try await fleet.succeed("down")
+        try? FileManager.default.removeItem(atPath: fleet.root)
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func aSecondFleetOnTheSameHomeIsRefusedAndTheFirstLivesOn() async throws {
+        try await ProcessFleet.with { fleet in
+            let pids = ProcessFleet.all.compactMap { fleet.pid($0) }
+            for arguments in [["up", "--detach"], ["up"]] {
+                let outcome = try await fleet.lockstep(arguments)
+                #expect(outcome.status == 0)
+                #expect(outcome.output == "No change: the fleet is up already.\n")
+            }
+            let second = Process()
+            second.executableURL = URL(fileURLWithPath: ProcessFleet.binaries + "/lockstep-supervisor")
+            second.environment = fleet.environment
+            let errors = Pipe()
+            second.standardError = errors
+            try second.run()
+            let said = try errors.fileHandleForReading.readToEnd() ?? Data()
+            second.waitUntilExit()
+            #expect(second.terminationStatus == 75)
+            #expect(String(decoding: said, as: UTF8.self).contains(fleet.root))
+            #expect(ProcessFleet.all.compactMap { fleet.pid($0) } == pids)
+        }
+    }
+}

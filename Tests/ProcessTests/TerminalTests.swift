@@ -1,0 +1,233 @@
+import BusKit
+import Foundation
+import PodcastModel
+import Testing
+import WireMessages
+
+/// Both players on a real terminal, under a shell with job control, beside a real fleet.
+@Suite(.serialized)
+struct TerminalTests {
+    static let players = ["mini", "expanded"]
+
+    /// Runs a player until it ends or is stopped, and tells its status; after a line it goes on with it.
+    private static func script(_ player: String) -> String {
+        """
+        "$LOCKSTEP" \(player)
+        echo "left with $?."
+        read line
+        fg >/dev/null
+        echo "left again with $?."
+        read line
+        """
+    }
+
+    /// A fleet in which a long episode of silence is loaded, paused, with another behind it.
+    ///
+    /// Half a second into it: the decoder may place a whole second a moment before.
+    private static func withPaused(_ body: @Sendable (ProcessFleet) async throws -> Void) async throws {
+        try await ProcessFleet.with(podcast: 2) { fleet in
+            try await fleet.succeed("play", "Part 1 of many")
+            try await fleet.succeed("pause")
+            try await fleet.succeed("seek", "0.5")
+            try await fleet.succeed("queue", "add", "Part 2 of many")
+            try await body(fleet)
+        }
+    }
+
+    private static func shows(_ place: String, _ screen: TerminalScreen) -> Bool {
+        screen.text.contains("Part 1 of many") && screen.text.contains(place)
+    }
+
+    /// Nothing of the player is left: modes, cursor, and the screen that was there before.
+    private static func expectRestored(_ shell: TerminalShell) {
+        #expect(shell.modesNow == shell.modes)
+        #expect(shell.screen.isCursorVisible)
+        #expect(!shell.screen.isAlternate)
+    }
+
+    enum Ending: String, CaseIterable, Sendable {
+        case key, interrupt, terminate, hangUp
+
+        var status: Int { [.key: 0, .interrupt: 130, .terminate: 143, .hangUp: 129][self] ?? 0 }
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: players)
+    func everyWayOutGivesTheTerminalBack(player: String) async throws {
+        try await Self.withPaused { fleet in
+            for ending in Ending.allCases {
+                try await TerminalShell.with(fleet, Self.script(player)) { shell in
+                    try await shell.until("the episode") { Self.shows("0:00", $0) }
+                    #expect(shell.modesNow != shell.modes)
+                    switch ending {
+                    case .key: shell.type("q")
+                    case .interrupt: shell.type("\u{3}")
+                    case .terminate: kill(shell.foreground, SIGTERM)
+                    case .hangUp: kill(shell.foreground, SIGHUP)
+                    }
+                    try await shell.until(sees: "left with \(ending.status).")
+                    Self.expectRestored(shell)
+                    if player == "mini" { #expect(shell.screen.text.contains("Part 1 of many")) }
+                }
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: players)
+    func whileStoppedTheTerminalIsTheShellsAndAfterwardsTheScreenIsRight(player: String) async throws {
+        try await Self.withPaused { fleet in
+            try await TerminalShell.with(fleet, Self.script(player)) { shell in
+                try await shell.until("the episode") { Self.shows("0:00", $0) }
+                for round in 1...2 {
+                    shell.type("\u{1a}")
+                    let stopped = round == 1 ? "left with " : "left again with "
+                    try await shell.until(sees: stopped)
+                    Self.expectRestored(shell)
+                    #expect(!shell.screen.text.contains("\(stopped)0."))
+                    guard round == 1 else { break }
+                    // What happens meanwhile is shown afterwards.
+                    try await fleet.succeed("seek", "5:00.5")
+                    shell.type("\n")
+                    try await shell.until("the place after going on") { Self.shows("5:00", $0) }
+                    #expect(shell.modesNow != shell.modes)
+                    #expect(shell.screen.isAlternate == (player == "expanded"))
+                }
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func theScreenFollowsTheWindowsSize() async throws {
+        try await Self.withPaused { fleet in
+            try await TerminalShell.with(fleet, Self.script("expanded")) { shell in
+                try await shell.until("the episode") { Self.shows("0:00", $0) }
+                for (columns, rows) in [(40, 12), (100, 30), (20, 5), (80, 24)] {
+                    shell.resize(columns: columns, rows: rows)
+                    try await shell.until("a screen of \(columns) by \(rows)") { screen in
+                        guard Self.shows("0:00", screen) else { return false }
+                        // What matters most stays.
+                        if rows < 10 { return screen.lines.contains { $0.hasPrefix("‖ 0:00") && $0.count == 20 } }
+                        return screen.lines[0].hasPrefix("Lockstep") && screen.lines[0].hasSuffix("ready")
+                            && screen.lines[0].count == columns
+                            && screen.lines.contains { $0.hasSuffix("-9:59") && $0.count == columns }
+                            && screen.lines.contains { $0.hasPrefix(">") && $0.contains("Part 1 of many") }
+                            && screen.lines[rows - 1].hasPrefix("space pause")
+                    }
+                }
+                shell.type("q")
+                try await shell.until(sees: "left with 0.")
+                Self.expectRestored(shell)
+            }
+            try await TerminalShell.with(fleet, Self.script("mini")) { shell in
+                try await shell.until("the episode") { Self.shows("0:00", $0) }
+                for columns in [40, 100, 24] {
+                    shell.resize(columns: columns, rows: 24)
+                    try await shell.until("a line of \(columns)") { screen in
+                        screen.lines.count { $0.contains("0:00/10:00") } == 1
+                            && screen.lines.contains { $0.hasPrefix("‖ 0:00/10:00") && $0.contains("Part") }
+                    }
+                }
+                shell.type("q")
+                try await shell.until(sees: "left with 0.")
+                Self.expectRestored(shell)
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: players)
+    func aKeyHeldDownSeeksToTheRightPlaceInFewRequests(player: String) async throws {
+        try await Self.withPaused { fleet in
+            try await FleetObserver.with(1, of: fleet) { observers in
+                try await observers[0].untilReady()
+                try await TerminalShell.with(fleet, Self.script(player)) { shell in
+                    try await shell.until("the episode") { Self.shows("0:00", $0) }
+                    let before = observers[0].events.count
+                    for _ in 0..<15 { shell.arrow("C") }
+                    // Half a minute each, and the screen is where they lead at once.
+                    try await shell.until("7:30") { Self.shows("7:30", $0) }
+                    for _ in 0..<6 { shell.arrow("D") }
+                    try await shell.until("6:30") { Self.shows("6:30", $0) }
+                    try await observers[0].until("the player at 6:30") {
+                        abs(($0.player?.anchor.position ?? 0) - 390.5) < 0.4
+                    }
+                    let places = observers[0].events.dropFirst(before).filter { $0.topic == .playbackState }
+                        .compactMap { try? WirePlaybackState(wireBytes: $0.payload).anchor.position }
+                    #expect(Set(places).count < 15, "a request for every key: \(places)")
+                    shell.type("q")
+                    try await shell.until(sees: "left with 0.")
+                }
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: players)
+    func aPlayerShowsThatTheBusIsGoneAndIsRightAgainAfterwards(player: String) async throws {
+        try await Self.withPaused { fleet in
+            try await TerminalShell.with(fleet, Self.script(player)) { shell in
+                try await shell.until("the episode") { Self.shows("0:00", $0) }
+                // Nobody brings the bus back until it has been missed.
+                fleet.signal("supervisor", SIGSTOP)
+                fleet.signal("bus", SIGKILL)
+                try await shell.until("that it reconnects") { Self.shows("reconnecting", $0) }
+                #expect(shell.screen.text.contains("0:00"))
+                fleet.signal("supervisor", SIGCONT)
+                try await shell.until("that it is connected") {
+                    Self.shows("0:00", $0) && !$0.text.contains("reconnecting") && !$0.text.contains("(old)")
+                        && !$0.text.contains("~")
+                }
+                try await fleet.succeed("seek", "3:00.5")
+                try await shell.until("what happens then") { Self.shows("3:00", $0) }
+                shell.type("q")
+                try await shell.until(sees: "left with 0.")
+                Self.expectRestored(shell)
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: players)
+    func aClosedWindowEndsThePlayer(player: String) async throws {
+        try await Self.withPaused { fleet in
+            try await TerminalShell.with(fleet, Self.script(player)) { shell in
+                try await shell.until("the episode") { Self.shows("0:00", $0) }
+                let process = shell.foreground
+                #expect(process > 1 && process != shell.pid)
+                shell.hangUp()
+                try await TerminalShell.untilGone(process)
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func aPlayerThatShowsWhatIsPausedWritesNothing() async throws {
+        try await Self.withPaused { fleet in
+            try await TerminalShell.with(fleet, Self.script("expanded")) { shell in
+                try await shell.until("the episode") { Self.shows("0:00", $0) }
+                try await fleet.succeed("speed", "1.5")
+                try await shell.until(sees: "1.5×")
+                let before = shell.bytesWritten
+                try await fleet.succeed("seek", "0:07.5")
+                try await shell.until("0:07") { Self.shows("0:07", $0) }
+                // One digit of the position, the remaining time and their place in the queue: no redrawn screen.
+                #expect(shell.bytesWritten - before < 400)
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func withoutATerminalAPlayerSaysEachChangeOnALine() async throws {
+        try await Self.withPaused { fleet in
+            let script = """
+                "$LOCKSTEP" mini --plain </dev/null | cat &
+                read line
+                kill %1
+                """
+            try await TerminalShell.with(fleet, script, columns: 120) { shell in
+                try await shell.until(sees: "Paused at 0:00 of 10:00: Part 1 of many, Many parts.")
+                try await fleet.succeed("seek", "1:30.5")
+                try await shell.until(sees: "Paused at 1:30 of 10:00: Part 1 of many, Many parts.")
+                try await fleet.succeed("speed", "2")
+                try await shell.until(sees: "Speed 2, volume 100 %")
+                #expect(!shell.screen.text.contains("━"))
+            }
+        }
+    }
+}
