@@ -27,7 +27,7 @@ struct KillTests {
             let pids = (ProcessFleet.all + ["supervisor"]).compactMap { fleet.pid($0) }
             #expect(pids.count == ProcessFleet.all.count + 1)
             for pid in pids { kill(pid, SIGKILL) }
-            try await ProcessFleet.untilGone(pids)
+            try await ProcessTable.untilGone(pids)
             try await fleet.up()
         }
     }
@@ -55,7 +55,7 @@ struct KillTests {
             let pids = ProcessFleet.all.compactMap { fleet.pid($0) }
             #expect(pids.count == ProcessFleet.all.count)
             #expect(fleet.signal("supervisor", SIGKILL) != nil)
-            try await ProcessFleet.untilGone(pids)
+            try await ProcessTable.untilGone(pids)
             try await fleet.up()
             #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" })
         }

@@ -158,17 +158,6 @@ final class ProcessFleet: Sendable {
         }
     }
 
-    /// Waits until the processes have ended.
-    static func untilGone(_ pids: [Int32]) async throws {
-        let deadline = ContinuousClock.now.advanced(by: .seconds(20))
-        while pids.contains(where: { kill($0, 0) == 0 }) {
-            guard ContinuousClock.now < deadline else {
-                throw ProcessFleet.Unexpected(description: "still alive: \(pids.filter { kill($0, 0) == 0 })")
-            }
-            try await ContinuousClock().sleep(for: .milliseconds(5))
-        }
-    }
-
     static let all = ["bus", "persistence", "playback", "queue", "feeds"]
 
     // MARK: Ending

@@ -63,7 +63,7 @@ struct RestoreTests {
                 let epoch = observer.view.replica.position.epoch
                 let pids = (["supervisor"] + ProcessFleet.all).compactMap { fleet.pid($0) }
                 for pid in pids { kill(pid, SIGKILL) }
-                try await ProcessFleet.untilGone(pids)
+                try await ProcessTable.untilGone(pids)
                 try await fleet.up()
                 try await observer.untilReady(after: epoch)
                 let after = try await fleet.status()

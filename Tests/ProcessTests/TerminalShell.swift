@@ -70,14 +70,19 @@ final class TerminalShell: Sendable {
         reader.start()
     }
 
-    /// Runs `body` with a shell, which is gone afterwards.
+    /// Runs `body` with a shell, which is gone afterwards with all that it ran, in the background too.
     static func with(
         _ fleet: ProcessFleet, _ script: String, columns: Int = 80, rows: Int = 24,
         _ body: (TerminalShell) async throws -> Void
     ) async throws {
         let shell = try TerminalShell(fleet, script: script, columns: columns, rows: rows)
-        defer { shell.end() }
-        try await body(shell)
+        do {
+            try await body(shell)
+        } catch {
+            try? await shell.end()
+            throw error
+        }
+        try await shell.end()
     }
 
     private func read(from descriptor: Int32, _ keeper: Int32) {
@@ -186,25 +191,10 @@ final class TerminalShell: Sendable {
     /// How the terminal is set now.
     var modesNow: Modes { user.withLockedValue { Self.modes($0) } }
 
-    /// Waits until a process has ended, or is one that only its parent has not noticed.
-    static func untilGone(_ pid: pid_t) async throws {
-        let deadline = ContinuousClock.now.advanced(by: .seconds(20))
-        while let stat = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
-            !stat.contains(") Z ")
-        {
-            guard ContinuousClock.now < deadline else {
-                throw ProcessFleet.Unexpected(description: "process \(pid) lives on: \(stat)")
-            }
-            try await ContinuousClock().sleep(for: .milliseconds(5))
-        }
-    }
-
-    private func end() {
-        let group = foreground
+    private func end() async throws {
         hangUp()
-        if group > 1 { kill(-group, SIGKILL) }
-        kill(pid, SIGKILL)
-        waitpid(pid, nil, 0)
+        defer { waitpid(pid, nil, 0) }
+        try await ProcessTable.endSession(pid)
     }
 
     private static func modes(_ descriptor: Int32) -> Modes {

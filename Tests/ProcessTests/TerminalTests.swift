@@ -191,7 +191,7 @@ struct TerminalTests {
                 let process = shell.foreground
                 #expect(process > 1 && process != shell.pid)
                 shell.hangUp()
-                try await TerminalShell.untilGone(process)
+                try await ProcessTable.untilGone([process])
             }
         }
     }

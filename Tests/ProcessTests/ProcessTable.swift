@@ -1,0 +1,61 @@
+import Foundation
+
+/// The processes of this machine, as the kernel lists them.
+enum ProcessTable {
+    /// What the kernel says of a process.
+    struct Entry {
+        var pid: pid_t
+        /// `R`, `S`, `Z` and so on.
+        var state: Character
+        /// The leader of the session that it is in.
+        var session: pid_t
+
+        /// Whether it still does something: one that has ended may wait for its parent to notice.
+        var isRunning: Bool { state != "Z" && state != "X" }
+
+        init?(pid: pid_t) {
+            guard let stat = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
+                // The name, in parentheses, may hold anything.
+                let end = stat.lastIndex(of: ")")
+            else { return nil }
+            let fields = stat[stat.index(after: end)...].split(separator: " ")
+            guard fields.count > 3, let state = fields[0].first, let session = pid_t(fields[3]) else { return nil }
+            self.pid = pid
+            self.state = state
+            self.session = session
+        }
+    }
+
+    /// Every process that runs now and of which `condition` is true.
+    static func running(where condition: (Entry) -> Bool) -> [pid_t] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return names.compactMap { pid_t($0).flatMap(Entry.init) }.filter { $0.isRunning && condition($0) }.map(\.pid)
+    }
+
+    /// Waits until the processes have ended.
+    /// - Throws: those that live on after a while.
+    static func untilGone(_ pids: [pid_t]) async throws {
+        try await untilNone { pids.filter { Entry(pid: $0)?.isRunning == true } }
+    }
+
+    /// Kills every process of a session, and those that they start meanwhile, and waits until none is left.
+    static func endSession(_ leader: pid_t) async throws {
+        try await untilNone {
+            let left = running { $0.session == leader }
+            for pid in left { kill(pid, SIGKILL) }
+            return left
+        }
+    }
+
+    private static func untilNone(_ left: () -> [pid_t]) async throws {
+        let deadline = ContinuousClock.now.advanced(by: .seconds(20))
+        while true {
+            let pids = left()
+            if pids.isEmpty { return }
+            guard ContinuousClock.now < deadline else {
+                throw ProcessFleet.Unexpected(description: "still alive: \(pids)")
+            }
+            try await ContinuousClock().sleep(for: .milliseconds(5))
+        }
+    }
+}
