@@ -16,6 +16,8 @@ enum BusCommand: Sendable {
     case leave(deadline: MonotonicTime, @Sendable () -> Void)
     /// When `BusHooks.alarm` is to be called; nil: never.
     case alarm(MonotonicTime?)
+    /// Something waits for the resident: it looks at the end of every turn, and this makes one.
+    case attend
 
     /// The thread is gone: whoever waits is told.
     func fail(_ failure: Failure) {
@@ -50,6 +52,8 @@ struct BusHooks: Sendable {
     var began: @Sendable (UInt64) -> Void = { _ in }
     /// A request; false: too many wait.
     var command: @Sendable (IncomingCommand) -> Bool = { _ in false }
+    /// The stream went on.
+    var update: @Sendable (ReplicaUpdate) -> Void = { _ in }
     /// The bus refused a publication.
     var rejected: @Sendable (Publication, String) -> Void = { _, _ in }
     /// A younger process has taken over.
@@ -58,6 +62,9 @@ struct BusHooks: Sendable {
     var alarm: @Sendable () -> Void = {}
     /// Once a second, as long as the thread turns.
     var pulse: @Sendable () -> Void = {}
+    /// Makes what lives on the thread: called at the end of every turn, again and again until it gives nil, it handles what
+    /// the other hooks have told and says what is to be done.
+    var makeResident: @Sendable () -> (() -> [BusCommand]?) = { { nil } }
 }
 
 /// What a poll thread is for.

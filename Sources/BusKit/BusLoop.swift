@@ -10,6 +10,7 @@ import ZeroMQ
 struct BusLoop: PollHandler, ~Copyable {
     let configuration: BusConfiguration
     let hooks: BusHooks
+    private let resident: () -> [BusCommand]?
     let endpoints: Endpoints
     var stream: SocketID?
     var client: SocketID?
@@ -50,6 +51,7 @@ struct BusLoop: PollHandler, ~Copyable {
     init(_ configuration: BusConfiguration, hooks: BusHooks) throws {
         self.configuration = configuration
         self.hooks = hooks
+        resident = hooks.makeResident()
         tracker = RequestTracker(limits: configuration.requests, hasJoined: false)
         endpoints = try Endpoints(runDirectory: configuration.runDirectory)
         if configuration.observesStream { reducer = StreamReducer(seed: .random(in: .min ... .max)) }
@@ -90,6 +92,7 @@ struct BusLoop: PollHandler, ~Copyable {
         case .ready: link(.ready, now, sockets)
         case .leave(let deadline, let completion): leaving = (deadline, completion)
         case .alarm(let time): alarm = time
+        case .attend: break
         }
     }
 
@@ -121,8 +124,6 @@ struct BusLoop: PollHandler, ~Copyable {
         reduce(.tick, now, sockets)
         if let due = tracker.deadline, now >= due { track(.tick, now, sockets) }
         if let due = link?.deadline, now >= due { link(.tick, now, sockets) }
-        settleWaits(now)
-        settleLeaving(now, sockets)
         if let alarm, now >= alarm {
             self.alarm = nil
             hooks.alarm()
@@ -131,6 +132,11 @@ struct BusLoop: PollHandler, ~Copyable {
             nextPulse = now.advanced(by: .seconds(1))
             hooks.pulse()
         }
+        while let commands = resident() {
+            for command in commands { try received(command, sockets) }
+        }
+        settleWaits(now)
+        settleLeaving(now, sockets)
         let deadlines = [
             reducer?.deadline, tracker.deadline, link?.deadline, alarm, leaving?.deadline, nextPulse,
             waits.map(\.wait.deadline).min(),

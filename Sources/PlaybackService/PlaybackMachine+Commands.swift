@@ -183,6 +183,7 @@ extension PlaybackMachine {
             let position = session.position(at: now.monotonic)
             self.session?.status = .paused
             self.session?.buffering = false
+            self.session?.settlesAt = now.monotonic.advanced(by: Self.settlesAfterPause)
             setAnchor(position, running: false)
             markPosition()
             pending.commit = true

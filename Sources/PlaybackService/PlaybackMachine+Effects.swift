@@ -110,7 +110,7 @@ extension PlaybackMachine {
     private mutating func setTimers() {
         let playing = session?.status == .playing && session?.engine == .open && !isStopping
         if !playing {
-            timers.wanted[PlaybackTimers.sample] = nil
+            timers.wanted[PlaybackTimers.sample] = settling
             timers.wanted[PlaybackTimers.save] = nil
         } else {
             if pending.state || timers.wanted[PlaybackTimers.sample] == nil {
@@ -120,6 +120,14 @@ extension PlaybackMachine {
                 timers.wanted[PlaybackTimers.save] = now.monotonic.advanced(by: Self.saveInterval)
             }
         }
+    }
+
+    /// When the engine is to be asked where a pause has left it.
+    private var settling: MonotonicTime? {
+        guard let session, session.status == .paused, session.engine == .open, let settles = session.settlesAt,
+            settles > now.monotonic
+        else { return nil }
+        return settles
     }
 
     mutating func handleTimer(_ name: TimerName) {

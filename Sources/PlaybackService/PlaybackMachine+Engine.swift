@@ -62,6 +62,8 @@ extension PlaybackMachine {
         case .paused:
             let drift = progress.position.seconds - session.anchor.position.seconds
             guard !progress.running, abs(drift) > Self.drift else { return }
+            // One change for a pause: where it came to rest follows if that differs, once it is known.
+            if let settles = session.settlesAt, now.monotonic < settles { return }
             setAnchor(progress.position, running: false)
             markPosition()
             pending.commit = true

@@ -50,6 +50,8 @@ public struct PlaybackMachine: OwnerMachine {
     static let drift = 0.05
     static let sampleInterval = Duration.seconds(1)
     static let sampleAfterChange = Duration.milliseconds(300)
+    /// What the engine says of the position right after a pause changes until its buffers have settled.
+    static let settlesAfterPause = Duration.milliseconds(250)
     static let saveInterval = Duration.seconds(10)
     /// Two crashes on an episode within this time leave it paused.
     static let crashWindow = Duration.seconds(60)

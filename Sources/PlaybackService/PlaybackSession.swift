@@ -49,6 +49,8 @@ struct PlaybackSession: Sendable, Hashable {
     /// The last seek that was asked for, and the last that the engine has done.
     var seekAsked: UInt64 = 0
     var seekDone: UInt64 = 0
+    /// When the engine is asked where it came to rest, after a pause.
+    var settlesAt: MonotonicTime?
     /// When it played on after a crash of the process.
     var resumedAt: MonotonicTime?
 

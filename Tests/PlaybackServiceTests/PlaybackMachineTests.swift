@@ -147,6 +147,33 @@ struct PlaybackMachineTests {
         #expect((rig.states.count > before) == publishes)
     }
 
+    @Test("A pause is one change; where the engine came to rest follows when that is known")
+    func pausesOnce() throws {
+        try playing(from: 10)
+        try rig.advance(1)
+        let before = rig.states.count
+        let sampled = rig.samples
+        try rig.setPaused(true)
+        let paused = rig.position
+        func rest(at position: Double) throws {
+            try rig.report(
+                .progress(
+                    try #require(LoadID("l1")),
+                    EngineProgress(position: try PlaybackPosition(position), at: rig.now.monotonic, running: false)))
+        }
+        try rest(at: paused + 0.1)
+        #expect(rig.states.count == before + 1)
+        #expect(rig.position == paused)
+        try rig.advance(0.3)
+        #expect(rig.samples == sampled + 1)
+        try rest(at: paused + 0.1)
+        #expect(rig.states.count == before + 2)
+        #expect(rig.position == paused + 0.1)
+        #expect(rig.stored().position == paused + 0.1)
+        try rig.advance(5)
+        #expect(rig.samples == sampled + 1)
+    }
+
     @Test("A seek moves at once within the load that it names, and never in another")
     func seeks() throws {
         try playing()

@@ -155,6 +155,9 @@ final class PlayerRig {
     }
     func stored(_ episode: String = "e1") -> WireEpisodeState { library[episode]?.state ?? WireEpisodeState() }
 
+    /// How often the engine was asked where it is.
+    var samples: Int { engine.performed.count { $0 == .sample } }
+
     // MARK: Time
 
     /// Lets time pass for the clock, the engine and the timers.

@@ -5,37 +5,44 @@ import ZeroMQ
 struct Bench {
     let folder: String
     let observers: [Int]
+    /// The measurements that are wanted, by name; empty: all.
+    let wanted: Set<String>
 
     init(arguments: [String], environment: [String: String]) throws {
         folder = environment["LOCKSTEP_BENCH_FOLDER"] ?? "/tmp/lsb-\(getpid())"
-        let index = arguments.firstIndex(of: "--observers").map { $0 + 1 }
-        let list = index.flatMap { $0 < arguments.count ? arguments[$0] : nil } ?? "1,10,100"
-        observers = list.split(separator: ",").compactMap { Int($0) }
+        func list(_ option: String) -> [Substring]? {
+            guard let index = arguments.firstIndex(of: option), index + 1 < arguments.count else { return nil }
+            return arguments[index + 1].split(separator: ",")
+        }
+        observers = (list("--observers") ?? ["1", "10", "100"]).compactMap { Int($0) }
+        wanted = Set((list("--only") ?? []).map(String.init))
     }
 
     func run() throws {
         _ = try FileDescriptorLimit.raise()
         let fleet = try BenchFleet(home: folder + "/h", episodes: 4_200, observers: observers.max() ?? 0)
         defer { fleet.end() }
-        try measure("up.ready") { try ProcessMeasurements.timeToReady(fleet) }
+        try measure("up", isWanted: true) { try ProcessMeasurements.timeToReady(fleet) }
         try fleet.lockstep("subscribe", fleet.feed)
-        try measure("memory.idle") { try ProcessMeasurements.memory(fleet, "idle", budget: 100) }
-        try measure("cpu.idle") { try ProcessMeasurements.idleProcessor(fleet) }
-        try measure("play") { try fleet.lockstep("play", fleet.firstEpisode()) }
-        try measure("memory.playing") { try ProcessMeasurements.memory(fleet, "playing", budget: 150) }
-        for count in observers { try measure("pause \(count)") { try FanOut.measure(fleet, observers: count) } }
+        try measure("memory", "idle") { try ProcessMeasurements.memory(fleet, "idle", budget: 100) }
+        try measure("cpu", "idle") { try ProcessMeasurements.idleProcessor(fleet) }
+        try measure("play", isWanted: true) { try fleet.lockstep("play", fleet.firstEpisode()) }
+        try measure("memory", "playing") { try ProcessMeasurements.memory(fleet, "playing", budget: 150) }
+        for count in observers { try measure("pause", "to \(count)") { try FanOut.measure(fleet, observers: count) } }
         try measure("throughput") { try Throughput.measure(fleet) }
         try measure("queue") { try QueueAdds.measure(fleet) }
-        try measure("memory.stressed") { try ProcessMeasurements.memory(fleet, "stressed", budget: 300) }
+        try measure("memory", "stressed") { try ProcessMeasurements.memory(fleet, "stressed", budget: 300) }
         try measure("kills") { try ProcessMeasurements.killToServing(fleet, rounds: 20) }
         try measure("hung") { try ProcessMeasurements.hungToServing(fleet) }
     }
 
     /// One part that fails is named; the others go on.
-    private func measure(_ name: String, _ body: () throws -> Void) throws {
-        FileHandle.standardError.write(Data("  \(name)\n".utf8))
+    private func measure(_ name: String, _ what: String = "", isWanted: Bool = false, _ body: () throws -> Void) throws
+    {
+        guard isWanted || wanted.isEmpty || wanted.contains(name) else { return }
+        FileHandle.standardError.write(Data("  \(name) \(what)\n".utf8))
         do { try body() } catch {
-            FileHandle.standardError.write(Data("  \(name) could not be measured: \(error)\n".utf8))
+            FileHandle.standardError.write(Data("  \(name) \(what) could not be measured: \(error)\n".utf8))
         }
     }
 }
