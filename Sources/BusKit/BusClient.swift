@@ -19,7 +19,7 @@ public final class BusClient: Service {
     public init(runDirectory: String, origin: String, observesStream: Bool, logger: Logger) {
         thread = BusThread(
             BusConfiguration(
-                runDirectory: runDirectory, origin: origin, observesStream: observesStream, logger: logger))
+                runDirectory: runDirectory, origin: origin, observes: observesStream ? .all : nil, logger: logger))
         isShared = false
     }
 

@@ -16,6 +16,8 @@ enum BusCommand: Sendable {
     case leave(deadline: MonotonicTime, @Sendable () -> Void)
     /// When `BusHooks.alarm` is to be called; nil: never.
     case alarm(MonotonicTime?)
+    /// Something that is not the bus's, in its turn.
+    case run(@Sendable () -> Void)
     /// Something waits for the resident: it looks at the end of every turn, and this makes one.
     case attend
 
@@ -72,7 +74,8 @@ struct BusConfiguration: Sendable {
     var runDirectory: String
     /// Who asks, in words.
     var origin: String
-    var observesStream: Bool
+    /// What it keeps of the stream; nil: it does not follow it.
+    var observes: TopicSelection?
     /// The service that it connects, in one life.
     var service: (name: ServiceName, generation: UInt32)?
     var logger: Logger

@@ -6,6 +6,15 @@ import ZeroMQ
 // Observing and asking.
 
 extension BusLoop {
+    /// The place of an event that is not selected, without reading the rest of it.
+    func passing(_ message: Message) throws(FrameError) -> StreamEvent? {
+        guard let selection = configuration.observes, !selection.isAll, message.count >= 2,
+            !selection.contains(message[0])
+        else { return nil }
+        let header = try BusHeader(decoding: message[1].bytes)
+        return header.kind.isSequenced ? StreamEvent(topic: Topic(""), header: header, payload: []) : nil
+    }
+
     mutating func received(_ message: StreamMessage, _ now: MonotonicTime, _ sockets: SocketSet) {
         switch message {
         case .event(let event):

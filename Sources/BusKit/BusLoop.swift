@@ -54,7 +54,9 @@ struct BusLoop: PollHandler, ~Copyable {
         resident = hooks.makeResident()
         tracker = RequestTracker(limits: configuration.requests, hasJoined: false)
         endpoints = try Endpoints(runDirectory: configuration.runDirectory)
-        if configuration.observesStream { reducer = StreamReducer(seed: .random(in: .min ... .max)) }
+        if let selection = configuration.observes {
+            reducer = StreamReducer(seed: .random(in: .min ... .max), selection: selection)
+        }
         if let service = configuration.service { link = PublishLink(generation: service.generation) }
     }
 
@@ -92,6 +94,7 @@ struct BusLoop: PollHandler, ~Copyable {
         case .ready: link(.ready, now, sockets)
         case .leave(let deadline, let completion): leaving = (deadline, completion)
         case .alarm(let time): alarm = time
+        case .run(let body): body()
         case .attend: break
         }
     }
@@ -100,7 +103,11 @@ struct BusLoop: PollHandler, ~Copyable {
         let now = SystemClocks.monotonic()
         do throws(FrameError) {
             if socket == stream {
-                received(try StreamMessage(decoding: message), now, sockets)
+                if let place = try passing(message) {
+                    received(.event(place), now, sockets)
+                } else {
+                    received(try StreamMessage(decoding: message), now, sockets)
+                }
             } else if socket == client {
                 received(try ClientMessage(decoding: message), now, sockets)
             } else if socket == service {
@@ -178,7 +185,8 @@ extension BusLoop {
     mutating func openStream(nonce: String, _ sockets: SocketSet) throws(ZeroMQError) {
         if let old = stream { sockets.close(old) }
         stream = nil
-        let prefixes = [Topic.streamPrefix, Topic.heartbeat.text, "live/", "sync/" + nonce]
+        let telemetry = configuration.observes?.isAll ?? false ? ["live/"] : []
+        let prefixes = [Topic.streamPrefix, Topic.heartbeat.text, "sync/" + nonce] + telemetry
         let id = try sockets.open(
             .subscribe,
             options: Self.options + [.maximumMessageSize(Self.streamFrameLimit)]

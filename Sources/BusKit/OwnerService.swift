@@ -14,7 +14,7 @@ public final class OwnerService<Machine: OwnerMachine>: Service {
         _ machine: Machine, context: ServiceContext,
         perform: @escaping @Sendable (Machine.Action, ServiceInputs<Machine.Input>) -> Void
     ) {
-        loop = ServiceLoop(context, observesStream: true) { inputs in
+        loop = ServiceLoop(context, observes: TopicSelection(prefixes: Machine.observes)) { inputs in
             OwnerHandler(machine, context: context, inputs: inputs.machine(), perform: perform)
         }
     }
@@ -83,7 +83,7 @@ struct OwnerHandler<Machine: OwnerMachine>: ServiceHandler {
         }
     }
 
-    /// What it wants of the bus; what it wants of the process is done at once.
+    /// What it wants of the bus or, in the same order, of the process.
     private mutating func effect(of effect: OwnerRuntime<Machine>.Effect) -> ServiceEffect<OwnerInput<Machine>>? {
         switch effect {
         case .publish(let publications): return .publish(publications)
@@ -98,7 +98,7 @@ struct OwnerHandler<Machine: OwnerMachine>: ServiceHandler {
             isReady = true
             return .ready
         case .stop(let failure): return .stop(failure)
-        case .perform(let action): performer(action, inputs)
+        case .perform(let action): return .run { [performer, inputs] in performer(action, inputs) }
         case .log(let level, let text): context.logger.log(level: level.level, "\(text)")
         }
         return nil

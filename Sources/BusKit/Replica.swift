@@ -67,6 +67,11 @@ public struct Replica: Sendable {
         return [event.topic] + serviceChanged(event)
     }
 
+    /// Passes by an event that is not kept.
+    mutating func skip(to position: StreamPosition) {
+        self.position = position
+    }
+
     /// Takes over everything that the bus retains at `position`.
     public mutating func replace(
         at position: StreamPosition, ready: [ServiceName: UInt32], entries fresh: [StreamEvent]
@@ -90,7 +95,7 @@ public struct Replica: Sendable {
         self.position = position
     }
 
-    private static let servicePrefix = "stream/bus/service/"
+    static let servicePrefix = "stream/bus/service/"
 
     @discardableResult
     private static func change(_ entries: inout [Topic: RetainedValue], by event: StreamEvent) -> Bool {

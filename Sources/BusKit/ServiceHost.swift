@@ -45,7 +45,7 @@ public final class ServiceHost: Sendable {
         }
         thread = BusThread(
             BusConfiguration(
-                runDirectory: runDirectory, origin: name.text, observesStream: observesStream,
+                runDirectory: runDirectory, origin: name.text, observes: observesStream ? .all : nil,
                 service: (name, generation), logger: logger), hooks: hooks)
         client = BusClient(sharing: thread)
     }

@@ -33,6 +33,8 @@ public enum ServiceEffect<Input: Sendable>: Sendable {
     case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
     /// Ask another service; the answer comes as the input that the closure makes of it.
     case ask(RequestTracker.Asking, @Sendable (Result<[UInt8], Failure>) -> Input)
+    /// Do something of the process's own, in its turn.
+    case run(@Sendable () -> Void)
     /// READY to the bus: what it retains has been published in this epoch.
     case ready
     /// The service is over: nil as it was asked to, else why.
@@ -77,10 +79,10 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
 
     /// A service in this context.
     /// - Parameters:
-    ///   - observesStream: whether the handler gets `update`.
+    ///   - observes: the topics of which the handler gets `update`; nil: none.
     ///   - makeHandler: called once, on the service's thread.
     public init(
-        _ context: ServiceContext, observesStream: Bool,
+        _ context: ServiceContext, observes: TopicSelection?,
         makeHandler: @escaping @Sendable (ServiceInputs<Handler.Input>) -> Handler
     ) {
         let inbox = ServiceInbox<Handler.Input>()
@@ -92,7 +94,7 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
             inbox.note(.command($0))
             return true
         }
-        if observesStream { hooks.update = { inbox.note(.update($0)) } }
+        if observes != nil { hooks.update = { inbox.note(.update($0)) } }
         hooks.rejected = { inbox.note(.rejected($0, code: $1)) }
         hooks.fenced = { inbox.note(.fenced) }
         hooks.alarm = { inbox.note(.alarm) }
@@ -104,7 +106,7 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
         }
         let thread = BusThread(
             BusConfiguration(
-                runDirectory: context.runDirectory, origin: context.name.text, observesStream: observesStream,
+                runDirectory: context.runDirectory, origin: context.name.text, observes: observes,
                 service: (context.name, context.generation), logger: context.logger), hooks: hooks)
         inbox.onArrival { [weak thread] in thread?.send(.attend) }
         inbox.note(.started)
@@ -182,6 +184,7 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
             case .reply(let ticket, let id, let result): commands.append(.reply(ticket, id, result))
             case .ask(let asking, let input):
                 commands.append(.ask(asking) { [inbox] in inbox.note(.input(input($0.map(\.payload)))) })
+            case .run(let body): commands.append(.run(body))
             case .ready: commands.append(.ready)
             case .stop(let failure):
                 isOver = true

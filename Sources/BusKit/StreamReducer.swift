@@ -36,7 +36,7 @@ public struct StreamReducer: Sendable {
     public enum Event: Sendable {
         /// Begin; once.
         case start
-        /// A sequenced event arrived.
+        /// A sequenced event arrived; topic and payload of one that is not selected may be empty.
         case stream(StreamEvent)
         /// Telemetry arrived.
         case live(StreamEvent)
@@ -81,6 +81,7 @@ public struct StreamReducer: Sendable {
     public private(set) var ignored = 0
 
     private let limits: Limits
+    private let selection: TopicSelection
     private let seed: UInt64
     private var joins: UInt64 = 0
     private var silentJoins = 0
@@ -93,8 +94,9 @@ public struct StreamReducer: Sendable {
     private var bufferBytes = 0
 
     /// A client that knows nothing. `seed` makes its nonces unlike those of others.
-    public init(seed: UInt64, limits: Limits = Limits()) {
+    public init(seed: UInt64, selection: TopicSelection = .all, limits: Limits = Limits()) {
         self.seed = seed
+        self.selection = selection
         self.limits = limits
     }
 
@@ -249,7 +251,7 @@ extension StreamReducer {
         lastHeard = now
         // The phase holds the only other reference to the entries: let go of it, so that appending copies nothing.
         phase = .idle
-        fetch.entries.append(contentsOf: chunk.entries)
+        fetch.entries += chunk.isSnapshot ? chunk.entries.filter { selection.contains($0.topic) } : chunk.entries
         fetch.deadline = now.advanced(by: limits.fetch)
         guard !chunk.more else {
             phase = .fetching(fetch)
@@ -299,6 +301,7 @@ extension StreamReducer {
 
 extension StreamReducer {
     private mutating func apply(_ event: StreamEvent, _ effects: inout [Effect]) {
+        guard selection.contains(event.topic) else { return replica.skip(to: event.position) }
         replica.apply(event)
         effects.append(.update(.event(event)))
     }

@@ -28,7 +28,7 @@ public final class PersistenceShell: Service {
         if let recovery = opened.recovery { context.logger.error("\(recovery.reason)") }
         let machine = PersistenceMachine(try store.facts(), now: SystemClocks.now())
         let queues = StoreQueues()
-        let loop = ServiceLoop<PersistenceHandler>(context, observesStream: false) { [context] inputs in
+        let loop = ServiceLoop<PersistenceHandler>(context, observes: nil) { [context] inputs in
             PersistenceHandler(machine, store, queues, context: context, inputs: inputs)
         }
         do {

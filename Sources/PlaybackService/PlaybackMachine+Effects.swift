@@ -55,10 +55,11 @@ struct PlaybackTimers: Sendable {
 }
 
 extension PlaybackMachine {
-    /// Everything that was decided, in order: the engine, the stream, the database and the answers.
+    /// Everything that was decided, in order: the stream, the database and the answers, the engine. What is published
+    /// does not wait for the engine, whose threads are many.
     mutating func flush() -> [Effect] {
         setTimers()
-        var effects: [Effect] = pending.actions.map { .perform($0) }
+        var effects: [Effect] = []
         var publications: [Publication] = []
         if pending.state {
             revision += 1
@@ -70,6 +71,7 @@ extension PlaybackMachine {
         effects += pending.replies.map { .reply($0, $1) }
         effects += pending.transactions.map { .commit($0) }
         if let outcome = commitOrReply() { effects.append(outcome) }
+        effects += pending.actions.map { .perform($0) }
         effects += pending.calls.map { .call($0) }
         effects += timers.changes()
         effects += pending.logs.map { .log($0, $1) }

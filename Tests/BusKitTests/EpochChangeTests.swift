@@ -39,7 +39,7 @@ struct EpochChangeTests {
             limits.attempt = .seconds(3_600)
             let thread = BusThread(
                 BusConfiguration(
-                    runDirectory: fleet.home.runDirectory, origin: "test", observesStream: observesStream,
+                    runDirectory: fleet.home.runDirectory, origin: "test", observes: observesStream ? .all : nil,
                     logger: fleet.logger, requests: limits))
             let client = BusClient(sharing: thread)
             try await withForgetfulHost(fleet) { arrived in

@@ -16,8 +16,8 @@ struct ReducerTrial {
     /// Events, and nil for each snapshot between them.
     var said: [StreamEvent?] = []
 
-    init(limits: StreamReducer.Limits = StreamReducer.Limits()) {
-        reducer = StreamReducer(seed: 7, limits: limits)
+    init(selection: TopicSelection = .all, limits: StreamReducer.Limits = StreamReducer.Limits()) {
+        reducer = StreamReducer(seed: 7, selection: selection, limits: limits)
     }
 
     mutating func handle(_ event: StreamReducer.Event) {
@@ -126,6 +126,34 @@ struct StreamReducerTests {
         trial.handle(.heartbeat(epoch: 5, head: bus.head))
         trial.answer(bus)
         #expect(trial.events == [lost])
+    }
+
+    @Test func ofTopicsThatAreNotSelectedOnlyThePlacesCount() {
+        var bus = ModelBus(epoch: 5)
+        _ = bus.publish(.put, queue, [1])
+        let before = bus.publish(.put, state, [2])
+        var trial = ReducerTrial(selection: TopicSelection(prefixes: ["stream/playback/"]))
+        trial.handle(.start)
+        trial.join(bus)
+        #expect(trial.reducer.replica.entries.keys.map(\.text) == [state.text])
+        #expect(trial.reducer.replica.entries[state]?.put == before)
+        // The loop leaves topic and payload of what is not selected unread.
+        let passed = bus.publish(.delta, queue, [3])
+        trial.handle(.stream(StreamEvent(topic: Topic(""), header: passed.header, payload: [])))
+        let seen = bus.publish(.put, state, [4])
+        trial.handle(.stream(seen))
+        // One of these two is lost, and it might have been one that is wanted.
+        _ = bus.publish(.put, queue, [5])
+        let late = bus.publish(.put, state, [6])
+        trial.handle(.stream(late))
+        trial.answer(bus)
+        let ready = bus.makeReady(.queue)
+        trial.handle(.stream(ready))
+        #expect(trial.events == [seen, late, ready])
+        #expect(trial.fetches.count == 2)
+        #expect(trial.sequence == bus.head)
+        #expect(trial.reducer.replica.entries[queue] == nil)
+        #expect(trial.reducer.replica.ready.keys.contains(.queue))
     }
 
     @Test func duplicatesAreDropped() {
