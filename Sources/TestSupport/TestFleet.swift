@@ -1,6 +1,5 @@
 public import BusBroker
 public import BusKit
-import FoundationEssentials
 public import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
@@ -15,28 +14,21 @@ import Musl
 import Darwin
 #endif
 
-/// A home for one test, with a path that is short enough for sockets; removed with it.
+/// A home for one test, removed with it.
 public final class TemporaryHome: Sendable {
+    private let folder: TemporaryFolder
     /// The folder.
-    public let path: String
+    public var path: String { folder.path }
     /// The fleet's folders under it, made.
     public let home: LockstepHome
 
-    /// A new, empty home under `/tmp`.
+    /// A new, empty home.
     public init() throws {
-        var template = Array("/tmp/lockstep-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else {
-            throw Failure(.badConfiguration, "No folder can be made in /tmp: \(String(cString: strerror(errno))).")
-        }
-        path = String(decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        folder = try TemporaryFolder()
         home = try LockstepHome(
-            environment: ["LOCKSTEP_HOME": path], userID: geteuid(), workingDirectory: "/"
+            environment: ["LOCKSTEP_HOME": folder.path], userID: geteuid(), workingDirectory: "/"
         ) { _ in false }
         try home.prepare()
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(atPath: path)
     }
 }
 

@@ -2,6 +2,7 @@ import BusKit
 import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
+import TestSupport
 import Testing
 import WireMessages
 import ZeroMQ
@@ -16,18 +17,19 @@ import Darwin
 
 /// A bus in a folder of its own, and raw sockets to speak to it.
 final class LiveBus: Sendable {
-    let folder: String
+    let folder: TemporaryFolder
     let endpoints: BusEndpoints
     let bus: BusBroker
     let context: ZeroMQContext
 
     static let patience = SocketOption.receiveTimeout(30_000)
 
-    init(folder: String? = nil, limits: BrokerLimits = BrokerLimits(), clock: (@Sendable () -> Timestamp)? = nil) throws
-    {
-        var template = Array("/tmp/bus-XXXXXX".utf8CString)
-        let path = folder ?? mkdtemp(&template).map { String(cString: $0) } ?? "/tmp/bus"
-        self.folder = path
+    init(
+        folder: TemporaryFolder? = nil, limits: BrokerLimits = BrokerLimits(),
+        clock: (@Sendable () -> Timestamp)? = nil
+    ) throws {
+        self.folder = try folder ?? TemporaryFolder()
+        let path = self.folder.path
         endpoints = try BusEndpoints(directory: path + "/run")
         bus = BusBroker(
             runDirectory: path + "/run", stateDirectory: path + "/state", limits: limits,
@@ -256,7 +258,7 @@ enum Wire {
             var queue = try live.serviceSocket("queue#1")
             let epoch = try Wire.serve(&queue, "queue", 1)
             let payload = Frame([UInt8](repeating: 1, count: 16_384))
-            let before = ResidentMemory.bytes()
+            let before = ThisProcess.residentMemory
             var acknowledged: UInt64 = 0
             for origin in UInt64(1)...20_000 {
                 try Wire.send(
@@ -270,7 +272,7 @@ enum Wire {
                 acknowledged = try Wire.next(&queue, .acknowledge).header.originSequence
             }
             // 320 MiB went through; the ring holds 16, and 1 000 messages of 16 KiB wait for the stalled one.
-            #expect(ResidentMemory.bytes() - before < 120 << 20)
+            #expect(ThisProcess.residentMemory - before < 120 << 20)
             let summary = try #require(await live.bus.summary())
             #expect(summary.ringBytes <= BrokerLimits().ringBytes)
             var received = 0
@@ -293,7 +295,7 @@ enum Wire {
 
     @Test func socketsThatADeadBusLeftAreReplaced() async throws {
         let live = try LiveBus()
-        try RunFile.makeFolder(live.folder + "/run")
+        try RunFile.makeFolder(live.folder.path + "/run")
         for endpoint in live.endpoints.all { try SmallFile.replace(endpoint.path, with: "stale") }
         try await live.bus.start()
         var client = try live.clientSocket()
@@ -305,11 +307,10 @@ enum Wire {
 
     @Test func theEpochAscendsEvenWhenTheClockSteppedBack() async throws {
         let times: [Int64] = [5_000, 4_000, 4_000, 9_000, -1]
-        var folder: String?
+        let folder = try TemporaryFolder()
         var epochs: [UInt64] = []
         for time in times {
             let live = try LiveBus(folder: folder, clock: { Timestamp(milliseconds: time) })
-            folder = live.folder
             try await live.bus.start()
             epochs.append(try #require(live.bus.epoch))
             await live.end()
@@ -320,7 +321,7 @@ enum Wire {
     @Test(arguments: ["", "garbage", "-5", "99999999999999999999999"])
     func anEpochFileThatCannotBeReadCountsAsNone(_ content: String) throws {
         let live = try LiveBus()
-        let file = EpochFile(path: live.folder + "/bus.epoch")
+        let file = EpochFile(path: live.folder.path + "/bus.epoch")
         try SmallFile.replace(file.path, with: content)
         #expect(try file.next(now: Timestamp(milliseconds: 77)) == 77)
         #expect(try file.next(now: Timestamp(milliseconds: 77)) == 78)
@@ -354,15 +355,15 @@ enum Wire {
         let live = try LiveBus()
         try await live.bus.start()
         await live.bus.shutdown()
-        let descriptors = FolderCount.entries("/proc/self/fd")
-        let threads = FolderCount.entries("/proc/self/task")
+        let descriptors = ThisProcess.descriptors
+        let threads = ThisProcess.threads
         for _ in 0..<100 {
             try await live.bus.start()
             await live.bus.shutdown()
         }
         #expect(live.endpoints.all.allSatisfy { access($0.path, F_OK) != 0 })
-        #expect(FolderCount.entries("/proc/self/fd") <= descriptors + 40)
-        #expect(FolderCount.entries("/proc/self/task") <= threads + 20)
+        #expect(ThisProcess.descriptors <= descriptors + 40)
+        #expect(ThisProcess.threads <= threads + 20)
         live.context.terminate()
     }
 
@@ -379,35 +380,11 @@ enum Wire {
                 client.close()
             }
             for number in 0..<100 { try join(number) }
-            let descriptors = FolderCount.entries("/proc/self/fd")
-            let memory = ResidentMemory.bytes()
+            let descriptors = ThisProcess.descriptors
+            let memory = ThisProcess.residentMemory
             for number in 100..<1_100 { try join(number) }
-            #expect(FolderCount.entries("/proc/self/fd") <= descriptors + 60)
-            #expect(ResidentMemory.bytes() - memory < 24 << 20)
+            #expect(ThisProcess.descriptors <= descriptors + 60)
+            #expect(ThisProcess.residentMemory - memory < 24 << 20)
         }
-    }
-}
-
-/// The memory of this process that is in use, by the system's account.
-enum ResidentMemory {
-    static func bytes() -> Int {
-        let descriptor = open("/proc/self/statm", O_RDONLY)
-        guard descriptor >= 0 else { return 0 }
-        defer { _ = close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 128)
-        let count = read(descriptor, &bytes, bytes.count)
-        let fields = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).split(separator: " ")
-        return (fields.count > 1 ? Int(fields[1]) ?? 0 : 0) * 4_096
-    }
-}
-
-/// How much stands in a folder of the system's account of this process.
-enum FolderCount {
-    static func entries(_ path: String) -> Int {
-        guard let folder = opendir(path) else { return 0 }
-        defer { _ = closedir(folder) }
-        var count = 0
-        while readdir(folder) != nil { count += 1 }
-        return count
     }
 }

@@ -7,19 +7,6 @@ import TestSupport
 import Testing
 import WireMessages
 
-/// What this process holds of the system's.
-private struct Holdings: Equatable {
-    var descriptors: Int
-    var threads: Int
-
-    static func now() throws -> Holdings {
-        let files = FileManager.default
-        return Holdings(
-            descriptors: try files.contentsOfDirectory(atPath: "/proc/self/fd").count,
-            threads: try files.contentsOfDirectory(atPath: "/proc/self/task").count)
-    }
-}
-
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct BusShellTests {
     private func host(_ fleet: TestFleet, generation: UInt32 = 1) -> ServiceHost {
@@ -153,9 +140,9 @@ struct BusShellTests {
                 }
             }
             for _ in 0..<5 { try await once() }
-            let before = try Holdings.now()
+            let before = (descriptors: ThisProcess.descriptors, threads: ThisProcess.threads)
             for _ in 0..<100 { try await once() }
-            let after = try Holdings.now()
+            let after = (descriptors: ThisProcess.descriptors, threads: ThisProcess.threads)
             // The bus closes its ends a moment later, and the pool of tasks may add a thread.
             #expect(after.descriptors <= before.descriptors + 20)
             #expect(after.threads <= before.threads + 4)

@@ -1,38 +1,32 @@
 import Foundation
 import PodcastModel
+import TestSupport
 import Testing
 
 @testable import BusKit
 
 struct SmallFileTests {
-    private let folder = NSTemporaryDirectory() + "small-" + UUID().uuidString
+    private let temporary: TemporaryFolder
+    private var folder: String { temporary.path }
 
-    private func withFolder(_ body: () throws -> Void) throws {
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        try body()
-    }
+    init() throws { temporary = try TemporaryFolder() }
 
     @Test func aFileIsReplacedWholeAndLeavesNothingBeside() throws {
-        try withFolder {
-            let path = folder + "/bus.epoch"
-            for text in ["1\n", "1700000000000\n"] {
-                try SmallFile.replace(path, with: text)
-                #expect(try String(contentsOfFile: path, encoding: .utf8) == text)
-            }
-            #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["bus.epoch"])
+        let path = folder + "/bus.epoch"
+        for text in ["1\n", "1700000000000\n"] {
+            try SmallFile.replace(path, with: text)
+            #expect(try String(contentsOfFile: path, encoding: .utf8) == text)
         }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["bus.epoch"])
     }
 
     @Test func aFileOfTheSameLengthIsWrittenOverAndAnyOtherIsLeftAlone() throws {
-        try withFolder {
-            let path = folder + "/queue.generation"
-            #expect(!SmallFile.overwrite(path, with: "1700000001\n"))
-            try SmallFile.replace(path, with: "1700000000\n")
-            #expect(SmallFile.overwrite(path, with: "1700000001\n"))
-            #expect(!SmallFile.overwrite(path, with: "17\n"))
-            #expect(try String(contentsOfFile: path, encoding: .utf8) == "1700000001\n")
-        }
+        let path = folder + "/queue.generation"
+        #expect(!SmallFile.overwrite(path, with: "1700000001\n"))
+        try SmallFile.replace(path, with: "1700000000\n")
+        #expect(SmallFile.overwrite(path, with: "1700000001\n"))
+        #expect(!SmallFile.overwrite(path, with: "17\n"))
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == "1700000001\n")
     }
 
     @Test func aFolderThatIsMissingIsNamed() {

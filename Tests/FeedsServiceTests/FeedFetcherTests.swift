@@ -147,11 +147,8 @@ import WireMessages
     }
 
     @Test func readsALocalFeedWithRelativeAudio() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "lockstep-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let path = folder.path + "/feed one.xml"
-        try Data(text.utf8).write(to: URL(filePath: path))
+        let folder = try TemporaryFolder()
+        let path = try folder.file("feed one.xml", text.utf8)
         try await fetching { _, fetcher in
             let address = try #require(WebAddress(filePath: path))
             let outcome = await fetcher.fetch(FetchOrder(number: 1, address: address, podcast: nil))

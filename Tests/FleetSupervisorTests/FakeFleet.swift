@@ -2,6 +2,7 @@ import BusKit
 import CProcess
 import NIOConcurrencyHelpers
 import PodcastModel
+import TestSupport
 import Testing
 
 @testable import FleetSupervisor
@@ -13,7 +14,8 @@ import Glibc
 /// A home in a folder of its own with programs that speak to the supervisor as services do: `/usr/bin/perl` scripts,
 /// whose behaviour a file beside them, `NAME.mode`, says at each start.
 final class FakeFleet: Sendable {
-    let folder: String
+    private let temporary: TemporaryFolder
+    var folder: String { temporary.path }
     let home: LockstepHome
     var programs: String { folder + "/bin" }
     var client: SupervisorControlClient { SupervisorControlClient(home: home) }
@@ -24,10 +26,9 @@ final class FakeFleet: Sendable {
     private let failure = NIOLockedValueBox<Failure?>(nil)
 
     init() throws {
-        let path = "/tmp/lockstep-" + String(UInt64.random(in: 0 ... .max), radix: 36)
-        folder = path
+        temporary = try TemporaryFolder()
         home = try LockstepHome(
-            environment: ["LOCKSTEP_HOME": path + "/h"], userID: geteuid(), workingDirectory: "/",
+            environment: ["LOCKSTEP_HOME": temporary.path + "/h"], userID: geteuid(), workingDirectory: "/",
             directoryExists: { _ in false })
         try home.prepare()
         mkdir(programs, 0o700)
@@ -70,19 +71,10 @@ final class FakeFleet: Sendable {
 
     func report(_ service: String) -> ServiceReport? { try? client.ps().first { $0.name == service } }
 
-    /// Stops what runs and takes the folder away.
-    func remove() {
+    /// Stops what runs.
+    func end() {
         _ = try? client.down()
         _ = Survivors(home: home).clear(FleetPlan.standard.services)
-        Self.removeFolder(folder)
-    }
-
-    private static func removeFolder(_ folder: String) {
-        for name in SystemCall.names(in: folder) {
-            let path = folder + "/" + name
-            if unlink(path) != 0 { removeFolder(path) }
-        }
-        rmdir(folder)
     }
 
     static let script = """

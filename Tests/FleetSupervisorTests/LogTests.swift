@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FleetSupervisor
@@ -33,8 +34,8 @@ import Glibc
     }
 
     @Test func rotatesAndKeepsFive() throws {
-        let folder = "/tmp/lockstep-log-" + String(UInt64.random(in: 0 ... .max), radix: 36)
-        mkdir(folder, 0o700)
+        let temporary = try TemporaryFolder()
+        let folder = temporary.path
         let writer = try #require(LogWriter(folder: folder, fileLimit: 100))
         for number in 0..<200 { writer.append("queue", Array("line \(number)".utf8)) }
         writer.close()
@@ -42,18 +43,14 @@ import Glibc
         #expect(names == ["queue.log", "queue.log.1", "queue.log.2", "queue.log.3", "queue.log.4"])
         for name in names { #expect((SystemCall.contents(folder + "/" + name)?.count ?? 0) <= 100) }
         #expect(SystemCall.text(folder + "/queue.log").hasSuffix("line 199\n"))
-        for name in names { unlink(folder + "/" + name) }
-        rmdir(folder)
     }
 
     @Test func aFullDiskDropsAndCounts() throws {
-        let folder = "/tmp/lockstep-log-" + String(UInt64.random(in: 0 ... .max), radix: 36)
-        mkdir(folder, 0o700)
+        let temporary = try TemporaryFolder()
+        let folder = temporary.path
         symlink("/dev/full", folder + "/queue.log")
         let writer = try #require(LogWriter(folder: folder))
         for number in 0..<7 { writer.append("queue", Array("line \(number)".utf8)) }
         writer.close()
-        unlink(folder + "/queue.log")
-        rmdir(folder)
     }
 }

@@ -16,7 +16,7 @@ import Glibc
 
     /// Runs the body with the fleet up, and takes everything away afterwards.
     private func withFleet(_ configuration: SupervisorConfiguration? = nil, _ body: () throws -> Void) throws {
-        defer { fleet.remove() }
+        defer { fleet.end() }
         try fleet.start(configuration)
         try body()
     }
@@ -177,13 +177,13 @@ import Glibc
     }
 
     @Test func aPidThatPassedToAnotherProcessIsLeftAlone() throws {
-        defer { fleet.remove() }
+        defer { fleet.end() }
         SystemCall.write("\(getpid()) 12345\n", to: fleet.home.runFile("bus.pid"))
         #expect(Survivors(home: fleet.home).find(FleetPlan.standard.services).isEmpty)
     }
 
     @Test func withoutAFleetClientsHearSoAtOnce() throws {
-        defer { fleet.remove() }
+        defer { fleet.end() }
         let start = SystemCall.now()
         #expect(throws: SupervisorControlClient.noFleet) { try fleet.client.ps() }
         #expect(SystemCall.now().since(start) < .milliseconds(100))

@@ -30,7 +30,7 @@ import Glibc
     }
 
     @Test func killingTheSupervisorLeavesNoProcessAndStartingAgainWorks() throws {
-        defer { fleet.remove() }
+        defer { fleet.end() }
         #expect(try launcher.startDetached() == .started)
         let reports = try fleet.client.ps()
         let supervisor = try #require(reports.last?.pid)
@@ -46,7 +46,7 @@ import Glibc
     }
 
     @Test func ofTwentyStartsAtOnceOneStartsAFleetAndAllFindIt() throws {
-        defer { fleet.remove() }
+        defer { fleet.end() }
         let outcomes = NIOLockedValueBox<[Result<SupervisorLauncher.Outcome, Failure>]>([])
         let launcher = launcher
         for _ in 0..<20 {
@@ -68,7 +68,7 @@ import Glibc
     }
 
     @Test func aPathTooLongForASocketIsRefusedWithTheReason() throws {
-        defer { fleet.remove() }
+        defer { fleet.end() }
         let home = try LockstepHome(
             environment: ["LOCKSTEP_HOME": fleet.folder + "/" + String(repeating: "x", count: 110)], userID: 0,
             workingDirectory: "/", directoryExists: { _ in false })

@@ -1,15 +1,15 @@
 import Foundation
 import PodcastModel
+import TestSupport
 import Testing
 
 @testable import LockstepCommands
 
 @Suite struct SettingsTests {
     private static func settings(_ text: String, _ environment: [String: String] = [:]) async throws -> Settings {
-        let path = FileManager.default.temporaryDirectory.path + "/settings-\(UUID().uuidString).yaml"
-        try text.write(toFile: path, atomically: true, encoding: .utf8)
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        return try await Settings(file: path, environment: environment)
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        return try await Settings(file: try folder.file("config.yaml", text.utf8), environment: environment)
     }
 
     @Test func `without a file the defaults hold`() async throws {

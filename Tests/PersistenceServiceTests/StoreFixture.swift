@@ -1,21 +1,20 @@
 import Foundation
 import PodcastModel
+import TestSupport
 import WireMessages
 
 @testable import PersistenceService
 
 /// A store in a folder of its own, which goes when the test is over.
 final class StoreFixture: Sendable {
-    let folder: String
+    private let temporary: TemporaryFolder
+    var folder: String { temporary.path }
     let files: StoreFiles
 
     init() throws {
-        folder = FileManager.default.temporaryDirectory.path + "/store-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        files = StoreFiles(database: folder + "/state/lockstep.db", backups: folder + "/backups")
+        temporary = try TemporaryFolder()
+        files = StoreFiles(database: temporary.path + "/state/lockstep.db", backups: temporary.path + "/backups")
     }
-
-    deinit { try? FileManager.default.removeItem(atPath: folder) }
 
     /// Some day in 2026, plus so many seconds.
     static func moment(_ seconds: Int64 = 0) -> Timestamp {

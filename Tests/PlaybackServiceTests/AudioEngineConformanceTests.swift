@@ -7,12 +7,12 @@ import Testing
 /// What every engine promises, checked against each.
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct AudioEngineConformanceTests {
-    private let folder: Folder
+    private let folder: TemporaryFolder
     private let path: String
     private let load: EngineLoad
 
     init() throws {
-        folder = try Folder()
+        folder = try TemporaryFolder()
         path = try folder.file("tone.wav", Tone.wav(seconds: 3))
         load = EngineLoad(id: .random(), source: .file(path: path))
     }

@@ -7,11 +7,11 @@ import Testing
 /// What only the real engine can show: time, broken files and broken servers.
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct MPVEngineTests {
-    private let folder: Folder
+    private let folder: TemporaryFolder
     private let harness = EngineHarness(.libmpv)
 
     init() throws {
-        folder = try Folder()
+        folder = try TemporaryFolder()
     }
 
     private func open(_ source: AudioSource, speed: Double = 1, at start: Double = 0) throws {

@@ -1,4 +1,5 @@
 import NIOConcurrencyHelpers
+import TestSupport
 import Testing
 
 @testable import ZeroMQ
@@ -102,7 +103,7 @@ struct EchoHandler: PollHandler, ~Copyable {
     }
 
     @Test func messagesAndCommandsReachTheHandler() async throws {
-        let folder = SocketFolder()
+        let folder = try TemporaryFolder()
         let journal = Journal()
         let thread = try Self.thread(folder.endpoint(), journal)
         try await thread.started()
@@ -116,7 +117,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         let journal = Journal()
         let thread = try PollThread(name: "poll-name") { EchoHandler(nil, journal) }
         try await thread.started()
-        #expect(ProcessTable.threadNames().contains("poll-name"))
+        #expect(ThisProcess.threadNames.contains("poll-name"))
         await thread.shutdown()
     }
 
@@ -173,7 +174,7 @@ struct EchoHandler: PollHandler, ~Copyable {
     }
 
     @Test func aHandlerThatThrowsEndsTheThreadInOrder() async throws {
-        let folder = SocketFolder()
+        let folder = try TemporaryFolder()
         let journal = Journal()
         let thread = try Self.thread(folder.endpoint(), journal)
         try await thread.started()
@@ -193,7 +194,7 @@ struct EchoHandler: PollHandler, ~Copyable {
     }
 
     @Test func socketsMayComeAndGoWhileItRuns() async throws {
-        let folder = SocketFolder()
+        let folder = try TemporaryFolder()
         let journal = Journal()
         let thread = try Self.thread(folder.endpoint(), journal)
         try await thread.started()
@@ -214,7 +215,7 @@ struct EchoHandler: PollHandler, ~Copyable {
     }
 
     @Test func openingAndClosingAHundredTimesLeavesNothing() async throws {
-        let folder = SocketFolder()
+        let folder = try TemporaryFolder()
         func once() async throws {
             let thread = try Self.thread(folder.endpoint(), Journal())
             try await thread.started()
@@ -222,11 +223,11 @@ struct EchoHandler: PollHandler, ~Copyable {
             await thread.shutdown()
         }
         try await once()
-        let descriptors = ProcessTable.descriptors()
-        let threads = ProcessTable.threads()
+        let descriptors = ThisProcess.descriptors
+        let threads = ThisProcess.threads
         for _ in 0..<100 { try await once() }
         // Other suites of the process may hold a few at this moment; a leak would be hundreds.
-        #expect(ProcessTable.descriptors() <= descriptors + 40)
-        #expect(ProcessTable.threads() <= threads + 20)
+        #expect(ThisProcess.descriptors <= descriptors + 40)
+        #expect(ThisProcess.threads <= threads + 20)
     }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import ZeroMQ
@@ -19,7 +20,7 @@ import Darwin
         [Frame([UInt8](repeating: 9, count: 300_000)), Frame([0, 0xff, 0])],
     ])
     func messagesArriveAsTheyWereSent(_ message: Message) throws {
-        let folder = SocketFolder()
+        let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
         var left = try Socket(.pair, in: context, options: [Self.patience])
@@ -34,7 +35,7 @@ import Darwin
     }
 
     @Test func aRouterSaysThatItKnowsNoSuchPeer() throws {
-        let folder = SocketFolder()
+        let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
         var router = try Socket(.router, in: context, options: [.routerMandatory(true)])
@@ -43,7 +44,7 @@ import Darwin
     }
 
     @Test func aRouterSaysThatAPeersBufferIsFull() throws {
-        let folder = SocketFolder()
+        let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
         var router = try Socket(
@@ -61,7 +62,7 @@ import Darwin
     }
 
     @Test func aDealerWithoutAPeerTakesNothing() throws {
-        let folder = SocketFolder()
+        let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
         var dealer = try Socket(.dealer, in: context, options: [.immediate(true)])
@@ -71,7 +72,7 @@ import Darwin
     }
 
     @Test func subscriptionsArriveInBand() throws {
-        let folder = SocketFolder()
+        let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
         var publisher = try Socket(.extendedPublish, in: context, options: [.xpubVerbose(true), Self.patience])
@@ -94,7 +95,7 @@ import Darwin
     }
 
     @Test func aSlowSubscriberLosesMessagesAndDelaysNobody() throws {
-        let folder = SocketFolder()
+        let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
         var publisher = try Socket(
@@ -112,7 +113,7 @@ import Darwin
     }
 
     @Test func aMessageOfTooManyFramesIsCutAndTheNextIsWhole() throws {
-        let folder = SocketFolder()
+        let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
         var left = try Socket(.pair, in: context, options: [Self.patience])
