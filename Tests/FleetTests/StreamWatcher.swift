@@ -1,6 +1,6 @@
 import BusKit
-import NIOConcurrencyHelpers
 import PodcastModel
+import TestSupport
 import WireMessages
 
 /// What a test waited for in vain.
@@ -10,21 +10,15 @@ struct Unseen: Error, CustomStringConvertible {
 
 /// Follows the stream as a screen does, and lets tests wait for what it shows.
 final class StreamWatcher: Sendable {
-    private struct Waiter: Sendable {
-        var condition: @Sendable (FleetView) -> Bool
-        var met: AsyncStream<FleetView?>.Continuation
-    }
     private struct State {
         var view = FleetView()
-        var waiters: [Int: Waiter] = [:]
-        var count = 0
         var loads: [String] = []
         var watch: (@Sendable (FleetView) -> Void)?
     }
 
     /// The connection that it follows.
     let client: BusClient
-    private let state = NIOLockedValueBox(State())
+    private let state = Awaited(State())
 
     init(_ client: BusClient) {
         self.client = client
@@ -33,29 +27,25 @@ final class StreamWatcher: Sendable {
     /// Follows until the client ends.
     func follow() async {
         for await update in client.updates() {
-            let (met, view, watch) = state.withLockedValue { state in
+            let (view, watch) = state.change { state in
                 state.view.apply(update)
                 if let player = state.view.player, player.status == .playing, state.loads.last != player.loadID {
                     state.loads.append(player.loadID)
                 }
-                let view = state.view
-                let met = state.waiters.filter { $0.value.condition(view) }
-                for key in met.keys { state.waiters[key] = nil }
-                return (Array(met.values), view, state.watch)
+                return (state.view, state.watch)
             }
-            for waiter in met { waiter.met.yield(view) }
             watch?(view)
         }
     }
 
     /// What it shows now.
-    var view: FleetView { state.withLockedValue(\.view) }
+    var view: FleetView { state.now.view }
     /// The loads that have been seen playing, in order.
-    var loads: [String] { state.withLockedValue(\.loads) }
+    var loads: [String] { state.now.loads }
 
     /// Has `watch` called after each update.
     func each(_ watch: (@Sendable (FleetView) -> Void)?) {
-        state.withLockedValue { $0.watch = watch }
+        state.change { $0.watch = watch }
     }
 
     /// Waits until the condition holds.
@@ -64,28 +54,7 @@ final class StreamWatcher: Sendable {
     func until(
         _ what: String, within limit: Duration = .seconds(60), _ condition: @escaping @Sendable (FleetView) -> Bool
     ) async throws -> FleetView {
-        let met = AsyncStream<FleetView?>.makeStream()
-        let key = state.withLockedValue { state in
-            state.count += 1
-            if condition(state.view) {
-                met.continuation.yield(state.view)
-            } else {
-                state.waiters[state.count] = Waiter(condition: condition, met: met.continuation)
-            }
-            return state.count
-        }
-        let timer = Task {
-            try await ContinuousClock().sleep(for: limit)
-            met.continuation.yield(nil)
-        }
-        defer {
-            timer.cancel()
-            state.withLockedValue { _ = $0.waiters.removeValue(forKey: key) }
-        }
-        for await found in met.stream {
-            if let found { return found }
-            break
-        }
+        if let met = await state.first(within: limit, where: { condition($0.view) }) { return met.view }
         throw Unseen(description: "waited for: \(what); seen: \(summary)")
     }
 

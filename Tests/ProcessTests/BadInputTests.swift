@@ -256,7 +256,6 @@ struct BadInputTests {
     @Test(.timeLimit(.minutes(5)))
     func withoutAFleetEveryCommandSaysSoAtOnce() async throws {
         let fleet = try ProcessFleet()
-        defer { try? FileManager.default.removeItem(atPath: fleet.root) }
         for command in Self.withoutFleet {
             try await Self.check(Case(command, 69, "noFleet", "lockstep up --detach"), fleet)
         }
@@ -274,7 +273,6 @@ struct BadInputTests {
     @Test(.timeLimit(.minutes(5)))
     func aPathThatIsTooLongForSocketsIsRefused() async throws {
         let fleet = try ProcessFleet()
-        defer { try? FileManager.default.removeItem(atPath: fleet.root) }
         let environment = ["LOCKSTEP_HOME": fleet.root + "/" + String(repeating: "long", count: 30)]
         for command in ["up --detach", "up", "status", "ps"] {
             try await Self.check(
@@ -285,7 +283,6 @@ struct BadInputTests {
     @Test(.timeLimit(.minutes(5)))
     func settingsThatCannotBeUsedAreNamedBeforeAnythingStarts() async throws {
         let fleet = try ProcessFleet()
-        defer { try? FileManager.default.removeItem(atPath: fleet.root) }
         try "feeds:\n  refreshMinutes: often\n".write(
             toFile: fleet.root + "/config.yaml", atomically: true, encoding: .utf8)
         try await Self.check(
@@ -295,17 +292,16 @@ struct BadInputTests {
 
     @Test(.timeLimit(.minutes(5)))
     func theServicesGetWhatTheSettingsSay() async throws {
-        let fleet = try ProcessFleet()
-        try "feeds:\n  refreshMinutes: 90\nlog:\n  level: warning\n".write(
-            toFile: fleet.root + "/config.yaml", atomically: true, encoding: .utf8)
-        try await fleet.up()
-        let pid = try #require(fleet.pid("feeds"))
-        let environment = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(pid)/environ"))
-            .split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
-        #expect(environment.contains("LOCKSTEP_FEEDS_REFRESH_MINUTES=90"))
-        #expect(environment.contains("LOCKSTEP_LOG_LEVEL=warning"))
-        try await fleet.succeed("down")
-        try? FileManager.default.removeItem(atPath: fleet.root)
+        try await ProcessFleet.with(isUp: false) { fleet in
+            try "feeds:\n  refreshMinutes: 90\nlog:\n  level: warning\n".write(
+                toFile: fleet.root + "/config.yaml", atomically: true, encoding: .utf8)
+            try await fleet.up()
+            let pid = try #require(fleet.pid("feeds"))
+            let environment = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(pid)/environ"))
+                .split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+            #expect(environment.contains("LOCKSTEP_FEEDS_REFRESH_MINUTES=90"))
+            #expect(environment.contains("LOCKSTEP_LOG_LEVEL=warning"))
+        }
     }
 
     @Test(.timeLimit(.minutes(5)))

@@ -1,7 +1,6 @@
 import BusKit
 import Foundation
 import Logging
-import NIOConcurrencyHelpers
 import PodcastModel
 import SwiftProtobuf
 import TestSupport
@@ -17,14 +16,8 @@ final class FleetObserver: Sendable {
         var events: [StreamEvent] = []
         var snapshots = 0
         var conflicts: [StreamPosition] = []
-        var waiters: [Int: Waiter] = [:]
-        var nextWaiter = 0
     }
-    private struct Waiter: Sendable {
-        var condition: @Sendable (FleetView) -> Bool
-        var met: AsyncStream<Bool>.Continuation
-    }
-    private let state = NIOLockedValueBox(State())
+    private let state = Awaited(State())
 
     init(_ fleet: ProcessFleet, origin: String = "test") {
         var logger = Logger(label: origin) { _ in SwiftLogNoOpLogHandler() }
@@ -62,7 +55,7 @@ final class FleetObserver: Sendable {
     }
 
     private func take(_ update: ReplicaUpdate) {
-        let resumed = state.withLockedValue { state -> [Waiter] in
+        state.change { state in
             if case .snapshot = update { state.snapshots += 1 }
             if case .event(let event) = update {
                 state.events.append(event)
@@ -71,19 +64,14 @@ final class FleetObserver: Sendable {
                 }
             }
             state.view.apply(update)
-            let view = state.view
-            let met = state.waiters.filter { $0.value.condition(view) }
-            for key in met.keys { state.waiters[key] = nil }
-            return Array(met.values)
         }
-        for waiter in resumed { waiter.met.yield(true) }
     }
 
-    var view: FleetView { state.withLockedValue { $0.view } }
-    var seen: [StreamPosition: StreamEvent] { state.withLockedValue { $0.seen } }
-    var events: [StreamEvent] { state.withLockedValue { $0.events } }
+    var view: FleetView { state.now.view }
+    var seen: [StreamPosition: StreamEvent] { state.now.seen }
+    var events: [StreamEvent] { state.now.events }
     /// Places of the stream at which two different events were seen.
-    var conflicts: [StreamPosition] { state.withLockedValue { $0.conflicts } }
+    var conflicts: [StreamPosition] { state.now.conflicts }
 
     /// Every retained message, in a form that compares.
     var retained: [String: [[UInt8]]] {
@@ -99,28 +87,7 @@ final class FleetObserver: Sendable {
     func until(
         _ what: String, within limit: Duration = .seconds(60), _ condition: @escaping @Sendable (FleetView) -> Bool
     ) async throws {
-        let met = AsyncStream<Bool>.makeStream()
-        let key = state.withLockedValue { state -> Int in
-            if condition(state.view) {
-                met.continuation.yield(true)
-                return -1
-            }
-            state.nextWaiter += 1
-            state.waiters[state.nextWaiter] = Waiter(condition: condition, met: met.continuation)
-            return state.nextWaiter
-        }
-        let timer = Task {
-            try await ContinuousClock().sleep(for: limit)
-            met.continuation.yield(false)
-        }
-        defer {
-            timer.cancel()
-            state.withLockedValue { _ = $0.waiters.removeValue(forKey: key) }
-        }
-        for await success in met.stream {
-            if success { return }
-            break
-        }
+        guard await state.first(within: limit, where: { condition($0.view) }) == nil else { return }
         throw ProcessFleet.Unexpected(description: "waited for: \(what); seen: \(summary)")
     }
 

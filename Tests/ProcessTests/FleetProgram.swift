@@ -1,5 +1,6 @@
+import CProcess
 import Foundation
-import NIOConcurrencyHelpers
+import TestSupport
 
 /// A program that follows a fleet and prints lines, such as `watch --json`: a real process, which can be stopped.
 final class FleetProgram: Sendable {
@@ -17,26 +18,48 @@ final class FleetProgram: Sendable {
         var payload: String
     }
 
-    private struct State {
-        var rest = Data()
+    private struct Output {
+        var rest: [UInt8] = []
         var lines: [String] = []
-        var hasEnded = false
-        var waiters: [Int: Waiter] = [:]
-        var nextWaiter = 0
-    }
-    private struct Waiter: Sendable {
-        var condition: @Sendable ([String]) -> Bool
-        var met: AsyncStream<Bool>.Continuation
+        /// Its exit status, or 128 and the signal that ended it; nil while it runs.
+        var status: Int32?
+
+        mutating func take(_ bytes: ArraySlice<UInt8>) {
+            rest += bytes
+            var parts = rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            rest = Array(parts.removeLast())
+            lines += parts.map { String(decoding: $0, as: UTF8.self) }
+        }
     }
 
     let pid: Int32
     private let name: String
-    private let state: NIOLockedValueBox<State>
+    private let output: Awaited<Output>
+    private let reader: DescriptorReader
 
-    private init(name: String, pid: Int32, state: NIOLockedValueBox<State>) {
-        self.name = name
-        self.pid = pid
-        self.state = state
+    private init(_ arguments: [String], of fleet: ProcessFleet) throws {
+        var ends: [Int32] = [-1, -1]
+        guard lockstep_pipe(&ends, 0) == 0 else { throw ProcessFleet.Unexpected(description: "no pipe") }
+        defer { close(ends[1]) }
+        let words = [ProcessFleet.binaries + "/lockstep"] + arguments
+        do {
+            pid = try ChildProgram.withNothing { nothing in
+                try ChildProgram.start(
+                    words, environment: fleet.environment, input: nothing, output: ends[1], in: fleet.root)
+            }
+        } catch {
+            close(ends[0])
+            throw error
+        }
+        name = arguments.joined(separator: " ")
+        let (output, pid) = (Awaited(Output()), pid)
+        self.output = output
+        reader = DescriptorReader(ends[0]) { bytes in
+            output.change { $0.take(bytes) }
+        } ended: {
+            let status = ChildProgram.reap(pid)
+            output.change { $0.status = status }
+        }
     }
 
     /// Runs `body` with a program for each of the command lines, and ends them behind it.
@@ -44,49 +67,24 @@ final class FleetProgram: Sendable {
         _ commands: [[String]], of fleet: ProcessFleet, _ body: @Sendable ([FleetProgram]) async throws -> Result
     ) async throws -> Result {
         var programs: [FleetProgram] = []
-        defer {
-            for program in programs where !program.state.withLockedValue({ $0.hasEnded }) { kill(program.pid, SIGKILL) }
+        do {
+            for command in commands { programs.append(try FleetProgram(command, of: fleet)) }
+            let result = try await body(programs)
+            for program in programs { try await program.end() }
+            return result
+        } catch {
+            for program in programs { try? await program.end() }
+            throw error
         }
-        for command in commands { programs.append(try start(command, of: fleet)) }
-        return try await body(programs)
     }
 
-    private static func start(_ arguments: [String], of fleet: ProcessFleet) throws -> FleetProgram {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: ProcessFleet.binaries + "/lockstep")
-        process.arguments = arguments
-        process.environment = fleet.environment
-        process.standardInput = FileHandle.nullDevice
-        let output = Pipe()
-        process.standardOutput = output
-        let state = NIOLockedValueBox(State())
-        output.fileHandleForReading.readabilityHandler = { handle in
-            let data = handle.availableData
-            if data.isEmpty { handle.readabilityHandler = nil }
-            Self.take(data, state)
-        }
-        process.terminationHandler = { _ in state.withLockedValue { $0.hasEnded = true } }
-        try process.run()
-        return FleetProgram(
-            name: arguments.joined(separator: " "), pid: process.processIdentifier, state: state)
-    }
-
-    private static func take(_ data: Data, _ state: NIOLockedValueBox<State>) {
-        let resumed = state.withLockedValue { state -> [Waiter] in
-            state.rest.append(data)
-            var parts = state.rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-            state.rest = Data(parts.removeLast())
-            state.lines += parts.map { String(decoding: $0, as: UTF8.self) }
-            let lines = state.lines
-            let met = state.waiters.filter { $0.value.condition(lines) }
-            for key in met.keys { state.waiters[key] = nil }
-            return Array(met.values)
-        }
-        for waiter in resumed { waiter.met.yield(true) }
+    private func end() async throws {
+        if output.now.status == nil { signal(SIGKILL) }
+        _ = try await untilEnded()
     }
 
     /// Everything that it has printed.
-    var lines: [String] { state.withLockedValue { $0.lines } }
+    var lines: [String] { output.now.lines }
 
     /// What `watch --json` has printed.
     var events: [Event] { lines.compactMap(Self.event) }
@@ -129,26 +127,18 @@ final class FleetProgram: Sendable {
     func until(
         _ what: String, within limit: Duration = .seconds(60), _ condition: @escaping @Sendable ([String]) -> Bool
     ) async throws {
-        let met = AsyncStream<Bool>.makeStream()
-        let key = state.withLockedValue { state -> Int in
-            if condition(state.lines) { met.continuation.yield(true) }
-            state.nextWaiter += 1
-            state.waiters[state.nextWaiter] = Waiter(condition: condition, met: met.continuation)
-            return state.nextWaiter
-        }
-        let timer = Task {
-            try await ContinuousClock().sleep(for: limit)
-            met.continuation.yield(false)
-        }
-        defer {
-            timer.cancel()
-            state.withLockedValue { _ = $0.waiters.removeValue(forKey: key) }
-        }
-        for await success in met.stream {
-            if success { return }
-            break
-        }
+        guard await output.first(within: limit, where: { condition($0.lines) }) == nil else { return }
         throw ProcessFleet.Unexpected(
             description: "\(name) should print \(what); it has printed \(lines.count) lines, last: \(lines.suffix(5))")
+    }
+    /// Reads no more of what it prints.
+    func stopReading() { reader.close() }
+
+    /// Waits until it has ended: its exit status, or 128 and the signal that ended it.
+    func untilEnded(within limit: Duration = .seconds(60)) async throws -> Int32 {
+        guard let status = await output.first(within: limit, where: { $0.status != nil })?.status else {
+            throw ProcessFleet.Unexpected(description: "\(name) should end; last: \(lines.suffix(5))")
+        }
+        return status
     }
 }

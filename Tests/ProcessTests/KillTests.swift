@@ -1,4 +1,5 @@
 import BusKit
+import CProcess
 import Foundation
 import PodcastModel
 import SwiftProtobuf
@@ -24,10 +25,7 @@ struct KillTests {
     @Test(.timeLimit(.minutes(5)))
     func everyAcknowledgedEditSurvivesTheDeathOfAllAtOnce() async throws {
         try await survive { fleet, observer in
-            let pids = (ProcessFleet.all + ["supervisor"]).compactMap { fleet.pid($0) }
-            #expect(pids.count == ProcessFleet.all.count + 1)
-            for pid in pids { kill(pid, SIGKILL) }
-            try await ProcessTable.untilGone(pids)
+            try await fleet.killEverything()
             try await fleet.up()
         }
     }
@@ -54,8 +52,13 @@ struct KillTests {
         try await ProcessFleet.with { fleet in
             let pids = ProcessFleet.all.compactMap { fleet.pid($0) }
             #expect(pids.count == ProcessFleet.all.count)
+            let ends = try ProcessEnds(pids)
+            let start = ContinuousClock.now
             #expect(fleet.signal("supervisor", SIGKILL) != nil)
-            try await ProcessTable.untilGone(pids)
+            let times = ends.wait(within: .seconds(20)).map { $0.map { $0 - start } }
+            print("the supervisor's death: the services ended after \(times)")
+            #expect(times.allSatisfy { $0.map { $0 < .milliseconds(100) } ?? false }, "\(times)")
+            #expect(fleet.processes.isEmpty)
             try await fleet.up()
             #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" })
         }
@@ -94,5 +97,38 @@ struct KillTests {
                 #expect(Int(queue.reply.revision) <= editor.changes + editor.unknown)
             }
         }
+    }
+}
+
+/// The ends of processes, told by the kernel at the moment that they happen.
+private final class ProcessEnds {
+    private var descriptors: [pollfd] = []
+
+    init(_ pids: [pid_t]) throws {
+        for pid in pids {
+            let descriptor = lockstep_pidfd_open(pid)
+            guard descriptor >= 0 else { throw ProcessFleet.Unexpected(description: "process \(pid) is gone already") }
+            descriptors.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
+        }
+    }
+
+    deinit {
+        for entry in descriptors { close(abs(entry.fd)) }
+    }
+
+    /// When each ended; nil for those that live on after the limit.
+    func wait(within limit: Duration) -> [ContinuousClock.Instant?] {
+        let deadline = ContinuousClock.now.advanced(by: limit)
+        var ends = [ContinuousClock.Instant?](repeating: nil, count: descriptors.count)
+        while ends.contains(nil), ContinuousClock.now < deadline {
+            _ = poll(&descriptors, nfds_t(descriptors.count), 1_000)
+            let now = ContinuousClock.now
+            for index in descriptors.indices where ends[index] == nil && descriptors[index].revents != 0 {
+                ends[index] = now
+                // A negative one is passed over.
+                descriptors[index].fd = -descriptors[index].fd
+            }
+        }
+        return ends
     }
 }

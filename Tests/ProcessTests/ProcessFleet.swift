@@ -4,12 +4,15 @@ import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
 import SwiftProtobuf
+import TestSupport
+import Testing
 import WireMessages
 
 /// A real fleet in a folder of its own: the executables that were built with the tests, started, killed and stopped.
 final class ProcessFleet: Sendable {
-    /// The fleet's `LOCKSTEP_HOME`. Short, because sockets lie in it.
-    let root: String
+    private let folder: TemporaryFolder
+    /// The fleet's `LOCKSTEP_HOME`, removed with the fleet.
+    var root: String { folder.path }
     let home: LockstepHome
 
     /// Where the executables are: beside the tests.
@@ -19,10 +22,10 @@ final class ProcessFleet: Sendable {
     }()
 
     init() throws {
-        root = "/tmp/ls-" + String(UInt64.random(in: .min ... .max), radix: 36)
-        try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+        folder = try TemporaryFolder()
         home = try LockstepHome(
-            environment: ["LOCKSTEP_HOME": root], userID: 0, workingDirectory: "/", directoryExists: { _ in true })
+            environment: ["LOCKSTEP_HOME": folder.path], userID: 0, workingDirectory: "/",
+            directoryExists: { _ in true })
     }
 
     /// Runs `body` with a fleet that is up, and leaves nothing behind.
@@ -158,6 +161,14 @@ final class ProcessFleet: Sendable {
         }
     }
 
+    /// Has every process of the fleet die at once, and waits until they are gone.
+    func killEverything() async throws {
+        let pids = (["supervisor"] + Self.all).compactMap { pid($0) }
+        #expect(pids.count == Self.all.count + 1)
+        for pid in pids { kill(pid, SIGKILL) }
+        try await ProcessTable.untilGone(pids)
+    }
+
     static let all = ["bus", "persistence", "playback", "queue", "feeds"]
 
     // MARK: Ending
@@ -167,10 +178,9 @@ final class ProcessFleet: Sendable {
         for name in Self.all + ["supervisor"] {
             if FileLock.isHeld(home.runFile("\(name).lock")) { signal(name, SIGKILL) }
         }
-        try? FileManager.default.removeItem(atPath: root)
     }
 
-    /// Shows the ends of the logs before it removes them.
+    /// Shows the ends of the logs.
     private func reportAndEnd() async {
         for file in (try? FileManager.default.contentsOfDirectory(atPath: home.logDirectory).sorted()) ?? [] {
             let log = (try? String(contentsOfFile: home.logDirectory + "/" + file, encoding: .utf8)) ?? ""

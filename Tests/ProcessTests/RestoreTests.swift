@@ -10,78 +10,71 @@ import WireMessages
 struct RestoreTests {
     @Test(.timeLimit(.minutes(5)))
     func aPlayerThatDiesPlaysOnByItselfAndASecondDeathWithinAMinuteLeavesItPausedWithAnAlert() async throws {
-        try await ProcessFleet.with(podcast: 2) { fleet in
-            try await FleetObserver.with(1, of: fleet) { observers in
-                let observer = observers[0]
-                try await play(fleet, observer)
-                let before = try await fleet.status()
-                try await killPlayer(fleet, observer)
-                try await observer.until("it plays on") { $0.player?.status == .playing }
-                let after = try await fleet.status()
-                #expect(after.episode?.id == before.episode?.id)
-                #expect(after.position >= before.position - 10)
-                #expect(observer.view.alerts.isEmpty)
-                try await killPlayer(fleet, observer)
-                try await observer.until("it is paused, with an alert") { view in
-                    view.player?.status == .paused && view.alerts.values.contains { $0.code == "playbackCrashed" }
-                }
-                let end = try await fleet.status()
-                #expect(end.state == "paused")
-                #expect(end.episode?.id == before.episode?.id)
-                #expect(end.position >= after.position - 10)
+        try await whilePlaying { fleet, observer, before in
+            try await killPlayer(fleet, observer)
+            try await observer.until("it plays on") { $0.player?.status == .playing }
+            let after = try await fleet.status()
+            expect(after, isWhere: before)
+            #expect(observer.view.alerts.isEmpty)
+            try await killPlayer(fleet, observer)
+            try await observer.until("it is paused, with an alert") { view in
+                view.player?.status == .paused && view.alerts.values.contains { $0.code == "playbackCrashed" }
             }
+            let end = try await fleet.status()
+            #expect(end.state == "paused")
+            expect(end, isWhere: after)
         }
     }
 
     @Test(.timeLimit(.minutes(5)))
     func theDeathOfAllServicesWhilePlayingLosesAtMostTenSeconds() async throws {
-        try await ProcessFleet.with(podcast: 2) { fleet in
-            try await FleetObserver.with(1, of: fleet) { observers in
-                let observer = observers[0]
-                try await play(fleet, observer)
-                let before = try await fleet.status()
-                let epoch = observer.view.replica.position.epoch
-                for service in ProcessFleet.all { fleet.signal(service, SIGKILL) }
-                try await observer.untilReady(after: epoch)
-                try await observer.until("it plays on") {
-                    $0.player?.status == .playing && !$0.isStale(.playback) && $0.connection == .live
-                }
-                let after = try await fleet.status()
-                #expect(after.episode?.id == before.episode?.id)
-                #expect(after.position >= before.position - 10)
+        try await whilePlaying { fleet, observer, before in
+            let epoch = observer.view.replica.position.epoch
+            for service in ProcessFleet.all { fleet.signal(service, SIGKILL) }
+            try await observer.untilReady(after: epoch)
+            try await observer.until("it plays on") {
+                $0.player?.status == .playing && !$0.isStale(.playback) && $0.connection == .live
             }
+            expect(try await fleet.status(), isWhere: before)
         }
     }
 
     @Test(.timeLimit(.minutes(5)))
     func theDeathOfEveryProcessWhilePlayingComesBackPausedWithinTenSeconds() async throws {
+        try await whilePlaying { fleet, observer, before in
+            let epoch = observer.view.replica.position.epoch
+            try await fleet.killEverything()
+            try await fleet.up()
+            try await observer.untilReady(after: epoch)
+            let after = try await fleet.status()
+            #expect(after.state == "paused")
+            expect(after, isWhere: before)
+            #expect(after.position < before.position + 10)
+        }
+    }
+
+    /// Runs `body` in a fleet that plays an episode, with its status.
+    private func whilePlaying(
+        _ body: @Sendable (ProcessFleet, FleetObserver, ProcessFleet.StatusLine) async throws -> Void
+    ) async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await FleetObserver.with(1, of: fleet) { observers in
-                let observer = observers[0]
-                try await play(fleet, observer)
-                let before = try await fleet.status()
-                let epoch = observer.view.replica.position.epoch
-                let pids = (["supervisor"] + ProcessFleet.all).compactMap { fleet.pid($0) }
-                for pid in pids { kill(pid, SIGKILL) }
-                try await ProcessTable.untilGone(pids)
-                try await fleet.up()
-                try await observer.untilReady(after: epoch)
-                let after = try await fleet.status()
-                #expect(after.state == "paused")
-                #expect(after.episode?.id == before.episode?.id)
-                #expect(abs(after.position - before.position) < 10)
+                try await observers[0].untilReady()
+                try await fleet.succeed("play", "Part 2 of many")
+                try await fleet.succeed("seek", "100")
+                // A while longer than the time between two saved positions would make no difference to what is promised.
+                try await observers[0].until("it plays behind 100 s") { view in
+                    view.player?.status == .playing && view.player?.anchor.position ?? 0 >= 99
+                }
+                try await body(fleet, observers[0], try await fleet.status())
             }
         }
     }
 
-    private func play(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws {
-        try await observer.untilReady()
-        try await fleet.succeed("play", "Part 2 of many")
-        try await fleet.succeed("seek", "100")
-        // A while longer than the time between two saved positions would make no difference to what is promised.
-        try await observer.until("it plays behind 100 s") { view in
-            view.player?.status == .playing && view.player?.anchor.position ?? 0 >= 99
-        }
+    /// It is the same episode, and at most ten seconds are lost.
+    private func expect(_ after: ProcessFleet.StatusLine, isWhere before: ProcessFleet.StatusLine) {
+        #expect(after.episode?.id == before.episode?.id)
+        #expect(after.position >= before.position - 10)
     }
 
     private func killPlayer(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws {

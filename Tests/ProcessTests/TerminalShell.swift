@@ -1,28 +1,36 @@
 import CProcess
 import Foundation
-import NIOConcurrencyHelpers
+import TestSupport
 
 /// A shell with job control on a terminal of its own, and what is to be seen on it.
 ///
 /// It runs one script; the test is the user, and the kernel's terminal the real one.
 final class TerminalShell: Sendable {
     /// The side of the terminal that the user is on.
-    private let user: NIOLockedValueBox<Int32>
+    private let user: DescriptorReader
     /// The shell.
     let pid: pid_t
     /// How the terminal was set before anything ran on it.
     let modes: Modes
-    private let state: NIOLockedValueBox<State>
+    private let display: Awaited<Display>
 
-    private struct State {
+    /// What has come to the terminal.
+    private struct Display {
         var screen: TerminalScreen
         var written: [UInt8] = []
-        var waiters: [Int: Waiter] = [:]
-        var nextWaiter = 0
-    }
-    private struct Waiter: Sendable {
-        var condition: @Sendable (TerminalScreen) -> Bool
-        var met: AsyncStream<Bool>.Continuation
+        /// Keeps the terminal open until something has been written: before, it would seem to have been left.
+        var keeper: Int32
+
+        mutating func take(_ bytes: ArraySlice<UInt8>) {
+            release()
+            written += bytes
+            screen.write(bytes)
+        }
+
+        mutating func release() {
+            if keeper >= 0 { close(keeper) }
+            keeper = -1
+        }
     }
 
     /// What `stty` shows: how the terminal treats input and output.
@@ -41,11 +49,10 @@ final class TerminalShell: Sendable {
         guard user >= 0, ioctl(user, setLock, &lock) == 0, ioctl(user, getNumber, &number) == 0 else {
             throw ProcessFleet.Unexpected(description: "no terminal: \(String(cString: strerror(errno)))")
         }
-        self.user = NIOLockedValueBox(user)
         let terminal = "/dev/pts/\(number)"
-        // Held open until the shell has written something: before, the terminal would seem to have been left.
         let keeper = open(terminal, O_RDWR | O_NOCTTY | O_CLOEXEC)
-        state = NIOLockedValueBox(State(screen: TerminalScreen(columns: columns, rows: rows)))
+        let display = Awaited(Display(screen: TerminalScreen(columns: columns, rows: rows), keeper: keeper))
+        self.display = display
         modes = Self.modes(user)
         Self.setSize(user, columns, rows)
         var environment = fleet.environment
@@ -54,20 +61,21 @@ final class TerminalShell: Sendable {
         environment["LOCKSTEP"] = ProcessFleet.binaries + "/lockstep"
         for variable in ["LOCKSTEP_PLAIN", "COLUMNS", "LINES", "ENV"] { environment[variable] = nil }
         // The first terminal that the leader of a session opens controls it.
-        let words = ["sh", "-c", "exec <>\(terminal) >&0 2>&0\nset -m\n" + script]
-        let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
-        defer { close(nothing) }
-        var arguments = words.map { strdup($0) } + [nil]
-        var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
-        defer { for word in arguments + variables { free(word) } }
-        pid = lockstep_spawn("/bin/sh", &arguments, &variables, nothing, nothing, 0, fleet.root)
-        guard pid > 0 else {
+        let words = ["/bin/sh", "-c", "exec <>\(terminal) >&0 2>&0\nset -m\n" + script]
+        do {
+            pid = try ChildProgram.withNothing { nothing in
+                try ChildProgram.start(words, environment: environment, input: nothing, output: nothing, in: fleet.root)
+            }
+        } catch {
             close(keeper)
             close(user)
-            throw ProcessFleet.Unexpected(description: "no shell")
+            throw error
         }
-        let reader = Thread { [self] in read(from: user, keeper) }
-        reader.start()
+        self.user = DescriptorReader(user) { bytes in
+            display.change { $0.take(bytes) }
+        } ended: {
+            display.change { $0.release() }
+        }
     }
 
     /// Runs `body` with a shell, which is gone afterwards with all that it ran, in the background too.
@@ -85,42 +93,9 @@ final class TerminalShell: Sendable {
         try await shell.end()
     }
 
-    private func read(from descriptor: Int32, _ keeper: Int32) {
-        var isKept = true
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            _ = poll(&waiting, 1, 100)
-            if user.withLockedValue({ $0 }) < 0 { break }
-            guard waiting.revents != 0 else { continue }
-            let count = Glibc.read(descriptor, &chunk, chunk.count)
-            if count < 0, errno == EINTR || errno == EAGAIN { continue }
-            // EIO: the shell and all that it ran have left the terminal.
-            guard count > 0 else { break }
-            if isKept { close(keeper) }
-            isKept = false
-            update { state in
-                state.written += chunk[..<count]
-                state.screen.write(chunk[..<count])
-            }
-        }
-        if isKept { close(keeper) }
-        close(descriptor)
-    }
-
-    private func update(_ change: (inout State) -> Void) {
-        let met = state.withLockedValue { state -> [Waiter] in
-            change(&state)
-            let met = state.waiters.filter { $0.value.condition(state.screen) }
-            for key in met.keys { state.waiters[key] = nil }
-            return Array(met.values)
-        }
-        for waiter in met { waiter.met.yield(true) }
-    }
-
-    var screen: TerminalScreen { state.withLockedValue { $0.screen } }
+    var screen: TerminalScreen { display.now.screen }
     /// How many bytes have been written to the terminal.
-    var bytesWritten: Int { state.withLockedValue { $0.written.count } }
+    var bytesWritten: Int { display.now.written.count }
 
     /// Waits until the screen is as it should be.
     /// - Throws: what is on it instead, after a while.
@@ -128,32 +103,11 @@ final class TerminalShell: Sendable {
         _ what: String, within limit: Duration = .seconds(40),
         _ condition: @escaping @Sendable (TerminalScreen) -> Bool
     ) async throws {
-        let met = AsyncStream<Bool>.makeStream()
-        let key = state.withLockedValue { state -> Int in
-            if condition(state.screen) {
-                met.continuation.yield(true)
-                return -1
-            }
-            state.nextWaiter += 1
-            state.waiters[state.nextWaiter] = Waiter(condition: condition, met: met.continuation)
-            return state.nextWaiter
-        }
-        let timer = Task {
-            try await ContinuousClock().sleep(for: limit)
-            met.continuation.yield(false)
-        }
-        defer {
-            timer.cancel()
-            state.withLockedValue { _ = $0.waiters.removeValue(forKey: key) }
-        }
-        for await success in met.stream {
-            if success { return }
-            break
-        }
-        let (screen, last) = state.withLockedValue { ($0.screen, $0.written.suffix(400)) }
-        let bytes = String(decoding: last, as: UTF8.self).debugDescription
+        guard await display.first(within: limit, where: { condition($0.screen) }) == nil else { return }
+        let now = display.now
+        let bytes = String(decoding: now.written.suffix(400), as: UTF8.self).debugDescription
         throw ProcessFleet.Unexpected(
-            description: "waited for: \(what); on the screen:\n\(screen.text)\nlast: \(bytes)")
+            description: "waited for: \(what); on the screen:\n\(now.screen.text)\nlast: \(bytes)")
     }
 
     func until(sees text: String) async throws {
@@ -165,7 +119,7 @@ final class TerminalShell: Sendable {
     /// Presses keys.
     func type(_ text: String) {
         let bytes = Array(text.utf8)
-        user.withLockedValue { _ = write($0, bytes, bytes.count) }
+        user.use { _ = write($0, bytes, bytes.count) }
     }
 
     /// Presses an arrow key: A is up, B down, C right, D left.
@@ -175,25 +129,22 @@ final class TerminalShell: Sendable {
 
     /// Makes the window larger or smaller.
     func resize(columns: Int, rows: Int) {
-        state.withLockedValue { $0.screen.resize(columns: columns, rows: rows) }
-        user.withLockedValue { Self.setSize($0, columns, rows) }
+        display.change { $0.screen.resize(columns: columns, rows: rows) }
+        user.use { Self.setSize($0, columns, rows) }
     }
 
     /// Closes the window.
-    func hangUp() {
-        // The reader closes it; a read that waits would keep it open.
-        user.withLockedValue { $0 = -1 }
-    }
+    func hangUp() { user.close() }
 
     /// The leader of the processes in the foreground.
-    var foreground: pid_t { user.withLockedValue { tcgetpgrp($0) } }
+    var foreground: pid_t { user.use(tcgetpgrp) ?? -1 }
 
     /// How the terminal is set now.
-    var modesNow: Modes { user.withLockedValue { Self.modes($0) } }
+    var modesNow: Modes? { user.use(Self.modes) }
 
     private func end() async throws {
         hangUp()
-        defer { waitpid(pid, nil, 0) }
+        defer { lockstep_reap(pid) }
         try await ProcessTable.endSession(pid)
     }
 
