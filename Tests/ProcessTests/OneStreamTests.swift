@@ -61,6 +61,22 @@ struct OneStreamTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
+    func aProgramWhoseReaderIsGoneEndsThoughNothingHappens() async throws {
+        try await ProcessFleet.with { fleet in
+            let commands = [
+                ["watch", "--json"], ["watch", "--for", "600"], ["mini", "--plain"], ["expanded", "--json"],
+            ]
+            try await FleetProgram.with(commands, of: fleet) { programs in
+                for program in programs {
+                    try await program.until("what there is") { !$0.isEmpty }
+                    program.stopReading()
+                    #expect(try await program.untilEnded() == 0)
+                }
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
     func watchersThatAreStoppedMissNothingUnknowingly() async throws {
         try await ProcessFleet.with(podcast: 40) { fleet in
             let commands = Array(repeating: ["watch", "--json"], count: 5)

@@ -42,7 +42,9 @@ extension CommandContext {
         origin: String, on terminal: @escaping @Sendable () throws(Failure) -> any PlayerTerminal
     ) async throws {
         guard !plain, !output.json, isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
-            return try await withSession(origin: origin) { try await narrate($0) }
+            return try await withSession(origin: origin) { session in
+                try await output.whileRead { try await narrate(session) }
+            }
         }
         try FleetPresence.require(home)
         let signals = TerminalSignals()

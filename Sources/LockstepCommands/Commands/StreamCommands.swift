@@ -22,13 +22,15 @@ struct Watch: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession(origin: "watch") { session in
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { try await print(session, context.output) }
-                if let seconds {
-                    group.addTask { try await Task.sleep(for: .seconds(seconds)) }
+            try await context.output.whileRead {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask { try await print(session, context.output) }
+                    if let seconds {
+                        group.addTask { try await Task.sleep(for: .seconds(seconds)) }
+                    }
+                    try await group.next()
+                    group.cancelAll()
                 }
-                try await group.next()
-                group.cancelAll()
             }
         }
     }

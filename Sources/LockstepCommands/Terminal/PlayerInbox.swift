@@ -2,14 +2,6 @@ import BusKit
 import NIOConcurrencyHelpers
 import PodcastModel
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
-
 /// What comes to a screen from elsewhere: the stream, and the ends of what its keys asked for.
 final class PlayerInbox: Sendable {
     /// A piece of news.
@@ -22,27 +14,13 @@ final class PlayerInbox: Sendable {
         case ended(Failure?)
     }
 
-    /// What to poll.
-    let descriptor: Int32
-    private let writing: Int32
+    private let pipe = WakePipe()
     private let items = NIOLockedValueBox<[Item]>([])
 
-    /// An empty inbox.
-    init() {
-        var ends: [Int32] = [-1, -1]
-        _ = pipe(&ends)
-        for end in ends {
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-        }
-        descriptor = ends[0]
-        writing = ends[1]
-    }
+    /// What to poll.
+    var descriptor: Int32 { pipe.descriptor }
 
-    deinit {
-        close(descriptor)
-        close(writing)
-    }
+    deinit { pipe.close() }
 
     /// Puts an item in; from any thread.
     func post(_ item: Item) {
@@ -50,16 +28,12 @@ final class PlayerInbox: Sendable {
             items.append(item)
             return items.count == 1
         }
-        if wasEmpty {
-            var byte: UInt8 = 1
-            _ = write(writing, &byte, 1)
-        }
+        if wasEmpty { pipe.wake() }
     }
 
     /// All that waits, in order.
     func takeAll() -> [Item] {
-        var bytes = [UInt8](repeating: 0, count: 64)
-        while read(descriptor, &bytes, bytes.count) == bytes.count {}
+        while pipe.next() != nil {}
         return items.withLockedValue { items in
             defer { items = [] }
             return items

@@ -15,23 +15,16 @@ private nonisolated(unsafe) var handlerPipe: Int32 = -1
 ///
 /// They are caught rather than held back: a thread that the runtime keeps for signals would let them through.
 final class TerminalSignals: Sendable {
+    private let pipe = WakePipe()
+
     /// What to poll.
-    let descriptor: Int32
-    private let writing: Int32
+    var descriptor: Int32 { pipe.descriptor }
 
     private static let numbers = [SIGWINCH, SIGTSTP, SIGCONT, SIGHUP, SIGTERM, SIGINT]
 
     /// Catches the screen's signals. There is one at a time.
     init() {
-        var ends: [Int32] = [-1, -1]
-        _ = pipe(&ends)
-        for end in ends {
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-        }
-        descriptor = ends[0]
-        writing = ends[1]
-        handlerPipe = writing
+        handlerPipe = pipe.writing
         for number in Self.numbers {
             _ = signal(number) { number in
                 let saved = errno
@@ -44,8 +37,7 @@ final class TerminalSignals: Sendable {
 
     /// The next one that waits, or nil.
     func next() -> Int32? {
-        var byte: UInt8 = 0
-        return read(descriptor, &byte, 1) == 1 ? Int32(byte) : nil
+        pipe.next().map { Int32($0) }
     }
 
     /// Stops this process as the terminal's driver would have; returns when it goes on.
@@ -58,10 +50,6 @@ final class TerminalSignals: Sendable {
     func close() {
         for number in Self.numbers { _ = signal(number, SIG_DFL) }
         handlerPipe = -1
-        for end in [descriptor, writing] { closeDescriptor(end) }
+        pipe.close()
     }
-}
-
-private func closeDescriptor(_ descriptor: Int32) {
-    _ = close(descriptor)
 }

@@ -1,0 +1,60 @@
+import Dispatch
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+extension Output {
+    /// Runs `body` for as long as somebody may read standard output.
+    ///
+    /// Where it is a pipe, its reader's end is noticed at once: what writes seldom would notice only at its next line.
+    /// - Throws: `Closed` when nobody reads any more; whatever `body` throws.
+    func whileRead(_ body: @escaping @Sendable () async throws -> Void) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask(operation: body)
+            group.addTask {
+                if await Self.untilUnread() { throw Closed() }
+            }
+            defer { group.cancelAll() }
+            try await group.next()
+        }
+    }
+
+    /// - Returns: true when nobody reads standard output any more, false when the task was cancelled before.
+    private static func untilUnread() async -> Bool {
+        let wake = WakePipe()
+        defer { wake.close() }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                // A thread of its own: those of tasks must not wait.
+                DispatchQueue(label: "lockstep.output").async {
+                    continuation.resume(returning: isUnread(before: wake.descriptor))
+                }
+            }
+        } onCancel: {
+            wake.wake()
+        }
+    }
+
+    private static func isUnread(before wake: Int32) -> Bool {
+        var waiting = [
+            pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
+            // The end of what it leads to is told even if nothing is asked for.
+            pollfd(fd: STDOUT_FILENO, events: 0, revents: 0),
+        ]
+        while true {
+            if poll(&waiting, nfds_t(waiting.count), -1) < 0 {
+                guard errno == EINTR else { return false }
+                continue
+            }
+            if waiting[0].revents != 0 { return false }
+            if waiting[1].revents & Int16(POLLERR | POLLHUP) != 0 { return true }
+            // Nothing that could be watched.
+            waiting[1].fd = -1
+        }
+    }
+}
