@@ -10,22 +10,28 @@ public struct EndOfFile: Sendable, Hashable {
     public var measured: MeasuredDuration?
     /// The stream was cut and not taken up again, or the file is cut off.
     public var cut: Bool
+    /// Whether the source has said how many bytes it has: else a cut cannot be told from the end, and a length that the
+    /// engine takes for declared may be that of what had come when the file was opened.
+    public var hasSize: Bool
 
     /// An end of audio.
-    public init(position: PlaybackPosition, measured: MeasuredDuration?, cut: Bool = false) {
+    public init(position: PlaybackPosition, measured: MeasuredDuration?, cut: Bool = false, hasSize: Bool = true) {
         self.position = position
         self.measured = measured
         self.cut = cut
+        self.hasSize = hasSize
     }
 
     /// Whether it is the episode's end, whose feed announced a length of `announced`.
     ///
     /// A length that the file declares is believed before any other: announced ones are often wrong, as
-    /// when advertisements are put in on delivery. Next come one that was reckoned from the file's size, and the
+    /// when advertisements are put in on delivery; but where the source has no size, an end before the middle of what was
+    /// announced is none. Next come one that was reckoned from the file's size, and the
     /// announced one: to be near either is enough, but not after a cut. What has been read so far proves nothing.
     public func isProven(announced: EpisodeDuration?) -> Bool {
         switch measured?.source {
         case .declared?:
+            if !hasSize, let announced, position.seconds < announced.seconds / 2 { return false }
             return isNear(measured?.duration, fraction: cut ? 0 : 0.01, atMost: 15)
         case .estimated?:
             return !cut && (isNear(measured?.duration, fraction: 0.01) || isNear(announced, fraction: 0.01))

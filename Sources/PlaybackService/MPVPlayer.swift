@@ -315,7 +315,8 @@ final class MPVPlayer {
         current?.endTold = true
         let position = core.number("time-pos") ?? now.duration ?? 0
         let end = EndOfFile(
-            position: PlaybackPosition(clamping: position), measured: measured, cut: now.log.cut && !allRead)
+            position: PlaybackPosition(clamping: position), measured: measured, cut: now.log.cut && !allRead,
+            hasSize: core.number("stream-end").map { $0 > 0 } ?? false)
         observer(.ended(now.load.id, end))
     }
 

@@ -88,24 +88,27 @@ struct PlaybackEndTests {
             Proof(200, 200, .growing, nil, false, true), Proof(200, 200, .growing, nil, true, false),
             Proof(0, 1, .declared, nil, false, false), Proof(1, nil, .declared, nil, false, true),
             Proof(0, nil, .declared, nil, false, false),
+            Proof(2.5, 2.3, .declared, 60, false, false, hasSize: false),
+            Proof(50, 50, .declared, 60, false, true, hasSize: false),
+            Proof(50, 50, .declared, nil, false, true, hasSize: false),
         ])
     func proof(_ proof: Proof) throws {
         let end = EndOfFile(
             position: try PlaybackPosition(proof.position),
             measured: proof.measured.flatMap(EpisodeDuration.init).map { MeasuredDuration($0, proof.source) },
-            cut: proof.cut)
+            cut: proof.cut, hasSize: proof.hasSize)
         #expect(end.isProven(announced: proof.announced.flatMap(EpisodeDuration.init)) == proof.proven)
     }
 
     struct Proof: Sendable {
         let position: Double, measured: Double?, source: MeasuredDuration.Source, announced: Double?
-        let cut: Bool, proven: Bool
+        let cut: Bool, proven: Bool, hasSize: Bool
         init(
             _ position: Double, _ measured: Double?, _ source: MeasuredDuration.Source, _ announced: Double?,
-            _ cut: Bool, _ proven: Bool
+            _ cut: Bool, _ proven: Bool, hasSize: Bool = true
         ) {
             (self.position, self.measured, self.source, self.announced) = (position, measured, source, announced)
-            (self.cut, self.proven) = (cut, proven)
+            (self.cut, self.proven, self.hasSize) = (cut, proven, hasSize)
         }
     }
 
