@@ -19,8 +19,8 @@ public enum BrokerEvent: Sendable {
 public enum BrokerDelivery: Sendable, Hashable {
     /// A request; its ticket.
     case request(UInt64)
-    /// An acknowledgement: without it the service waits for ever, so it must start over.
-    case acknowledgement(Frame)
+    /// An acknowledgement or a status, to this routing id: without it the service waits for ever, so it must start over.
+    case needed(Frame)
     /// A message that the service asks for again by itself.
     case other
 }

@@ -128,7 +128,7 @@ extension BrokerMachine {
                 ? Failure(.unavailable, "The \(name) service is not connected.")
                 : Failure(.busy, "The \(name) service does not take more requests now.")
             fail(ticket, failure, &effects)
-        case .acknowledgement(let peer):
+        case .needed(let peer):
             // It would wait for ever: at its next message it is told to start over.
             if let place = registry.place(of: peer) { registry[place].greeted = false }
         case .other:

@@ -52,6 +52,9 @@ extension BrokerMachine {
             if known != nil { loseRequests(at: place, &effects) }
             let welcome = BusHeader(.welcome, generation: generation, epoch: epoch, sequence: head)
             effects.append(.toService([peer, Frame(welcome.encoded)], .other))
+            for other in registry.services.indices where other != place && registry[other].state == .ready {
+                tell(place, ofStatusOf: other, &effects)
+            }
             if before?.state != .starting || before?.generation != generation {
                 publishStatus(of: place, now, &effects)
             }
@@ -70,6 +73,14 @@ extension BrokerMachine {
         guard registry[place].state != .down else { return }
         registry[place].state = .down
         publishStatus(of: place, now, &effects)
+    }
+
+    /// Tells a service where another one stands, so that it need not follow the stream for that.
+    func tell(_ place: Int, ofStatusOf other: Int, _ effects: inout [BrokerEffect]) {
+        let peer = registry[place].routingID
+        let header = BusHeader(.status, generation: registry[other].generation, epoch: epoch, sequence: head)
+        let payload = BrokerPayload.status(of: registry[other])
+        effects.append(.toService([peer, Frame(header.encoded), payload], .needed(peer)))
     }
 
     mutating func takeDownSilentServices(_ now: Moment, _ effects: inout [BrokerEffect]) {
@@ -190,7 +201,7 @@ extension BrokerMachine {
         let header = BusHeader(
             .acknowledge, generation: run.count, epoch: epoch, sequence: run.lastSequence,
             originSequence: run.lastOrigin)
-        effects.append(.toService([peer, Frame(header.encoded)], .acknowledgement(peer)))
+        effects.append(.toService([peer, Frame(header.encoded)], .needed(peer)))
     }
 
     // MARK: Refusals

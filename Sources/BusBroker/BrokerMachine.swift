@@ -77,13 +77,16 @@ public struct BrokerMachine: Sendable {
         effects.append(.publish(topic: topic, header: header, payload: payload))
     }
 
-    /// Puts the state of a service on the stream.
+    /// Puts the state of a service on the stream, and tells the other services.
     mutating func publishStatus(of place: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
         let service = registry[place]
         publish(
             BusHeader(.put, generation: service.generation, time: Self.wallNanoseconds(now)),
             topic: Frame(Topic.service(service.name).text), payload: BrokerPayload.status(of: service),
             owner: Self.busItself, life: 0, &effects)
+        for other in registry.services.indices where other != place && registry[other].greeted {
+            tell(other, ofStatusOf: place, &effects)
+        }
     }
 
     /// The owner of the bus's own topics in the store.

@@ -56,6 +56,8 @@ struct BusHooks: Sendable {
     var command: @Sendable (IncomingCommand) -> Bool = { _ in false }
     /// The stream went on.
     var update: @Sendable (ReplicaUpdate) -> Void = { _ in }
+    /// Another service is ready, in this generation, or not: nil.
+    var status: @Sendable (ServiceName, UInt32?) -> Void = { _, _ in }
     /// The bus refused a publication.
     var rejected: @Sendable (Publication, String) -> Void = { _, _ in }
     /// A younger process has taken over.

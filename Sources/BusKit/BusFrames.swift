@@ -151,6 +151,8 @@ enum ServiceMessage: Sendable, Hashable {
     case acknowledge(epoch: UInt64, count: UInt64, origin: UInt64, sequence: UInt64)
     case reject(code: String, epoch: UInt64, origin: UInt64)
     case pong(epoch: UInt64, head: UInt64)
+    /// Where another service stands; `ready` is its generation if it is READY.
+    case status(ServiceName, ready: UInt32?, epoch: UInt64)
     case request(IncomingRequest)
 
     init(decoding message: Message) throws(FrameError) {
@@ -168,6 +170,11 @@ enum ServiceMessage: Sendable, Hashable {
             }
             self = .reject(code: code, epoch: header.epoch, origin: header.originSequence)
         case .pong: self = .pong(epoch: header.epoch, head: header.sequence)
+        case .status:
+            guard message.count >= 2, let status = try? WireServiceStatus(wireBytes: message[1].bytes),
+                let name = ServiceName(status.name)
+            else { throw .badText }
+            self = .status(name, ready: status.state == .ready ? header.generation : nil, epoch: header.epoch)
         case .request: self = .request(try IncomingRequest(header, decoding: message))
         default: throw .unexpectedKind(header.kind)
         }

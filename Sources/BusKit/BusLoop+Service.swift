@@ -15,6 +15,10 @@ extension BusLoop {
         case .reject(let code, let epoch, let origin):
             link(.reject(code: code, epoch: epoch, origin: origin), now, sockets)
         case .pong(let epoch, let head): link(.pong(epoch: epoch, head: head), now, sockets)
+        case .status(let name, let ready, let epoch):
+            guard epoch == link?.epoch else { break }
+            if ready != nil { track(.ready(name), now, sockets) }
+            hooks.status(name, ready)
         case .request(let request): requested(request, now, sockets)
         }
     }

@@ -69,7 +69,7 @@ public struct CommitPipeline: Sendable {
     private let limits: Limits
     private let seed: UInt64
     private var counter: UInt64 = 0
-    private var incarnation: String?
+    private(set) var incarnation: String?
     private var needsReplacement = false
     private var revision: UInt64 = 0
     private var queue: [Item] = []

@@ -51,6 +51,9 @@ public enum OwnerEvent<Input: Sendable>: Sendable {
     /// An event, or a retained value, under one of the prefixes that it `observes`. After a resync every retained
     /// value comes again: handling one twice must change nothing.
     case observed(StreamEvent)
+    /// The database is another one, which lacks some of what was stored: everything that is in memory is being written
+    /// to it again. What only the database has (a library's episodes) must be fetched again.
+    case databaseReplaced
     /// A timer that it set is due.
     case timer(TimerName)
     /// The service's own shell reports.

@@ -80,9 +80,11 @@ extension OwnerRuntime {
         let stored = records
         records = []
         phase = .serving
+        database = loaded.incarnation
         perform(machine.restore(stored, now: now), now, &effects)
         // What others retain may have come before the machine was ready to hear it.
         observe(replica, since: Replica(), now, &effects)
+        probeIfRestarted(now, &effects)
     }
 }
 
@@ -108,7 +110,6 @@ extension OwnerRuntime {
             }
         case .live, .connection: break
         }
-        probeIfRestarted(now, &effects)
     }
 
     private mutating func observe(
@@ -140,11 +141,20 @@ extension OwnerRuntime {
         Machine.observes.contains { topic.text.hasPrefix($0) }
     }
 
-    /// A new process of persistence may have another database: an empty batch tells.
+    /// A new process of persistence may have another database.
+    mutating func stands(
+        _ service: ServiceName, ready generation: UInt32?, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        guard service == .persistence, let generation else { return }
+        if let known = persistenceGeneration, known != generation { persistenceHasRestarted = true }
+        persistenceGeneration = generation
+        probeIfRestarted(now, &effects)
+    }
+
+    /// An empty batch tells which database it is.
     private mutating func probeIfRestarted(_ now: Moment, _ effects: inout [Effect]) {
-        guard case .serving = phase, let generation = replica.ready[.persistence] else { return }
-        defer { persistenceGeneration = generation }
-        guard let known = persistenceGeneration, known != generation else { return }
+        guard case .serving = phase, persistenceHasRestarted else { return }
+        persistenceHasRestarted = false
         note(pipeline.handle(.probe), now, &effects)
     }
 }

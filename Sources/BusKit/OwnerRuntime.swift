@@ -19,6 +19,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
         case began(epoch: UInt64)
         case command(IncomingCommand)
         case update(ReplicaUpdate)
+        case status(ServiceName, ready: UInt32?)
         case answered(Purpose, Result<[UInt8], Failure>)
         case rejected(Publication, code: String)
         case alarm
@@ -70,7 +71,11 @@ struct OwnerRuntime<Machine: OwnerMachine> {
     /// The epoch in which the bus has accepted it.
     var epoch: UInt64?
     var isAnnounced = false
+    /// The life of persistence that was ready last, and whether it is another one than before.
     var persistenceGeneration: UInt32?
+    var persistenceHasRestarted = false
+    /// The incarnation of the database that the machine knows of.
+    var database: String?
 
     init(_ machine: Machine, generation: UInt32, seed: UInt64) {
         self.machine = machine
@@ -96,6 +101,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
             note(ledger.handle(.connectionLost, now: now.monotonic), now, &effects)
         case .command(let command): arrived(command, now, &effects)
         case .update(let update): observed(update, now, &effects)
+        case .status(let service, let ready): stands(service, ready: ready, now, &effects)
         case .answered(let purpose, let result): answered(purpose, result, now, &effects)
         case .rejected(let publication, let code): rejected(publication, code, now, &effects)
         case .alarm: alarm(now, &effects)
@@ -269,6 +275,10 @@ extension OwnerRuntime {
             case .collectEverything:
                 effects.append(.log(.warning, "the database is another one: everything is written to it again"))
                 note(pipeline.handle(.everything(machine.everything())), now, &effects)
+                // Said once for each, however often the writing has to be tried.
+                guard pipeline.incarnation != database else { continue }
+                database = pipeline.incarnation
+                run(.databaseReplaced, now, &effects)
             }
         }
     }

@@ -14,7 +14,8 @@ public final class OwnerService<Machine: OwnerMachine>: Service {
         _ machine: Machine, context: ServiceContext,
         perform: @escaping @Sendable (Machine.Action, ServiceInputs<Machine.Input>) -> Void
     ) {
-        loop = ServiceLoop(context, observes: TopicSelection(prefixes: Machine.observes)) { inputs in
+        let observes = Machine.observes.isEmpty ? nil : TopicSelection(prefixes: Machine.observes)
+        loop = ServiceLoop(context, observes: observes) { inputs in
             OwnerHandler(machine, context: context, inputs: inputs.machine(), perform: perform)
         }
     }
@@ -73,6 +74,7 @@ struct OwnerHandler<Machine: OwnerMachine>: ServiceHandler {
         case .started: .start
         case .began(let epoch): .began(epoch: epoch)
         case .command(let command): .command(command)
+        case .status(let service, let ready): .status(service, ready: ready)
         case .update(let update): .update(update)
         case .rejected(let publication, let code): .rejected(publication, code: code)
         case .fenced: .fenced

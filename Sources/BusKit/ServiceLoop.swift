@@ -11,6 +11,8 @@ public enum ServiceEvent<Input: Sendable>: Sendable {
     case began(epoch: UInt64)
     /// A request; it must be answered once.
     case command(IncomingCommand)
+    /// Another service is ready, in this generation, or not: nil. Those that are ready are told after each `began`.
+    case status(ServiceName, ready: UInt32?)
     /// The stream went on, for a service that observes it.
     case update(ReplicaUpdate)
     /// The bus refused a publication.
@@ -94,6 +96,7 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
             inbox.note(.command($0))
             return true
         }
+        hooks.status = { inbox.note(.status($0, ready: $1)) }
         if observes != nil { hooks.update = { inbox.note(.update($0)) } }
         hooks.rejected = { inbox.note(.rejected($0, code: $1)) }
         hooks.fenced = { inbox.note(.fenced) }

@@ -16,8 +16,6 @@ public struct FeedsMachine: OwnerMachine {
 
     /// The name on the bus.
     public static let owner = ServiceName.feeds
-    /// The database's state: after a backup was restored, episodes may be missing that this owner holds for stored.
-    public static let observes = ["stream/persistence/status"]
 
     /// A podcast, subscribed to or not.
     struct Subscription: Sendable {
@@ -38,7 +36,6 @@ public struct FeedsMachine: OwnerMachine {
     /// Feeds whose refresh could not be saved are left alone until then.
     var notBefore: [PodcastID: MonotonicTime] = [:]
     private var lastTransaction: UInt64 = 0
-    private var incarnation = ""
 
     /// What waits for a transaction.
     struct Unsettled: Sendable {
@@ -120,7 +117,8 @@ public struct FeedsMachine: OwnerMachine {
             return settled.results.flatMap { answer($0.waiter, $0.result) } + scheduleNext(now: now)
         case .refused(let id, let failure): return refused(id, failure, now: now)
         case .answered(let call, let result): return aliasesAnswered(call, result, now: now)
-        case .observed(let event): return observed(event, now: now)
+        case .databaseReplaced: return readAgain(now: now)
+        case .observed: return []
         case .timer(Self.scheduleTimer): return startDue(now: now)
         case .timer(let name): return fetchTimer(name, now: now)
         case .input(.fetched(let number, let outcome)): return fetched(number, outcome, now: now)
@@ -159,13 +157,8 @@ public struct FeedsMachine: OwnerMachine {
         return effects + scheduleNext(now: now)
     }
 
-    /// A database of another incarnation has lost what was stored since its backup: read every feed anew.
-    private mutating func observed(_ event: StreamEvent, now: Moment) -> [Effect] {
-        guard event.topic == .persistenceStatus, let status = try? WirePersistenceStatus(wireBytes: event.payload),
-            !status.incarnation.isEmpty, status.incarnation != incarnation
-        else { return [] }
-        defer { incarnation = status.incarnation }
-        guard !incarnation.isEmpty else { return [] }
+    /// Another database has lost what was stored since its backup: every feed is read anew.
+    private mutating func readAgain(now: Moment) -> [Effect] {
         var effects: [Effect] = []
         for (id, subscription) in podcasts.current.sorted(by: { $0.key < $1.key }) {
             var changed = subscription

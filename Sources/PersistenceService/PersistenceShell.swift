@@ -101,7 +101,7 @@ private struct PersistenceHandler: ServiceHandler {
         case .input(let event): return decide(event, now)
         case .stopping: return decide(.stopping, now)
         case .fenced: return [.stop(Failure(.fenced, "A newer process of the same service has taken over."))]
-        case .update, .rejected: return []
+        case .update, .status, .rejected: return []
         }
     }
 

@@ -96,7 +96,7 @@ public struct PlaybackMachine: OwnerMachine {
         case .timer(let name): handleTimer(name)
         case .input(.engine(let event)): if !isStopping { handle(event) }
         case .input(.examined(let load, let isThere)): handleExamined(load, isThere: isThere)
-        case .observed: break
+        case .observed, .databaseReplaced: break
         case .stopping: stop()
         }
         return flush()

@@ -110,7 +110,7 @@ public struct QueueMachine: OwnerMachine {
             return observe(event, now: now)
         case .timer(Self.reconciliation):
             return reconcile(now: now)
-        case .timer, .stopping:
+        case .databaseReplaced, .timer, .stopping:
             return []
         }
     }

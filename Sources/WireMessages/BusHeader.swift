@@ -33,6 +33,8 @@ public enum MessageKind: UInt8, Sendable, CaseIterable {
     case ping = 22
     /// So does the bus.
     case pong = 23
+    /// The state of another service.
+    case status = 24
 
     // Requests.
     /// A command or query.

@@ -224,11 +224,39 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting, .ready])
     }
 
+    @Test func aServiceHearsWhereTheOthersStand() throws {
+        var bench = MachineBench()
+        bench.serving("persistence", 3)
+        bench.hello("feeds")
+        bench.forget()
+        bench.hello("queue")
+        func told(_ peer: String) throws -> [String] {
+            try bench.sent(.status, to: peer).map { received in
+                let status = try WireServiceStatus(wireBytes: received.frames[0].bytes)
+                #expect(status.generation == received.header.generation && received.header.epoch == bench.machine.epoch)
+                return "\(status.name) \(status.state)"
+            }
+        }
+        #expect(try told("queue#1") == ["persistence ready"])
+        bench.ready("queue")
+        bench.service("persistence#3", BusHeader(.goodbye, generation: 3))
+        #expect(try told("queue#1") == ["persistence ready", "persistence down"])
+        #expect(try told("feeds#1") == ["queue starting", "queue ready", "persistence down"])
+        #expect(try told("persistence#3") == ["queue starting", "queue ready"])
+        // One that is lost is told again, after the next HELLO.
+        bench.feed(.undelivered(.needed("feeds#1"), .wouldBlock))
+        bench.publish(.event, "stream/feeds/a", from: "feeds")
+        #expect(bench.rejections == ["helloRequired"])
+        bench.forget()
+        bench.hello("feeds")
+        #expect(try told("feeds#1") == ["queue ready"])
+    }
+
     @Test func aServiceWhoseAcknowledgementsCannotBeSentMustStartOver() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.event, "stream/queue/a")
-        bench.feed(.undelivered(.acknowledgement("queue#1"), .wouldBlock))
+        bench.feed(.undelivered(.needed("queue#1"), .wouldBlock))
         bench.publish(.event, "stream/queue/a")
         #expect(bench.rejections == ["helloRequired"])
     }

@@ -18,6 +18,7 @@ struct EchoMachine: OwnerMachine {
     var committed: [TransactionID] = []
     var refused: [TransactionID] = []
     var observed: [StreamEvent] = []
+    private(set) var replacements = 0
     var answers: [String] = []
     var stopped = false
 
@@ -49,6 +50,7 @@ struct EchoMachine: OwnerMachine {
         case .observed(let event): observed.append(event)
         case .timer(let name): return [.perform(.heard("timer \(name.text)"))]
         case .input(.say(let word)): return [.perform(.heard(word)), .publish([put])]
+        case .databaseReplaced: replacements += 1
         case .stopping: stopped = true
         }
         return []

@@ -269,6 +269,38 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a", "b", "c"])
     }
 
+    @Test func aRestartedDatabaseIsAskedWhichItIsThoughNothingIsToBeCommitted() {
+        var trial = OwnerTrial.serving()
+        trial.handle(.status(.persistence, ready: 1))
+        trial.command("a")
+        trial.serve()
+        trial.handle(.status(.persistence, ready: nil))
+        trial.handle(.status(.persistence, ready: 1))
+        trial.handle(.status(.playback, ready: 9))
+        #expect(trial.waiting.isEmpty)
+        trial.database = ScriptedDatabase()
+        trial.database.incarnation = "two"
+        trial.handle(.status(.persistence, ready: 2))
+        #expect(trial.waiting.count == 1)
+        trial.serve()
+        #expect(trial.database.words == ["a"])
+        #expect(trial.runtime.machine.replacements == 1)
+    }
+
+    @Test func aDatabaseThatIsAnotherOneBeforeAllIsLoadedIsFoundOut() throws {
+        var trial = OwnerTrial()
+        trial.handle(.start)
+        trial.handle(.began(epoch: 5))
+        trial.handle(.status(.persistence, ready: 1))
+        let loaded = trial.take()
+        trial.handle(try #require(loaded))
+        trial.database.incarnation = "two"
+        trial.handle(.status(.persistence, ready: 2))
+        trial.serve()
+        #expect(trial.runtime.machine.replacements == 1)
+        #expect(trial.readies == 1)
+    }
+
     @Test func aRestoredBackupOnAFullDiskIsBroughtUpToDateWhenThereIsRoom() {
         var trial = OwnerTrial.serving()
         trial.command("a")
