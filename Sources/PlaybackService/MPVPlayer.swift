@@ -29,6 +29,8 @@ final class MPVPlayer {
         var seekAsked: (serial: UInt64, position: PlaybackPosition)?
         var seekTaken: UInt64 = 0
         var seekDone: UInt64 = 0
+        /// Where a seek or the start has put it while paused, and where it still is.
+        var rest: PlaybackPosition?
     }
 
     private enum Watched: UInt64, CaseIterable {
@@ -57,6 +59,9 @@ final class MPVPlayer {
 
     /// Above every serial of a seek: marks the reply to a `loadfile`.
     private static let opening: UInt64 = 1 << 63
+
+    /// More, in seconds, than an output takes in advance: beyond that a seek has led elsewhere than it was asked to.
+    private static let takenInAdvance = 0.5
 
     private let core: MPVCore
     private let silenceIsWanted: Bool
@@ -142,6 +147,7 @@ final class MPVPlayer {
     private func setPaused(_ paused: Bool) {
         guard current != nil else { return }
         current?.wantsPause = paused
+        if !paused { current?.rest = nil }
         current?.endTold = false
         core.set("pause", paused)
     }
@@ -219,6 +225,7 @@ final class MPVPlayer {
     private func handleRestart() {
         guard let now = current, now.loaded else { return }
         current?.seekDone = now.seekTaken
+        if now.wantsPause { current?.rest = now.seekAsked?.position ?? now.load.start }
         tellProgress()
     }
 
@@ -297,7 +304,7 @@ final class MPVPlayer {
     private func tellProgress() {
         guard let now = current, now.loaded, !now.atEnd else { return }
         let pending = now.seekAsked.flatMap { $0.serial > now.seekDone ? $0.position : nil }
-        guard let position = pending ?? core.number("time-pos").map(PlaybackPosition.init(clamping:)) else { return }
+        guard let position = pending ?? place else { return }
         observer(
             .progress(
                 now.load.id,
@@ -305,6 +312,14 @@ final class MPVPlayer {
                     position: position, at: SystemClocks.monotonic(),
                     running: pending == nil && !now.idle && !now.seeking && !now.wantsPause,
                     buffering: !now.wantsPause && (now.buffering || now.seeking), serial: now.seekDone)))
+    }
+
+    /// Where it is. libmpv takes what its output has been given in advance off the position, and so is some tenths of a
+    /// second before the place that it has been put at exactly; a key held down would add them up.
+    private var place: PlaybackPosition? {
+        guard let seconds = core.number("time-pos") else { return nil }
+        if let rest = current?.rest, abs(seconds - rest.seconds) < Self.takenInAdvance { return rest }
+        return PlaybackPosition(clamping: seconds)
     }
 
     /// The end has been heard once libmpv pauses by itself, some tenths of a second after it has decoded all.

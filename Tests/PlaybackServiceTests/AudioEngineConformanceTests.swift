@@ -48,6 +48,28 @@ struct AudioEngineConformanceTests {
         await harness.engine.close()
     }
 
+    @Test("While paused it stays exactly where it was put", arguments: EngineHarness.Kind.allCases)
+    func staysWherePut(_ kind: EngineHarness.Kind) async throws {
+        let harness = harness(kind)
+        var load = load
+        load.start = try PlaybackPosition(1.5)
+        load.paused = true
+        harness.engine.perform(.open(load))
+        _ = try await harness.opened()
+        var serial: UInt64 = 0
+        for place in [1.5, 0.7, 2.2, 1.2] {
+            if serial > 0 { harness.engine.perform(.seek(try PlaybackPosition(place), serial: serial)) }
+            // What the output has taken in shows in the first moments.
+            for _ in 0..<20 {
+                let progress = try await harness.progress { [serial] in $0.serial == serial }
+                #expect(abs(progress.position.seconds - place) < 0.001 && !progress.running)
+                harness.engine.perform(.sample)
+            }
+            serial += 1
+        }
+        await harness.engine.close()
+    }
+
     @Test("It holds and goes on", arguments: EngineHarness.Kind.allCases)
     func pauses(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
