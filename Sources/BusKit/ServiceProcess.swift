@@ -26,6 +26,7 @@ public enum ServiceProcess {
         umask(0o077)
         signal(SIGPIPE, SIG_IGN)
         ChildGuard.arm()
+        HangDrill.arm()
         let environment = ProcessEnvironment.current
         let level = environment["LOCKSTEP_LOG_LEVEL"].flatMap(Logger.Level.init(rawValue:)) ?? .info
         LoggingSystem.bootstrap { _ in JSONLogHandler(service: name.text, level: level) }

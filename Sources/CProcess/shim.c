@@ -184,6 +184,10 @@ int lockstep_pidfd_open(pid_t pid) {
 int lockstep_pidfd_send_signal(int pidfd, int signal) {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0U);
 }
+
+int lockstep_signal_thread(pid_t pid, pid_t thread, int signal) {
+    return (int)syscall(SYS_tgkill, pid, thread, signal);
+}
 #else
 int lockstep_set_parent_death_signal(int signal) {
     (void)signal;
@@ -203,6 +207,13 @@ int lockstep_pidfd_send_signal(int pidfd, int signal) {
     errno = ENOSYS;
     return -1;
 }
+
+int lockstep_signal_thread(pid_t pid, pid_t thread, int signal) {
+    (void)pid, (void)thread, (void)signal;
+    errno = ENOSYS;
+    return -1;
+}
+
 // The supervisor itself is for Linux; elsewhere only clients are built, and they meet no fleet.
 pid_t lockstep_spawn(const char *path, char *const arguments[], char *const environment[], int input, int output,
                      int parent_death_signal, const char *directory) {

@@ -78,11 +78,13 @@ enum PollThreadStart {
         #endif
     }
 
-    /// Leaves the process's signals to other threads; what a fault of this thread raises stays with it.
+    /// Leaves the process's signals to other threads; what a fault of this thread raises stays with it, and so does
+    /// SIGPROF, with which the runtime halts each thread for a crash report: those that block it are missing there.
     private static func blockSignals() {
         var signals = sigset_t()
         _ = sigfillset(&signals)
-        for fault in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS] { _ = sigdelset(&signals, fault) }
+        let own = [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF]
+        for signal in own { _ = sigdelset(&signals, signal) }
         _ = pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 }

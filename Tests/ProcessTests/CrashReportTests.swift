@@ -8,14 +8,15 @@ import WireMessages
 @Suite
 struct CrashReportTests {
     /// How a service ends.
-    private enum Death: CaseIterable {
-        case fault, trap, hang
+    private enum Death {
+        case fault, trap, hang, stop
 
-        var signal: Int32 {
+        func strike(_ service: String, of fleet: ProcessFleet) -> Int32? {
             switch self {
-            case .fault: SIGSEGV
-            case .trap: SIGILL
-            case .hang: SIGSTOP
+            case .fault: fleet.signal(service, SIGSEGV)
+            case .trap: fleet.signal(service, SIGILL)
+            case .hang: fleet.hang(service)
+            case .stop: fleet.signal(service, SIGSTOP)
             }
         }
     }
@@ -44,19 +45,32 @@ struct CrashReportTests {
 
     @Test(.timeLimit(.minutes(5)), arguments: ProcessFleet.all)
     func aFaultATrapAndAHangEachLeaveOneReadableReport(service: String) async throws {
+        try await Self.check(service, [.fault, .trap, .hang])
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func aProcessThatIsStoppedLeavesOneReadableReport() async throws {
+        try await Self.check("queue", [.stop])
+    }
+
+    private static func check(_ service: String, _ deaths: [Death]) async throws {
         try await ProcessFleet.with { fleet in
             try await FleetObserver.with(1, of: fleet) { observers in
                 var reports: [String] = []
-                for death in Death.allCases {
+                for death in deaths {
                     try await observers[0].untilReady()
-                    let pid = try await Self.end(service, by: death, fleet, observers[0])
-                    let found = try Self.reports(of: service, pid, in: fleet)
+                    let pid = try await end(service, by: death, fleet, observers[0])
+                    let found = try Self.paths(of: service, pid, in: fleet)
                     #expect(found.count == 1, "\(death): \(found)")
                     let path = try #require(found.first)
                     reports.append(path)
-                    let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: URL(filePath: path)))
+                    let data = try Data(contentsOf: URL(filePath: path))
+                    let report = try JSONDecoder().decode(Report.self, from: data)
                     #expect(["crashReport", "supervisorReport"].contains(report.kind))
                     #expect(!report.description.isEmpty)
+                    if death == .hang, report.kind == "crashReport" {
+                        #expect(String(decoding: data, as: UTF8.self).contains("HangDrill"), "where it hangs")
+                    }
                     let lines = try JSONDecoder().decode(
                         [Line].self, from: Data(try await fleet.succeed("ps", "--json").utf8))
                     let line = try #require(lines.first { $0.name == service })
@@ -78,7 +92,7 @@ struct CrashReportTests {
         let name = try #require(ServiceName(service))
         let generation = observer.view.replica.ready[name] ?? 0
         let epoch = observer.view.replica.position.epoch
-        let pid = try #require(fleet.signal(service, death.signal))
+        let pid = try #require(death.strike(service, of: fleet))
         try await observer.until("\(service) is back after a \(death)", within: .seconds(120)) { view in
             guard name != .bus else { return view.connection == .live && view.replica.position.epoch > epoch }
             return view.replica.ready[name] ?? 0 > generation
@@ -87,7 +101,7 @@ struct CrashReportTests {
     }
 
     /// The reports about a process.
-    private static func reports(of service: String, _ pid: Int32, in fleet: ProcessFleet) throws -> [String] {
+    private static func paths(of service: String, _ pid: Int32, in fleet: ProcessFleet) throws -> [String] {
         let folder = fleet.home.crashDirectory
         let names = try FileManager.default.contentsOfDirectory(atPath: folder)
         return names.filter { $0.contains("-\(pid)-") }.map { folder + "/" + $0 }

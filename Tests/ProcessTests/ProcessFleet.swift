@@ -1,4 +1,5 @@
 import BusKit
+import CProcess
 import Foundation
 import Logging
 import NIOConcurrencyHelpers
@@ -104,6 +105,7 @@ final class ProcessFleet: Sendable {
         var environment = ProcessInfo.processInfo.environment
         environment["LOCKSTEP_HOME"] = root
         environment["LOCKSTEP_AO"] = "null"
+        environment["LOCKSTEP_HANG_DRILL"] = "1"
         for name in ["XDG_RUNTIME_DIR", "NOTIFY_SOCKET", "LOCKSTEP_SUPERVISOR_PID"] { environment[name] = nil }
         return environment
     }
@@ -147,6 +149,12 @@ final class ProcessFleet: Sendable {
     func signal(_ service: String, _ signal: Int32) -> Int32? {
         guard let pid = pid(service), pid > 1 else { return nil }
         return kill(pid, signal) == 0 ? pid : nil
+    }
+
+    /// Has a service's work loop hang, while the rest of its process lives on.
+    func hang(_ service: String) -> Int32? {
+        guard let pid = pid(service), pid > 1, let loop = ProcessTable.thread("bus", of: pid) else { return nil }
+        return lockstep_signal_thread(pid, loop, SIGSYS) == 0 ? pid : nil
     }
 
     /// The processes of this fleet that run, whoever started them.

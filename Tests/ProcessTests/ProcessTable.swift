@@ -32,6 +32,18 @@ enum ProcessTable {
         return names.compactMap { pid_t($0).flatMap(Entry.init) }.filter { $0.isRunning && condition($0) }.map(\.pid)
     }
 
+    /// The thread of a process whose name ends so.
+    static func thread(_ name: String, of pid: pid_t) -> pid_t? {
+        let folder = "/proc/\(pid)/task"
+        let threads = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).compactMap { pid_t($0) }
+        return threads.first { thread in
+            // The first thread has the program's name.
+            thread != pid
+                && (try? String(contentsOfFile: "\(folder)/\(thread)/comm", encoding: .utf8))?
+                    .hasSuffix(name + "\n") == true
+        }
+    }
+
     /// Waits until the processes have ended.
     /// - Throws: those that live on after a while.
     static func untilGone(_ pids: [pid_t]) async throws {

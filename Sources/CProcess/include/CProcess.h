@@ -15,6 +15,9 @@ int lockstep_pidfd_open(pid_t pid);
 /// Sends `signal` to the process that the descriptor refers to.
 int lockstep_pidfd_send_signal(int pidfd, int signal);
 
+/// Sends `signal` to one thread of a process.
+int lockstep_signal_thread(pid_t pid, pid_t thread, int signal);
+
 /// Starts a program in a session of its own.
 ///
 /// Its standard input, output and error are `input`, `output` and `output` again; every other descriptor is closed and
