@@ -40,6 +40,7 @@ enum Throughput {
                 throw BenchFleet.Failed(description: "the bus does not acknowledge")
             }
             let header = try BusHeader(decoding: answer[0].bytes)
+            if header.kind == .status { continue }
             guard header.kind == .acknowledge else {
                 throw BenchFleet.Failed(description: "the bus answers \(header.kind) \(answer.dropFirst())")
             }
