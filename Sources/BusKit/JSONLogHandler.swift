@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Logging
 import PodcastModel
 
@@ -34,9 +33,9 @@ struct JSONLogHandler: LogHandler {
         all.merge(event.metadata ?? [:]) { _, new in new }
         if let error = event.error { all["error"] = "\(error)" }
         var line = "{\"at\":\(SystemClocks.wall().milliseconds),\"level\":\"\(event.level.rawValue)\""
-        line += ",\"service\":\(Self.quoted(service)),\"message\":\(Self.quoted(event.message.description))"
+        line += ",\"service\":\(JSONText.quoted(service)),\"message\":\(JSONText.quoted(event.message.description))"
         for (key, value) in all.sorted(by: { $0.key < $1.key }) {
-            line += ",\(Self.quoted(key)):\(Self.quoted(value.description))"
+            line += ",\(JSONText.quoted(key)):\(JSONText.quoted(value.description))"
         }
         line += "}\n"
         // One call for each line, so that the lines of two threads never mix; what the reader does not take is lost.
@@ -48,23 +47,5 @@ struct JSONLogHandler: LogHandler {
     private static var isTaken: Bool {
         var error = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         return poll(&error, 1, 0) > 0 && error.revents & Int16(POLLOUT) != 0
-    }
-
-    static func quoted(_ text: String) -> String {
-        var quoted = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": quoted += "\\\""
-            case "\\": quoted += "\\\\"
-            case "\n": quoted += "\\n"
-            case "\r": quoted += "\\r"
-            case "\t": quoted += "\\t"
-            case ..<" ":
-                let digits = String(scalar.value, radix: 16)
-                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: quoted.unicodeScalars.append(scalar)
-            }
-        }
-        return quoted + "\""
     }
 }

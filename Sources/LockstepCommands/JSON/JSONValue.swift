@@ -1,3 +1,5 @@
+import PodcastModel
+
 /// A JSON value whose objects keep the order that they are written in, so that output never changes its shape.
 indirect enum JSONValue: Sendable, Hashable {
     /// Nothing.
@@ -64,7 +66,7 @@ indirect enum JSONValue: Sendable, Hashable {
         case .integer(let value): text += "\(value)"
         case .unsigned(let value): text += "\(value)"
         case .number(let value): Self.write(value, to: &text)
-        case .string(let value): Self.write(value, to: &text)
+        case .string(let value): text += JSONText.quoted(value)
         case .array(let values):
             text += "["
             for (index, value) in values.enumerated() {
@@ -76,8 +78,7 @@ indirect enum JSONValue: Sendable, Hashable {
             text += "{"
             for (index, member) in members.enumerated() {
                 if index > 0 { text += "," }
-                Self.write(member.name, to: &text)
-                text += ":"
+                text += JSONText.quoted(member.name) + ":"
                 member.value.write(to: &text)
             }
             text += "}"
@@ -92,25 +93,6 @@ indirect enum JSONValue: Sendable, Hashable {
         } else {
             text += "\(value)"
         }
-    }
-
-    private static func write(_ value: String, to text: inout String) {
-        text += "\""
-        for scalar in value.unicodeScalars {
-            switch scalar {
-            case "\"": text += "\\\""
-            case "\\": text += "\\\\"
-            case "\n": text += "\\n"
-            case "\r": text += "\\r"
-            case "\t": text += "\\t"
-            case _
-            where scalar.value < 0x20 || scalar.value == 0x7f || scalar.value == 0x2028 || scalar.value == 0x2029:
-                let digits = String(scalar.value, radix: 16)
-                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: text.unicodeScalars.append(scalar)
-            }
-        }
-        text += "\""
     }
 }
 

@@ -1,0 +1,13 @@
+import PodcastModel
+import Testing
+
+@Suite struct JSONTextTests {
+    @Test(arguments: [
+        ("", "\"\""), ("plain ü 🎧", "\"plain ü 🎧\""), ("a\"b\\c", #""a\"b\\c""#), ("a\nb\rc\td", #""a\nb\rc\td""#),
+        ("\u{0}\u{1b}[2J", #""\u0000\u001b[2J""#), ("\u{7f}", #""\u007f""#), ("\u{2028}\u{2029}", #""\u2028\u2029""#),
+        ("\r\n", #""\r\n""#),
+    ])
+    func textIsOneLineOfJSON(_ text: String, _ json: String) {
+        #expect(JSONText.quoted(text) == json)
+    }
+}
