@@ -14,6 +14,7 @@ let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let configuration: Target.Dependency = .product(name: "Configuration", package: "swift-configuration")
+let yaml: Target.Dependency = .product(name: "Yams", package: "Yams")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 let locks: Target.Dependency = .product(name: "NIOConcurrencyHelpers", package: "swift-nio")
@@ -56,7 +57,8 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
-        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: ["YAML"]),
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
+        .package(url: "https://github.com/jpsim/Yams", "5.4.0"..<"7.0.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         // Without its default traits: they bring all of Foundation into every process.
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0", traits: []),
@@ -78,25 +80,38 @@ let package = Package(
         library("PodcastModel"),
         library("WireMessages", ["PodcastModel", protobuf]),
         library("ZeroMQ", ["CZeroMQ", locks]),
-        library("BusKit", ["ZeroMQ", "WireMessages", "PodcastModel", "CProcess", protobuf, locks, logging, lifecycle, signals, crypto]),
+        library(
+            "BusKit",
+            [
+                "ZeroMQ", "WireMessages", "PodcastModel", "CProcess", protobuf, locks, logging, lifecycle, signals,
+                crypto,
+            ]),
         library("FeedParsing", ["PodcastModel", "CLibXML2"]),
 
         // The services.
         library(
             "BusBroker",
             ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", protobuf, locks, logging, lifecycle]),
-        library("PersistenceService", ["BusKit", "WireMessages", "PodcastModel", protobuf, grdb, logging, lifecycle, locks]),
-        library("PlaybackService", ["BusKit", "WireMessages", "PodcastModel", "CMPV", protobuf, logging, lifecycle, locks]),
+        library(
+            "PersistenceService", ["BusKit", "WireMessages", "PodcastModel", protobuf, grdb, logging, lifecycle, locks]),
+        library(
+            "PlaybackService", ["BusKit", "WireMessages", "PodcastModel", "CMPV", protobuf, logging, lifecycle, locks]),
         library("QueueService", ["BusKit", "WireMessages", "PodcastModel", protobuf, logging, lifecycle, locks]),
         library(
             "FeedsService",
-            ["BusKit", "WireMessages", "PodcastModel", "FeedParsing", protobuf, httpClient, nioCore, nioPosix, nioHTTP1, logging, lifecycle, locks]),
-        library("FleetSupervisor", ["BusKit", "PodcastModel", "CProcess", locks]),
+            [
+                "BusKit", "WireMessages", "PodcastModel", "FeedParsing", protobuf, httpClient, nioCore, nioPosix,
+                nioHTTP1, logging, lifecycle, locks,
+            ]),
+        library("FleetSupervisor", ["BusKit", "WireMessages", "PodcastModel", "CProcess", logging, locks]),
 
         // The command line.
         library(
             "LockstepCommands",
-            ["BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FleetSupervisor", "CNcurses", arguments, configuration, protobuf, httpClient, nioCore, nioPosix, nioHTTP1, logging, locks]),
+            [
+                "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FleetSupervisor", "CNcurses", arguments,
+                configuration, yaml, protobuf, httpClient, nioCore, nioPosix, nioHTTP1, logging, locks,
+            ]),
 
         // Processes.
         process("lockstep", ["LockstepCommands"]),
@@ -116,27 +131,52 @@ let package = Package(
         // What the tests share: an HTTP server, child processes, temporary homes, waiting for events.
         library(
             "TestSupport",
-            ["BusKit", "BusBroker", "WireMessages", "PodcastModel", "ZeroMQ", "CProcess", protobuf, nioCore, nioPosix, nioHTTP1, sqlite, locks, logging, lifecycle]),
+            [
+                "BusKit", "BusBroker", "WireMessages", "PodcastModel", "ZeroMQ", "CProcess", protobuf, nioCore,
+                nioPosix, nioHTTP1, sqlite, locks, logging, lifecycle,
+            ]),
         tests("PodcastModelTests", ["PodcastModel"]),
         tests("WireMessagesTests", ["WireMessages", "PodcastModel", protobuf]),
         tests("ZeroMQTests", ["ZeroMQ", "TestSupport", locks]),
-        tests("BusKitTests", ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
-        tests("BusBrokerTests", ["BusBroker", "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
+        tests(
+            "BusKitTests",
+            ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
+        tests(
+            "BusBrokerTests",
+            ["BusBroker", "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
         tests("FeedParsingTests", ["FeedParsing", "PodcastModel", "TestSupport"]),
         tests(
             "PersistenceServiceTests",
-            ["PersistenceService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", grdb, sqlite, protobuf, locks, logging]),
-        tests("PlaybackServiceTests", ["PlaybackService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
-        tests("QueueServiceTests", ["QueueService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
-        tests("FeedsServiceTests", ["FeedsService", "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "TestSupport", protobuf, locks, logging]),
-        tests("FleetSupervisorTests", ["FleetSupervisor", "BusKit", "PodcastModel", "CProcess", "TestSupport", locks]),
-        tests("LockstepCommandsTests", ["LockstepCommands", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, arguments, locks]),
+            [
+                "PersistenceService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", grdb, sqlite, protobuf,
+                locks, logging,
+            ]),
+        tests(
+            "PlaybackServiceTests",
+            ["PlaybackService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
+        tests(
+            "QueueServiceTests",
+            ["QueueService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
+        tests(
+            "FeedsServiceTests",
+            [
+                "FeedsService", "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "TestSupport", protobuf, locks,
+                logging,
+            ]),
+        tests(
+            "FleetSupervisorTests",
+            ["FleetSupervisor", "BusKit", "WireMessages", "PodcastModel", "CProcess", "TestSupport", locks]),
+        tests(
+            "LockstepCommandsTests",
+            ["LockstepCommands", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, arguments, locks]),
         tests(
             "FleetTests",
             [
                 "BusBroker", "PersistenceService", "PlaybackService", "QueueService", "FeedsService", "BusKit",
                 "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging, lifecycle,
             ]),
-        tests("ProcessTests", ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", "CProcess", protobuf, locks, logging]),
+        tests(
+            "ProcessTests",
+            ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", "CProcess", protobuf, locks, logging]),
     ]
 )

@@ -1,4 +1,5 @@
 public import Logging
+public import PodcastModel
 public import WireMessages
 
 /// What a service is given at its start.
@@ -36,5 +37,18 @@ public struct ServiceContext: Sendable {
         self.environment = environment
         notifyReady = { notifier.ready() }
         notifyAlive = { notifier.watchdog() }
+    }
+
+    /// The context of a service's next life, which it counts in the home's state folder.
+    ///
+    /// - Throws: `storageFailed` or `diskFull` when the count cannot be written.
+    public static func nextLife(
+        of name: ServiceName, home: LockstepHome, logger: Logger,
+        notifier: ProcessNotifier = ProcessNotifier(environment: [:]), environment: [String: String] = [:]
+    ) throws(Failure) -> ServiceContext {
+        let file = GenerationFile(path: home.stateFile("\(name.text).generation"))
+        return ServiceContext(
+            name: name, generation: try file.next(now: SystemClocks.wall()), home: home, logger: logger,
+            notifier: notifier, environment: environment)
     }
 }

@@ -63,13 +63,13 @@ public enum ServiceProcess {
         }
         // The bus keeps a lock and an epoch of its own.
         let lock = name == .bus ? nil : try await takeLock(home.runFile("\(name.text).lock"))
-        let generation =
-            name == .bus
-            ? 0 : try GenerationFile(path: home.stateFile("\(name.text).generation")).next(now: SystemClocks.wall())
         let notifier = ProcessNotifier(environment: environment)
-        let context = ServiceContext(
-            name: name, generation: generation, home: home, logger: logger, notifier: notifier,
-            environment: environment)
+        let context =
+            name == .bus
+            ? ServiceContext(
+                name: name, generation: 0, home: home, logger: logger, notifier: notifier, environment: environment)
+            : try ServiceContext.nextLife(
+                of: name, home: home, logger: logger, notifier: notifier, environment: environment)
         let service = try make(context)
         var configuration = ServiceGroupConfiguration(
             services: [.init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)],

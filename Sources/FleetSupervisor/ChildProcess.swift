@@ -107,7 +107,7 @@ struct ControlConnection {
 
     mutating func flush() {
         while !output.isEmpty {
-            let count = Glibc.send(descriptor, output, output.count, Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))
+            let count = sendBytes(descriptor, output, waiting: false)
             if count < 0, errno == EINTR { continue }
             if count < 0, errno != EAGAIN { isBroken = true }
             guard count > 0 else { return }

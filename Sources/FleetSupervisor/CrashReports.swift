@@ -1,4 +1,5 @@
 public import BusKit
+import PodcastModel
 
 #if canImport(Glibc)
 import Glibc
@@ -64,15 +65,15 @@ public struct CrashReports: Sendable {
     }
 
     private func write(service: String, pid: Int32, end: String, threads: [String], lastLines: [[UInt8]]) {
-        let lines = lastLines.map { quoted(String(decoding: $0, as: UTF8.self)) }.joined(separator: ",\n    ")
+        let lines = lastLines.map { JSONText.quoted(String(decoding: $0, as: UTF8.self)) }.joined(separator: ",\n    ")
         let text = """
             {
-              "timestamp": \(quoted(SystemCall.timestamp())),
+              "timestamp": \(JSONText.quoted(SystemCall.timestamp())),
               "kind": "supervisorReport",
-              "process": \(quoted("lockstep-" + service)),
+              "process": \(JSONText.quoted("lockstep-" + service)),
               "pid": \(pid),
-              "description": \(quoted(end)),
-              "threads": [\(threads.map(quoted).joined(separator: ", "))],
+              "description": \(JSONText.quoted(end)),
+              "threads": [\(threads.map(JSONText.quoted).joined(separator: ", "))],
               "lastLines": [
                 \(lines)
               ]

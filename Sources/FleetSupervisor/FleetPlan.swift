@@ -79,8 +79,10 @@ public struct SupervisorLimits: Sendable, Hashable {
     public var openRetry: Duration = .seconds(300)
     /// From the first request to stop to SIGKILL for all that is left.
     public var stopAll: Duration = .seconds(25)
-    /// So many restarts within an hour are worth a warning.
+    /// So many restarts within `restartWindow` raise an alert.
     public var restartsToWarn = 10
+    /// See `restartsToWarn`.
+    public var restartWindow: Duration = .seconds(3_600)
 
     /// The limits of the design.
     public init() {}

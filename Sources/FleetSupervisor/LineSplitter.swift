@@ -1,3 +1,5 @@
+import PodcastModel
+
 /// Cuts a stream of bytes into lines of at most a limit. What is longer is cut there, and the rest of it left out, so
 /// that no output makes the supervisor grow.
 struct LineSplitter: Sendable {
@@ -48,6 +50,7 @@ enum LogLine {
     /// A line of the supervisor's own making.
     static func json(_ text: String, level: String, service: String, at time: String) -> [UInt8] {
         Array(
-            #"{"time":"\#(time)","level":"\#(level)","service":\#(quoted(service)),"message":\#(quoted(text))}"#.utf8)
+            #"{"time":"\#(time)","level":"\#(level)","service":\#(JSONText.quoted(service)),"message":\#(JSONText.quoted(text))}"#
+                .utf8)
     }
 }

@@ -42,11 +42,17 @@ final class LogWriter: Sendable {
         guard lockstep_pipe(&ends, 0) == 0 else { return nil }
         (woken, wake) = (ends[0], ends[1])
         _ = fcntl(wake, F_SETFL, O_NONBLOCK)
+        #if canImport(Darwin)
+        var thread: pthread_t?
+        #else
         var thread = pthread_t()
+        #endif
         let started = pthread_create(
             &thread, nil,
             { pointer in
-                guard let pointer else { return nil }
+                // Not optional on every system.
+                let given: UnsafeMutableRawPointer? = pointer
+                guard let pointer = given else { return nil }
                 Unmanaged<LogWriter>.fromOpaque(pointer).takeRetainedValue().work()
                 return nil
             }, Unmanaged.passRetained(self).toOpaque())
@@ -55,8 +61,8 @@ final class LogWriter: Sendable {
     }
 
     deinit {
-        _ = Glibc.close(wake)
-        _ = Glibc.close(woken)
+        closeDescriptor(wake)
+        closeDescriptor(woken)
     }
 
     /// Adds a line. Never waits.
@@ -145,7 +151,7 @@ private struct LogFile {
     }
 
     func close() {
-        if descriptor >= 0 { _ = Glibc.close(descriptor) }
+        if descriptor >= 0 { closeDescriptor(descriptor) }
     }
 
     private mutating func openFile() -> Bool {

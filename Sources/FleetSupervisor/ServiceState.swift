@@ -75,8 +75,13 @@ public struct ServiceState: Sendable, Hashable {
     public internal(set) var status: String?
     /// When it is tried again.
     public internal(set) var nextTry: MonotonicTime?
+    /// What the user is told of it, if anything.
+    public internal(set) var concern: FleetConcern?
     /// A warning worth showing: it was restarted very often.
-    public internal(set) var warning: String?
+    public var warning: String? {
+        guard case .restartsOften(let count, _) = concern else { return nil }
+        return "it was restarted \(count) times within an hour"
+    }
 
     /// The times of the last failures within the window.
     var failures: [MonotonicTime] = []
@@ -188,11 +193,7 @@ public struct ServiceState: Sendable, Hashable {
         nextTry = nil
     }
 
-    mutating func countRestart(now: MonotonicTime, _ limits: SupervisorLimits) {
-        restartTimes.append(now)
-        restartTimes.removeAll { now.since($0) > .seconds(3_600) }
-        warning =
-            restartTimes.count >= limits.restartsToWarn
-            ? "it was restarted \(restartTimes.count) times within an hour" : nil
+    mutating func forgetOldRestarts(now: MonotonicTime, _ limits: SupervisorLimits) {
+        restartTimes.removeAll { now.since($0) > limits.restartWindow }
     }
 }

@@ -109,7 +109,7 @@ private final class Connection {
 
     func send(_ request: ControlRequest) throws(Failure) {
         let line = ControlCoding.line(request)
-        let count = Glibc.send(descriptor, line, line.count, Int32(MSG_NOSIGNAL))
+        let count = sendBytes(descriptor, line, waiting: true)
         guard count == line.count else { throw SupervisorControlClient.noFleet }
     }
 

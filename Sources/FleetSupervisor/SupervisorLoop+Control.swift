@@ -31,15 +31,23 @@ extension SupervisorLoop {
         case "restart":
             let name = try known(request.service)
             guard !machine.isStopping else { throw Failure(.unavailable, "The fleet is being stopped.") }
+            guard name != "supervisor" else {
+                throw Failure(
+                    .invalidArgument,
+                    "The supervisor cannot restart itself; `lockstep down` and `lockstep up` start everything anew.")
+            }
             take(.restart(name))
             return ControlReply(message: "\(name) is being restarted.")
         case "resetFailed":
             let name = try known(request.service)
-            let had = machine.service(name)?.condition
+            let had = machine.service(name)
             take(.resetFailed(name))
+            if had?.condition == .failed || had?.condition == .retrying {
+                return ControlReply(message: "\(name) is tried again now.")
+            }
             return ControlReply(
-                message: had == .failed || had == .retrying
-                    ? "\(name) is tried again now." : "\(name) has not failed; nothing was changed.")
+                message: had?.concern == nil
+                    ? "No change: \(name) has not failed." : "What was wrong with \(name) is forgotten.")
         case "logs":
             let name = try request.service.map { service throws(Failure) in try known(service) }
             let lines = LogReader(configuration.home).last(min(max(request.lines ?? 100, 0), 1_000), of: name)

@@ -45,6 +45,8 @@ public enum SupervisorEffect: Sendable, Hashable {
     case fleetReady
     /// A service cannot be brought up; the sentence names it and says why. It is tried again all the same.
     case fleetFailed(String)
+    /// What needs attention of this service has changed; nil: nothing does any more.
+    case concern(String, FleetConcern?)
     /// A line for the supervisor's log.
     case log(String)
     /// Everything is stopped.
@@ -58,13 +60,13 @@ public struct SupervisorMachine: Sendable {
     /// The services in order of their start.
     public internal(set) var services: [ServiceState]
     /// Whether everything is being stopped.
-    public private(set) var isStopping = false
+    public internal(set) var isStopping = false
     /// Whether every service serves.
-    public private(set) var isReady = false
+    public internal(set) var isReady = false
 
-    private var isFinished = false
-    private var stopDeadline: MonotonicTime?
-    private var lastTick: MonotonicTime?
+    var isFinished = false
+    var stopDeadline: MonotonicTime?
+    var lastTick: MonotonicTime?
     private var random: SplitMix
 
     /// A fleet that has not been started.
@@ -107,8 +109,9 @@ public struct SupervisorMachine: Sendable {
         case .restart(let name): restart(name, now: now, &effects)
         case .resetFailed(let name):
             with(name) { service in
-                guard service.condition == .failed || service.condition == .retrying else { return }
                 service.forgetFailures()
+                service.restartTimes = []
+                guard service.condition == .failed || service.condition == .retrying else { return }
                 service.condition = .waiting
             }
         case .stop: stop(now: now, &effects)
@@ -127,6 +130,7 @@ public struct SupervisorMachine: Sendable {
         if let lastTick, services.contains(where: { $0.lastSign != nil }) {
             deadlines.append(lastTick.advanced(by: .seconds(1)))
         }
+        if !isStopping, let concernDeadline { deadlines.append(concernDeadline) }
         return deadlines.min()
     }
 
@@ -143,6 +147,7 @@ public struct SupervisorMachine: Sendable {
             stopWhatCan(now: now, &effects)
             return
         }
+        reportConcerns(now: now, &effects)
         startWhatCan(now: now, &effects)
         let complete = services.allSatisfy(\.serves)
         if complete, !isReady { effects.append(.fleetReady) }
@@ -194,10 +199,10 @@ public struct SupervisorMachine: Sendable {
         } else if !settled || end == .exited(0) {
             failed(name, now: now, &effects)
         } else {
-            with(name) { [limits] service in
+            with(name) { service in
                 service.forgetFailures()
                 service.condition = .waiting
-                service.countRestart(now: now, limits)
+                service.restartTimes.append(now)
             }
         }
     }
@@ -243,7 +248,7 @@ public struct SupervisorMachine: Sendable {
         service.plan.isEssential && !service.serves && service.failures.count >= limits.failuresToOpen
     }
 
-    private func failureSentence(_ service: ServiceState) -> String {
+    func failureSentence(_ service: ServiceState) -> String {
         let name = service.plan.name
         return "\(name) does not start: \(service.lastEnd ?? "no reason is known"). See `lockstep logs \(name)`."
     }
@@ -261,86 +266,6 @@ public struct SupervisorMachine: Sendable {
         guard service.condition != .stopping, service.condition != .hung else { return }
         with(name) { $0.terminating(at: now, because: "a restart was asked for") }
         effects.append(.terminate(name))
-    }
-
-    private mutating func stop(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
-        guard !isStopping else { return }
-        isStopping = true
-        isReady = false
-        stopDeadline = now.advanced(by: limits.stopAll)
-        effects.append(.log("stopping"))
-        for index in services.indices {
-            services[index].nextTry = nil
-            services[index].startsAgain = false
-            if !services[index].runs, services[index].condition != .starting { services[index].condition = .stopped }
-        }
-    }
-
-    /// Ends each service that no running one requires.
-    private mutating func stopWhatCan(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
-        for index in services.indices where services[index].runs {
-            let name = services[index].plan.name
-            guard services[index].condition != .stopping, services[index].condition != .hung,
-                !services.contains(where: { $0.runs && $0.plan.requires.contains(name) })
-            else { continue }
-            services[index].terminating(at: now, because: nil)
-            effects.append(.terminate(name))
-        }
-        guard !isFinished, services.allSatisfy({ $0.condition == .stopped }) else { return }
-        isFinished = true
-        effects.append(.finished)
-    }
-
-    // MARK: - Time
-
-    private mutating func tick(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
-        forgiveOwnLateness(now: now)
-        let together = services.count { $0.lastSign.map { now.since($0) > limits.late } ?? false } > 1
-        for index in services.indices where services[index].runs {
-            let name = services[index].plan.name
-            if let due = services[index].killAt, now >= due {
-                services[index].killAt = now.advanced(by: limits.crashReport)
-                effects.append(.log("\(name) did not end in time and is killed"))
-                effects.append(.kill(name))
-            }
-            if let silence = silence(of: services[index], together: together, now: now) {
-                services[index].isHanging(silence: silence, now: now, limits)
-                effects.append(.log("\(name) \(silence): it is ended and started again"))
-                effects.append(.abort(name))
-            } else if services[index].condition == .ready,
-                let sign = services[index].lastSign, now.since(sign) > limits.late
-            {
-                services[index].condition = .late
-            }
-        }
-        if let stopDeadline, now >= stopDeadline, !isFinished {
-            self.stopDeadline = now.advanced(by: limits.crashReport)
-            for service in services where service.runs { effects.append(.kill(service.plan.name)) }
-        }
-        lastTick = now
-    }
-
-    /// A supervisor that was not run for a while has heard nobody: that is no fault of theirs.
-    private mutating func forgiveOwnLateness(now: MonotonicTime) {
-        guard let lastTick, now.since(lastTick) > .seconds(2) else { return }
-        let gap = now.since(lastTick)
-        for index in services.indices {
-            services[index].lastSign = services[index].lastSign.map { min(now, $0.advanced(by: gap)) }
-            services[index].startDeadline = services[index].startDeadline.map { $0.advanced(by: gap) }
-        }
-    }
-
-    /// Why the service counts as hung, or nil.
-    private func silence(of service: ServiceState, together: Bool, now: MonotonicTime) -> String? {
-        guard service.condition == .ready || service.condition == .late || service.condition == .starting else {
-            return nil
-        }
-        if let due = service.startDeadline, service.readyAt == nil, now >= due {
-            return "has said nothing since its start"
-        }
-        let limit = together ? limits.hungTogether : limits.hung
-        guard let sign = service.lastSign, now.since(sign) >= limit else { return nil }
-        return "has given no sign of life for \(now.since(sign).components.seconds) s"
     }
 }
 

@@ -64,7 +64,7 @@ enum SystemCall {
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
         let bytes = Array(text.utf8)
-        return Glibc.write(descriptor, bytes, bytes.count) == bytes.count
+        return writeBytes(descriptor, bytes) == bytes.count
     }
 
     /// The names in a folder; none if there is no such folder.
@@ -85,7 +85,12 @@ enum SystemCall {
     static func modified(_ path: String) -> Double? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
-        return Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9
+        #if canImport(Darwin)
+        let modified = status.st_mtimespec
+        #else
+        let modified = status.st_mtim
+        #endif
+        return Double(modified.tv_sec) + Double(modified.tv_nsec) / 1e9
     }
 
     /// Starts a program in a session of its own; see `lockstep_spawn`.
@@ -100,21 +105,23 @@ enum SystemCall {
     }
 }
 
-/// JSON text of a string, with its quotes. Control characters are escaped; what is no UTF-8 has been replaced before.
-func quoted(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars {
-        switch scalar {
-        case "\"": result += "\\\""
-        case "\\": result += "\\\\"
-        case "\n": result += "\\n"
-        case "\r": result += "\\r"
-        case "\t": result += "\\t"
-        case _ where scalar.value < 0x20:
-            let digits = String(scalar.value, radix: 16)
-            result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-        default: result.unicodeScalars.append(scalar)
-        }
-    }
-    return result + "\""
+// The system's calls under names that no member of a type here has.
+
+/// `close(2)`.
+func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
+
+/// `write(2)`.
+func writeBytes(_ descriptor: Int32, _ bytes: [UInt8]) -> Int { write(descriptor, bytes, bytes.count) }
+
+/// `kill(2)`; what is gone already is no error.
+func sendSignal(_ signal: Int32, to pid: Int32) { _ = kill(pid, signal) }
+
+/// `send(2)`, without SIGPIPE where the system can leave it out; the supervisor and the command line ignore it anyway.
+func sendBytes(_ descriptor: Int32, _ bytes: [UInt8], waiting: Bool) -> Int {
+    #if canImport(Darwin)
+    let flags = Int32(0)
+    #else
+    let flags = Int32(MSG_NOSIGNAL)
+    #endif
+    return send(descriptor, bytes, bytes.count, waiting ? flags : flags | Int32(MSG_DONTWAIT))
 }

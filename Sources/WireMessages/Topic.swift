@@ -90,6 +90,8 @@ public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertib
     public static let queue = ServiceName(known: "queue")
     /// Subscriptions.
     public static let feeds = ServiceName(known: "feeds")
+    /// The processes: it joins the bus for its alerts alone.
+    public static let supervisor = ServiceName(known: "supervisor")
 
     /// Orders names.
     public static func < (left: ServiceName, right: ServiceName) -> Bool { left.text < right.text }

@@ -67,6 +67,21 @@ private func spawns(_ effects: [SupervisorEffect]) -> [String] {
     effects.compactMap { if case .spawn(let name) = $0 { name } else { nil } }
 }
 
+/// A change in what needs attention.
+private struct Concern: Equatable {
+    var service: String
+    var concern: FleetConcern?
+
+    init(_ service: String, _ concern: FleetConcern?) {
+        self.service = service
+        self.concern = concern
+    }
+}
+
+private func concerns(_ effects: [SupervisorEffect]) -> [Concern] {
+    effects.compactMap { if case .concern(let name, let concern) = $0 { Concern(name, concern) } else { nil } }
+}
+
 private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     effects.compactMap { if case .terminate(let name) = $0 { name } else { nil } }
 }
@@ -148,6 +163,52 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(spawns(bench.send(.resetFailed("feeds"))) == ["feeds"])
         bench.send(.ended("feeds", .exited(1)))
         #expect(bench.condition("feeds") == .retrying)
+    }
+
+    @Test func manyRestartsWithinAnHourAreSaidAndForgottenWhenTheHourIsOver() {
+        var bench = Bench()
+        bench.startAll()
+        for count in 1...11 {
+            bench.pass(.seconds(5))
+            let effects = bench.send(.ended("queue", .signalled(9)))
+            bench.send(.ready("queue"))
+            let expected = FleetConcern.restartsOften(count, last: "killed by SIGKILL")
+            #expect(concerns(effects) == (count < 10 ? [] : [.init("queue", expected)]))
+        }
+        #expect(bench.machine.service("queue")?.warning == "it was restarted 11 times within an hour")
+        let effects = bench.pass(.seconds(3_600))
+        #expect(concerns(effects).last == .init("queue", nil))
+        #expect(bench.machine.service("queue")?.warning == nil)
+    }
+
+    @Test func resetFailedForgetsRestartsToo() {
+        var bench = Bench()
+        bench.startAll()
+        for _ in 1...10 {
+            bench.pass(.seconds(2))
+            bench.send(.ended("feeds", .signalled(11)))
+            bench.send(.ready("feeds"))
+        }
+        #expect(concerns(bench.send(.resetFailed("feeds"))) == [.init("feeds", nil)])
+        #expect(bench.condition("feeds") == .ready)
+    }
+
+    @Test(arguments: ["persistence", "queue"])
+    func oneThatDoesNotStartIsSaidUntilItHasServedForAWhile(_ name: String) {
+        var bench = Bench()
+        bench.startAll()
+        for _ in 0..<5 { bench.fail(name) }
+        #expect(concerns(bench.effects).isEmpty)
+        bench.fail(name)
+        let sentence = "\(name) does not start: exited with 1. See `lockstep logs \(name)`."
+        #expect(concerns(bench.effects) == [.init(name, .doesNotStart(sentence))])
+        bench.effects = []
+        bench.fail(name)
+        #expect(concerns(bench.effects).isEmpty, "it is the same as before")
+        while bench.condition(name) != .starting { bench.pass(.seconds(1)) }
+        bench.send(.ready(name))
+        #expect(concerns(bench.effects).isEmpty, "it may end again at once")
+        #expect(concerns(bench.pass(.seconds(2))) == [.init(name, nil)])
     }
 
     @Test(arguments: ["bus", "persistence"])

@@ -138,6 +138,10 @@ extension Session {
             var request = WirePersistenceRequest()
             request.answerAlert = given
             return try await ask(.persistence, request, reply: WirePersistenceReply.self).alertAnswered
+        case "supervisor":
+            var request = WireSupervisorRequest()
+            request.answerAlert = given
+            return try await ask(.supervisor, request, reply: WireSupervisorReply.self).alertAnswered
         default:
             throw Failure(.notFound, "The alert \(alert) belongs to “\(owner)”, which this version does not know.")
         }

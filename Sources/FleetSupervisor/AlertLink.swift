@@ -1,0 +1,131 @@
+import BusKit
+import CProcess
+import Logging
+import NIOConcurrencyHelpers
+import PodcastModel
+import WireMessages
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Holds the supervisor's alerts up on the stream. It joins the bus when there is the first one, on threads of its own,
+/// so that the supervisor neither waits for the bus nor depends on it.
+final class AlertLink: Sendable {
+    /// What the supervisor hears back.
+    enum News: Sendable {
+        /// Somebody wants this service tried again.
+        case retry(String)
+        /// The bus cannot be joined; why.
+        case failed(String)
+    }
+
+    private let home: LockstepHome
+    /// Readable when there is news; for `poll`.
+    let descriptor: Int32
+    private let bell: Int32
+    private let news = NIOLockedValueBox<[News]>([])
+    private let loop = NIOLockedValueBox<ServiceLoop<AlertHandler>?>(nil)
+
+    /// The link of a home's supervisor.
+    ///
+    /// - Throws: `badConfiguration` when there is no pipe.
+    init(home: LockstepHome) throws(Failure) {
+        self.home = home
+        var ends: [Int32] = [-1, -1]
+        guard lockstep_pipe(&ends, 1) == 0 else {
+            throw Failure(.badConfiguration, "A pipe cannot be made: \(SystemCall.reason()).")
+        }
+        (descriptor, bell) = (ends[0], ends[1])
+        _ = fcntl(bell, F_SETFL, O_NONBLOCK)
+    }
+
+    deinit {
+        close(descriptor)
+        close(bell)
+    }
+
+    /// Shows what needs attention of a service; nil: nothing does any more.
+    func show(_ concern: FleetConcern?, of service: String) {
+        loop.withLockedValue { loop in
+            if loop == nil, concern != nil { loop = start() }
+            loop?.inputs.send(.concern(service, concern))
+        }
+    }
+
+    /// Leaves the bus.
+    func stop() {
+        loop.withLockedValue { $0 }?.inputs.send(.stop)
+    }
+
+    /// What has come since the last call.
+    func takeNews() -> [News] {
+        var bytes = [UInt8](repeating: 0, count: 64)
+        while read(descriptor, &bytes, bytes.count) > 0 {}
+        return news.withLockedValue { news in
+            defer { news = [] }
+            return news
+        }
+    }
+
+    private func start() -> ServiceLoop<AlertHandler>? {
+        // What goes wrong is told as news, and lands in the supervisor's own log.
+        let logger = Logger(label: "supervisor") { _ in SwiftLogNoOpLogHandler() }
+        let context: ServiceContext
+        do throws(Failure) {
+            context = try ServiceContext.nextLife(of: .supervisor, home: home, logger: logger)
+        } catch {
+            tell(.failed(error.message))
+            return nil
+        }
+        let hear: @Sendable (News) -> Void = { [weak self] in self?.tell($0) }
+        let loop = ServiceLoop<AlertHandler>(context, observesStream: false) { _ in
+            AlertHandler { hear(.retry($0)) }
+        }
+        Task {
+            do { try await loop.run() } catch {
+                hear(.failed((error as? Failure)?.message ?? "\(error)"))
+            }
+        }
+        return loop
+    }
+
+    private func tell(_ item: News) {
+        news.withLockedValue { $0.append(item) }
+        _ = write(bell, [1], 1)
+    }
+}
+
+/// The alerts on the thread that has the bus's sockets.
+private struct AlertHandler: ServiceHandler {
+    enum Input: Sendable {
+        case concern(String, FleetConcern?)
+        case stop
+    }
+
+    var deadline: MonotonicTime? { nil }
+    private var alerts = FleetAlerts()
+    private let retry: @Sendable (String) -> Void
+
+    init(retry: @escaping @Sendable (String) -> Void) { self.retry = retry }
+
+    mutating func handle(_ event: ServiceEvent<Input>, now: Moment) -> [ServiceEffect<Input>] {
+        switch event {
+        case .began: return [.publish(alerts.publications), .ready]
+        case .input(.concern(let service, let concern)):
+            // Without a bus it is dropped, and put when there is one.
+            return [.publish(alerts.note(concern, of: service, at: now.wall))]
+        case .command(let command):
+            let answering = alerts.answer(command.payload)
+            if let service = answering.retries { retry(service) }
+            return [.publish(answering.publications), .reply(command.ticket, command.id, answering.result)]
+        case .input(.stop), .stopping: return [.stop(nil)]
+        case .fenced: return [.stop(Failure(.fenced, "A newer process of the same service has taken over."))]
+        case .started, .update, .rejected, .alarm: return []
+        }
+    }
+}

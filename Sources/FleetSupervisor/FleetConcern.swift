@@ -1,0 +1,54 @@
+import PodcastModel
+
+/// Why a service needs its user's attention.
+public enum FleetConcern: Sendable, Hashable {
+    /// It was restarted so often within an hour; how its last process ended.
+    case restartsOften(Int, last: String)
+    /// It does not start; a sentence that names it and says why.
+    case doesNotStart(String)
+
+    /// What stays the same as long as it is one and the same occurrence; the code of its alert.
+    var code: String {
+        switch self {
+        case .restartsOften: "restartsOften"
+        case .doesNotStart: "serviceFailed"
+        }
+    }
+}
+
+extension SupervisorMachine {
+    /// Says what has changed in what needs attention.
+    mutating func reportConcerns(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
+        for index in services.indices {
+            services[index].forgetOldRestarts(now: now, limits)
+            let concern = concern(about: services[index], now: now)
+            guard concern != services[index].concern else { continue }
+            services[index].concern = concern
+            effects.append(.concern(services[index].plan.name, concern))
+        }
+    }
+
+    /// When a concern goes away by itself, if nothing happens; nil for none.
+    var concernDeadline: MonotonicTime? {
+        services.compactMap { service -> MonotonicTime? in
+            switch service.concern {
+            case .doesNotStart: service.readyAt?.advanced(by: limits.settling)
+            case .restartsOften: service.restartTimes.first?.advanced(by: limits.restartWindow + .milliseconds(1))
+            case nil: nil
+            }
+        }.min()
+    }
+
+    private func concern(about service: ServiceState, now: MonotonicTime) -> FleetConcern? {
+        let hasFailed =
+            service.circuitIsOpen || service.plan.isEssential && service.failures.count >= limits.failuresToOpen
+        let isSettled = service.serves && service.readyAt.map { now.since($0) >= limits.settling } ?? false
+        if hasFailed, !isSettled {
+            // While it is tried again there is nothing new to say.
+            if case .doesNotStart = service.concern, service.condition == .starting { return service.concern }
+            return .doesNotStart(failureSentence(service))
+        }
+        guard service.restartTimes.count >= limits.restartsToWarn else { return nil }
+        return .restartsOften(service.restartTimes.count, last: service.lastEnd ?? "ended")
+    }
+}

@@ -1,0 +1,88 @@
+import BusKit
+import CProcess
+import PodcastModel
+import Testing
+
+@testable import FleetSupervisor
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// What happens at the control socket when the process has no descriptor left. The limit is lowered for an instant, under
+/// the descriptors that are there, so that nothing else in the process is harmed for longer than the call.
+@Suite(.serialized) struct ControlListenerTests {
+    let path = "/tmp/lockstep-listener-" + String(UInt64.random(in: 0 ... .max), radix: 36)
+
+    private func withoutDescriptors<Result>(leaving count: Int, _ body: () throws -> Result) rethrows -> Result {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(7), &limit)
+        let before = limit
+        // The lowest free number decides: holes below it are filled first.
+        var fillers: [Int32] = []
+        let top = dup(0)
+        close(top)
+        limit.rlim_cur = rlim_t(top)
+        setrlimit(__rlimit_resource_t(7), &limit)
+        while true {
+            let filler = dup(0)
+            guard filler >= 0 else { break }
+            fillers.append(filler)
+        }
+        for filler in fillers.suffix(count) { close(filler) }
+        defer {
+            for filler in fillers.dropLast(count) { close(filler) }
+            var limit = before
+            setrlimit(__rlimit_resource_t(7), &limit)
+        }
+        return try body()
+    }
+
+    @Test func aClientForWhomThereIsNoDescriptorIsRefusedAndDoesNotKeepTheSupervisorBusy() throws {
+        var listener = ControlListener(lockstep_listen(path))
+        defer {
+            listener.close()
+            unlink(path)
+        }
+        let clients = (0..<3).map { _ in lockstep_connect(path) }
+        defer { for client in clients { close(client) } }
+        #expect(clients.allSatisfy { $0 >= 0 })
+        let accepted = withoutDescriptors(leaving: 0) { listener.accept(now: MonotonicTime(nanoseconds: 1)) }
+        #expect(accepted.isEmpty)
+        var waiting = pollfd(fd: listener.descriptor, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&waiting, 1, 0) == 0, "nobody waits any more, so that poll does not come back at once")
+        for client in clients {
+            var bytes = [UInt8](repeating: 0, count: 1_024)
+            let count = read(client, &bytes, bytes.count)
+            let reply = try ControlCoding.reply(Array(bytes[..<max(0, count)].dropLast()))
+            #expect(reply.error?.code == FailureCode.busy.rawValue)
+        }
+        let late = lockstep_connect(path)
+        defer { close(late) }
+        let taken = listener.accept(now: MonotonicTime(nanoseconds: 2))
+        #expect(taken.count == 1)
+        for connection in taken { close(connection.descriptor) }
+    }
+
+    @Test func withoutEvenAReserveNobodyIsLookedAtForASecond() {
+        let listening = lockstep_listen(path)
+        let client = lockstep_connect(path)
+        defer {
+            close(client)
+            unlink(path)
+        }
+        let second = MonotonicTime(nanoseconds: 1_000_000_000)
+        var listener = withoutDescriptors(leaving: 0) {
+            var listener = ControlListener(listening)
+            #expect(listener.accept(now: second).isEmpty)
+            return listener
+        }
+        defer { listener.close() }
+        #expect(listener.descriptor == -1)
+        #expect(listener.deadline == second.advanced(by: .seconds(1)))
+        #expect(listener.accept(now: second.advanced(by: .milliseconds(500))).isEmpty)
+        let taken = listener.accept(now: second.advanced(by: .seconds(1)))
+        #expect(taken.count == 1 && listener.descriptor == listening)
+        for connection in taken { close(connection.descriptor) }
+    }
+}

@@ -1,0 +1,76 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import FleetSupervisor
+
+@Suite struct FleetAlertsTests {
+    private var alerts = FleetAlerts()
+    private let now = Timestamp(milliseconds: 1_700_000_000_000)
+
+    private func answer(_ alert: String, _ action: String) -> [UInt8] {
+        var request = WireSupervisorRequest()
+        request.answerAlert.alert = alert
+        request.answerAlert.action = action
+        return request.wireBytes
+    }
+
+    private func alert(_ publications: [Publication]) throws -> WireAlert {
+        try WireAlert(wireBytes: try #require(publications.last { $0.kind == .put }).payload)
+    }
+
+    @Test mutating func anAlertIsPutOncePerOccurrenceAndDeletedWithItsCause() throws {
+        let first = try alert(alerts.note(.doesNotStart("queue does not start: x."), of: "queue", at: now))
+        #expect(first.owner == "supervisor" && first.code == "serviceFailed" && first.severity == .error)
+        let later = Timestamp(milliseconds: now.milliseconds + 60_000)
+        let again = try alert(alerts.note(.doesNotStart("queue does not start: y."), of: "queue", at: later))
+        #expect(again.id == first.id && again.raisedAt == first.raisedAt)
+        #expect(again.message.hasPrefix("queue does not start: y."))
+        let gone = alerts.note(nil, of: "queue", at: later)
+        #expect(gone.map(\.kind) == [.delete] && gone.map(\.topic) == [.alert(.supervisor, first.id)])
+        #expect(alerts.publications.isEmpty)
+    }
+
+    @Test mutating func anotherConcernOfTheSameServiceReplacesTheFirst() throws {
+        let first = try alert(alerts.note(.restartsOften(10, last: "killed by SIGKILL"), of: "feeds", at: now))
+        let publications = alerts.note(.doesNotStart("feeds does not start: x."), of: "feeds", at: now)
+        #expect(publications.map(\.kind) == [.delete, .put])
+        #expect(publications[0].topic == .alert(.supervisor, first.id))
+        #expect(alerts.publications.count == 1)
+    }
+
+    @Test mutating func oneThatWasDismissedStaysAwayUntilItHappensAnew() throws {
+        let first = try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
+        let answering = alerts.answer(answer(first.id, "dismiss"))
+        #expect(answering.publications.map(\.kind) == [.delete] && answering.retries == nil)
+        #expect(try WireSupervisorReply(wireBytes: answering.result.get()).alertAnswered.action == "dismiss")
+        #expect(alerts.note(.restartsOften(11, last: "exited with 1"), of: "feeds", at: now).isEmpty)
+        #expect(alerts.note(nil, of: "feeds", at: now).isEmpty)
+        let later = Timestamp(milliseconds: now.milliseconds + 1)
+        #expect(
+            try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: later)).id != first.id)
+    }
+
+    @Test mutating func theFirstAnswerWins() throws {
+        let first = try alert(alerts.note(.doesNotStart("queue does not start: x."), of: "queue", at: now))
+        #expect(alerts.answer(answer(first.id, "retry")).retries == "queue")
+        #expect(throws: Never.self) { try alerts.answer(answer(first.id, "retry")).result.get() }
+        #expect(alerts.answer(answer(first.id, "retry")).retries == nil)
+        #expect(code(alerts.answer(answer(first.id, "dismiss"))) == .alreadyAnswered)
+    }
+
+    @Test mutating func whatIsNoAnswerToAnAlertIsRefused() throws {
+        let first = try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
+        #expect(code(alerts.answer(answer(first.id, "retry"))) == .invalidArgument)
+        #expect(code(alerts.answer(answer("a0", "dismiss"))) == .notFound)
+        #expect(code(alerts.answer([])) == .unknownCommand)
+        #expect(code(alerts.answer([0xff, 0xff, 0xff])) == .unknownCommand)
+        #expect(alerts.publications.count == 1)
+    }
+
+    private func code(_ answering: FleetAlerts.Answering) -> FailureCode? {
+        guard case .failure(let failure) = answering.result else { return nil }
+        return failure.known
+    }
+}
