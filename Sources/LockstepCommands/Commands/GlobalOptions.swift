@@ -20,14 +20,20 @@ struct GlobalOptions: ParsableArguments {
 protocol LockstepCommand: AsyncParsableCommand {
     /// What every command takes.
     var options: GlobalOptions { get }
+    /// Whether it says itself what is wrong with the settings; else that is a warning, and the defaults hold.
+    static var judgesSettings: Bool { get }
     /// Does it.
     func perform(_ context: CommandContext) async throws
 }
 
 extension LockstepCommand {
+    static var judgesSettings: Bool { false }
+
     /// Finds the home, reads the settings, and does it.
     func run() async throws {
-        try await perform(CommandContext(options))
+        let context = try CommandContext(options)
+        if !Self.judgesSettings { context.warnOfSettings() }
+        try await perform(context)
     }
 }
 

@@ -28,7 +28,13 @@ enum FleetPresence {
         let bytes = Array(path.utf8)
         guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return false }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-        let descriptor = socket(AF_UNIX, streamType | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+        #if canImport(Darwin)
+        let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        #else
+        let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let descriptor = socket(AF_UNIX, kind, 0)
+        #endif
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
         let outcome = withUnsafePointer(to: &address) { pointer in
@@ -39,6 +45,4 @@ enum FleetPresence {
         // A full backlog is a listener too.
         return outcome == 0 || errno == EAGAIN || errno == EINPROGRESS
     }
-
-    private static var streamType: Int32 { Int32(SOCK_STREAM.rawValue) }
 }

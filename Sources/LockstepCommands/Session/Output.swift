@@ -54,6 +54,18 @@ struct Output: Sendable {
         try? write(text, to: STDERR_FILENO)
     }
 
+    /// Writes a warning to standard error: a sentence, or with `--json` the documented object.
+    static func warn(_ message: String, json: Bool) {
+        let line =
+            json
+            ? JSONValue.object([
+                "warning": .object([
+                    "code": .string(FailureCode.badConfiguration.rawValue), "message": .string(message),
+                ])
+            ]).line : "lockstep: warning: \(DisplayText.sanitised(message))"
+        try? write(line + "\n", to: STDERR_FILENO)
+    }
+
     /// Writes text whole.
     static func write(_ text: String, to descriptor: Int32) throws {
         var bytes = Array(text.utf8)[...]

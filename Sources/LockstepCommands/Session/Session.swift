@@ -125,13 +125,19 @@ struct CommandContext: Sendable {
     let plain: Bool
 
     /// Finds the home and reads the settings.
-    init(_ options: GlobalOptions) async throws {
+    init(_ options: GlobalOptions) throws {
         var environment = ProcessEnvironment.current
         if let home = options.home { environment["LOCKSTEP_HOME"] = home }
         home = try LockstepHome.find(environment)
-        settings = try await Settings(file: home.configurationFile, environment: environment)
+        settings = Settings(file: home.configurationFile, environment: environment)
         output = Output(json: options.json, quiet: options.quiet)
         plain = options.plain || settings.plain || environment["TERM"] == "dumb"
+    }
+
+    /// Says on standard error which settings cannot be used. A fleet that runs goes on with what it was started with.
+    func warnOfSettings() {
+        guard !output.quiet else { return }
+        for problem in settings.problems { Output.warn(problem, json: output.json) }
     }
 
     /// Runs `body` with a connection to the fleet.

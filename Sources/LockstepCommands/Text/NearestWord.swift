@@ -1,0 +1,38 @@
+/// Finds what somebody may have meant who mistyped a word.
+enum NearestWord {
+    /// The nearest of `words`; nil when none is near. Capitals, dashes and underscores do not count.
+    ///
+    /// - Parameter distance: how many characters may be wrong; unless given, a third of the word's, and at least one.
+    static func among(_ words: [String], to text: String, within distance: Int? = nil) -> String? {
+        let wanted = folded(text)
+        let limit = distance ?? max(1, wanted.count / 3)
+        let nearest = words.map { (word: $0, distance: self.distance(wanted, folded($0))) }
+            .min { $0.distance < $1.distance }
+        guard let nearest, nearest.distance <= limit else { return nil }
+        return nearest.word
+    }
+
+    private static func folded(_ text: String) -> [Character] {
+        Array(text.lowercased().filter { $0 != "_" && $0 != "-" })
+    }
+
+    /// How many characters must be put in, taken out, replaced or exchanged with their neighbours (optimal string
+    /// alignment).
+    static func distance(_ left: [Character], _ right: [Character]) -> Int {
+        var before: [Int] = []
+        var last = Array(0...right.count)
+        for row in left.indices {
+            var next = [row + 1]
+            for column in right.indices {
+                let isSame = left[row] == right[column]
+                var cost = min(last[column + 1] + 1, next[column] + 1, last[column] + (isSame ? 0 : 1))
+                if row > 0, column > 0, left[row] == right[column - 1], left[row - 1] == right[column] {
+                    cost = min(cost, before[column - 1] + 1)
+                }
+                next.append(cost)
+            }
+            (before, last) = (last, next)
+        }
+        return last[right.count]
+    }
+}
