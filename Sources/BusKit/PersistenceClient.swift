@@ -72,6 +72,11 @@ public struct PersistenceClient: Sendable {
         try await ask({ $0.listBackups = WireListBackups() }, { $0.backups })
     }
 
+    /// Reads the whole database and says what is wrong with it; large ones want a longer limit.
+    public func check() async throws(Failure) -> WireDatabaseCheck {
+        try await ask({ $0.check = WireCheckDatabase() }, { $0.check })
+    }
+
     private func ask<Result: Sendable>(
         _ fill: (inout WirePersistenceRequest) -> Void, _ read: (WirePersistenceReply) -> Result
     ) async throws(Failure) -> Result {

@@ -141,7 +141,7 @@ public struct PersistenceMachine: Sendable {
         case .answerAlert(let answer):
             return answerAlert(answer, ticket)
         case .loadRecords, .findReply, .podcasts, .episodes, .episodesByID, .findEpisode, .findPodcast, .aliases,
-            .listBackups:
+            .listBackups, .check:
             if let command = request.command { questions.append((ticket, command)) }
         case nil:
             return refuse(ticket, Failure(.unknownCommand, "The database's service does not know this command."))

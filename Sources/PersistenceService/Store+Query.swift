@@ -1,3 +1,4 @@
+import GRDB
 public import PodcastModel
 public import WireMessages
 
@@ -17,9 +18,21 @@ extension Store {
         case .findPodcast(let query): reply.podcasts = try find(query)
         case .aliases(let query): reply.aliases = try aliases(query)
         case .listBackups: reply.backups = listBackups()
+        case .check: reply.check = try check()
         case .load, .commit, .backup, .answerAlert:
             throw Failure(.unknownCommand, "This is a command, not a question.")
         }
         return reply
+    }
+
+    /// Reads the whole database and says what is wrong with it.
+    private func check() throws(Failure) -> WireDatabaseCheck {
+        var check = WireDatabaseCheck()
+        check.damage = damage() ?? ""
+        check.bytes = StoreFiles.size(of: files.database) ?? 0
+        check.sqliteVersion = try read("asking for the version") { db in
+            try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? ""
+        }
+        return check
     }
 }

@@ -7,13 +7,18 @@ import WireMessages
 struct Up: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "Start the fleet.", discussion: "Stays in the foreground until Ctrl-C, unless with --detach.")
+    static let judgesSettings = true
     @Flag(help: "Start it in the background, and return when it is ready.") var detach = false
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         try context.home.prepare()
-        let environment = ProcessEnvironment.current.merging(context.settings.serviceEnvironment) { _, set in set }
-        let launcher = SupervisorLauncher(home: context.home, environment: environment)
+        if FleetPresence.answers(context.home.controlSocket) {
+            context.warnOfSettings()
+        } else {
+            try context.settings.requireUsable()
+        }
+        let launcher = SupervisorLauncher(home: context.home, environment: context.serviceEnvironment)
         guard detach else {
             if FleetPresence.answers(context.home.controlSocket) {
                 return try context.output.change(Self.json(false, context), "No change: the fleet is up already.")
@@ -150,76 +155,6 @@ struct ResetFailed: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         let message = try SupervisorControlClient(home: context.home).resetFailed(service)
         try context.output.change(.object(["service": .string(service), "message": .string(message)]), message)
-    }
-}
-
-struct Doctor: LockstepCommand {
-    static let configuration = CommandConfiguration(
-        abstract: "Look for what is wrong: folders, settings, services, alerts, crashes.")
-    @OptionGroup var options: GlobalOptions
-
-    /// Something that was looked at.
-    private struct Finding {
-        var name: String
-        var isGood: Bool
-        var message: String
-    }
-
-    func perform(_ context: CommandContext) async throws {
-        var findings = [
-            Finding(
-                name: "settings", isGood: true, message: "\(context.home.configurationFile) is in order or not there.")
-        ]
-        findings.append(folders(context.home))
-        findings += services(context.home)
-        let crashes = CrashReports(context.home).all()
-        findings.append(
-            Finding(
-                name: "crashes", isGood: crashes.isEmpty,
-                message: crashes.isEmpty ? "No crash report." : NumberText.counted(crashes.count, "crash report") + ":")
-        )
-        let json = JSONValue.object([
-            "findings": .array(
-                findings.map {
-                    .object(["name": .string($0.name), "ok": .bool($0.isGood), "message": .string($0.message)])
-                }),
-            "crashes": .array(
-                crashes.map {
-                    .object([
-                        "path": .string($0.path), "service": .string($0.service), "pid": .integer(Int64($0.pid)),
-                        "at": .seconds($0.writtenAt),
-                    ])
-                }),
-        ])
-        let lines = findings.map { "\($0.isGood ? "ok   " : "look ") \($0.name): \(DisplayText.sanitised($0.message))" }
-        let reports = crashes.map {
-            "      \($0.service) \(TimeText.minute(milliseconds: Int64($0.writtenAt * 1_000))) \($0.path)"
-        }
-        try context.output.value(json, lines: lines + reports)
-    }
-
-    private func folders(_ home: LockstepHome) -> Finding {
-        do throws(Failure) {
-            try home.prepare()
-            return Finding(
-                name: "folders", isGood: true, message: "\(home.dataDirectory) and \(home.runDirectory) can be written."
-            )
-        } catch {
-            return Finding(name: "folders", isGood: false, message: error.message)
-        }
-    }
-
-    private func services(_ home: LockstepHome) -> [Finding] {
-        do throws(Failure) {
-            return try SupervisorControlClient(home: home).ps().map { service in
-                let note = service.warning ?? service.lastEnd.map { "last: \($0)" } ?? service.status ?? ""
-                return Finding(
-                    name: service.name, isGood: service.state == "ready" && service.warning == nil,
-                    message: note.isEmpty ? service.state : "\(service.state); \(note)")
-            }
-        } catch {
-            return [Finding(name: "fleet", isGood: false, message: error.message)]
-        }
     }
 }
 

@@ -138,6 +138,14 @@ public nonisolated struct WirePersistenceRequest: Sendable {
     set {command = .answerAlert(newValue)}
   }
 
+  public var check: WireCheckDatabase {
+    get {
+      if case .check(let v)? = command {return v}
+      return WireCheckDatabase()
+    }
+    set {command = .check(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -154,6 +162,7 @@ public nonisolated struct WirePersistenceRequest: Sendable {
     case backup(WireBackup)
     case listBackups(WireListBackups)
     case answerAlert(WireAnswerAlert)
+    case check(WireCheckDatabase)
 
   }
 
@@ -247,6 +256,14 @@ public nonisolated struct WirePersistenceReply: Sendable {
     set {result = .alertAnswered(newValue)}
   }
 
+  public var check: WireDatabaseCheck {
+    get {
+      if case .check(let v)? = result {return v}
+      return WireDatabaseCheck()
+    }
+    set {result = .check(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Result: Equatable, Sendable {
@@ -260,6 +277,7 @@ public nonisolated struct WirePersistenceReply: Sendable {
     case backup(WireBackupDone)
     case backups(WireBackups)
     case alertAnswered(WireAlertAnswered)
+    case check(WireDatabaseCheck)
 
   }
 
@@ -864,6 +882,35 @@ public nonisolated struct WireBackups: Sendable {
   public init() {}
 }
 
+/// Reads the whole database (`quick_check`), which takes a second for some hundred MB, beside other questions.
+public nonisolated struct WireCheckDatabase: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireDatabaseCheck: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// what is wrong; empty: nothing
+  public var damage: String = String()
+
+  /// of the database's file
+  public var bytes: UInt64 = 0
+
+  public var sqliteVersion: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 /// stream/persistence/status
 public nonisolated struct WirePersistenceStatus: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -893,7 +940,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.persistence"
 
 nonisolated extension WirePersistenceRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PersistenceRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}load_records\0\u{1}commit\0\u{3}find_reply\0\u{2}\u{6}podcasts\0\u{1}episodes\0\u{3}episodes_by_id\0\u{3}find_episode\0\u{3}find_podcast\0\u{1}aliases\0\u{2}\u{5}backup\0\u{3}list_backups\0\u{3}answer_alert\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}load_records\0\u{1}commit\0\u{3}find_reply\0\u{2}\u{6}podcasts\0\u{1}episodes\0\u{3}episodes_by_id\0\u{3}find_episode\0\u{3}find_podcast\0\u{1}aliases\0\u{2}\u{5}backup\0\u{3}list_backups\0\u{3}answer_alert\0\u{1}check\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1070,6 +1117,19 @@ nonisolated extension WirePersistenceRequest: SwiftProtobuf.Message, SwiftProtob
           self.command = .answerAlert(v)
         }
       }()
+      case 23: try {
+        var v: WireCheckDatabase?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .check(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .check(v)
+        }
+      }()
       default: break
       }
     }
@@ -1133,6 +1193,10 @@ nonisolated extension WirePersistenceRequest: SwiftProtobuf.Message, SwiftProtob
       guard case .answerAlert(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 22)
     }()
+    case .check?: try {
+      guard case .check(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 23)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -1147,7 +1211,7 @@ nonisolated extension WirePersistenceRequest: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WirePersistenceReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PersistenceReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}loaded\0\u{1}records\0\u{1}outcomes\0\u{3}found_reply\0\u{2}\u{6}podcasts\0\u{1}episodes\0\u{2}\u{4}aliases\0\u{2}\u{5}backup\0\u{1}backups\0\u{3}alert_answered\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}loaded\0\u{1}records\0\u{1}outcomes\0\u{3}found_reply\0\u{2}\u{6}podcasts\0\u{1}episodes\0\u{2}\u{4}aliases\0\u{2}\u{5}backup\0\u{1}backups\0\u{3}alert_answered\0\u{1}check\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1285,6 +1349,19 @@ nonisolated extension WirePersistenceReply: SwiftProtobuf.Message, SwiftProtobuf
           self.result = .alertAnswered(v)
         }
       }()
+      case 23: try {
+        var v: WireDatabaseCheck?
+        var hadOneofValue = false
+        if let current = self.result {
+          hadOneofValue = true
+          if case .check(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.result = .check(v)
+        }
+      }()
       default: break
       }
     }
@@ -1335,6 +1412,10 @@ nonisolated extension WirePersistenceReply: SwiftProtobuf.Message, SwiftProtobuf
     case .alertAnswered?: try {
       guard case .alertAnswered(let v)? = self.result else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 22)
+    }()
+    case .check?: try {
+      guard case .check(let v)? = self.result else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 23)
     }()
     case nil: break
     }
@@ -2525,6 +2606,65 @@ nonisolated extension WireBackups.Entry: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.at != rhs.at {return false}
     if lhs.bytes != rhs.bytes {return false}
     if lhs.sideSnapshot != rhs.sideSnapshot {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireCheckDatabase: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".CheckDatabase"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireCheckDatabase, rhs: WireCheckDatabase) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDatabaseCheck: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".DatabaseCheck"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}damage\0\u{1}bytes\0\u{3}sqlite_version\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.damage) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.bytes) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.sqliteVersion) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.damage.isEmpty {
+      try visitor.visitSingularStringField(value: self.damage, fieldNumber: 1)
+    }
+    if self.bytes != 0 {
+      try visitor.visitSingularUInt64Field(value: self.bytes, fieldNumber: 2)
+    }
+    if !self.sqliteVersion.isEmpty {
+      try visitor.visitSingularStringField(value: self.sqliteVersion, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDatabaseCheck, rhs: WireDatabaseCheck) -> Bool {
+    if lhs.damage != rhs.damage {return false}
+    if lhs.bytes != rhs.bytes {return false}
+    if lhs.sqliteVersion != rhs.sqliteVersion {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,55 @@
+import ArgumentParser
+import BusKit
+import FleetSupervisor
+import PodcastModel
+
+struct Doctor: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Look for what is wrong, and say what to do about it.",
+        discussion: "Changes nothing. Ends with 0 unless something does not work: then with 69, or 78 for the settings."
+    )
+    static let judgesSettings = true
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        let home = HomeCheck(home: context.home)
+        let settings = home.settings(context.settings)
+        let fleet = FleetCheck(context)
+        let crashes = CrashReports(context.home).all()
+        let running = await fleet.findings()
+        let findings =
+            settings + home.findings() + LibraryCheck(environment: context.serviceEnvironment).findings()
+            + running + [FleetCheck.crashes(crashes)]
+        let json = JSONValue.object([
+            "findings": .array(findings.map(\.json)),
+            "crashes": .array(
+                crashes.map {
+                    .object([
+                        "path": .string($0.path), "service": .string($0.service), "pid": .integer(Int64($0.pid)),
+                        "at": .seconds($0.writtenAt),
+                    ])
+                }),
+        ])
+        let reports = crashes.prefix(5).map {
+            "         \($0.service) \(TimeText.minute(milliseconds: Int64($0.writtenAt * 1_000))) \($0.path)"
+        }
+        try context.output.value(json, lines: findings.flatMap(\.lines) + reports + [Self.sum(findings)])
+        guard findings.contains(where: { $0.level == .fault }) else { return }
+        let status: ExitStatus = settings.contains { $0.level == .fault } ? .configuration : .unavailable
+        throw ExitCode(status.rawValue)
+    }
+
+    private static func sum(_ findings: [Finding]) -> String {
+        let faults = findings.count { $0.level == .fault }
+        let warnings = findings.count { $0.level == .warning }
+        guard faults + warnings > 0 else { return "Everything is in order." }
+        return "\(NumberText.counted(faults, "fault")), \(NumberText.counted(warnings, "warning"))."
+    }
+}
+
+extension CommandContext {
+    /// The environment that `up` gives to the services.
+    var serviceEnvironment: [String: String] {
+        ProcessEnvironment.current.merging(settings.serviceEnvironment) { _, set in set }
+    }
+}

@@ -1,0 +1,47 @@
+/// Something that `doctor` looked at.
+struct Finding: Sendable, Hashable {
+    /// How it is.
+    enum Level: String, Sendable {
+        /// As it should be.
+        case ok
+        /// It works, but somebody should look.
+        case warning
+        /// Something does not work.
+        case fault
+    }
+
+    /// What was looked at, in a word.
+    var name: String
+    /// How it is.
+    var level: Level
+    /// What was found.
+    var message: String
+    /// What to do about it; nil where nothing is to be done.
+    var advice: String?
+
+    static func ok(_ name: String, _ message: String) -> Finding {
+        Finding(name: name, level: .ok, message: message)
+    }
+
+    static func warning(_ name: String, _ message: String, do advice: String) -> Finding {
+        Finding(name: name, level: .warning, message: message, advice: advice)
+    }
+
+    static func fault(_ name: String, _ message: String, do advice: String) -> Finding {
+        Finding(name: name, level: .fault, message: message, advice: advice)
+    }
+
+    var json: JSONValue {
+        .object([
+            "name": .string(name), "ok": .bool(level == .ok), "level": .string(level.rawValue),
+            "message": .string(message), "advice": advice.map { .string($0) } ?? .null,
+        ])
+    }
+
+    /// For people: what was found, and below it what to do.
+    var lines: [String] {
+        let level = level.rawValue + String(repeating: " ", count: 8 - level.rawValue.count)
+        return ["\(level) \(name): \(DisplayText.sanitised(message))"]
+            + (advice.map { ["         do: \(DisplayText.sanitised($0))"] } ?? [])
+    }
+}

@@ -1,0 +1,88 @@
+import BusKit
+import FleetSupervisor
+import PodcastModel
+import WireMessages
+
+/// What `doctor` hears from the fleet: its processes, its alerts, its database.
+struct FleetCheck: Sendable {
+    private let context: CommandContext
+
+    init(_ context: CommandContext) { self.context = context }
+
+    func findings() async -> [Finding] {
+        let services: [ServiceReport]
+        do throws(Failure) {
+            services = try SupervisorControlClient(home: context.home).ps()
+        } catch {
+            guard error.known == .noFleet else {
+                return [.fault("fleet", error.message, do: "Look with `lockstep ps`.")]
+            }
+            return [.warning("fleet", "No fleet is running.", do: "Start one with `lockstep up --detach`.")]
+        }
+        let processes = services.map(Self.finding)
+        do {
+            return try await processes
+                + context.withSession { session in
+                    let database = await Self.database(session)
+                    return try await [database] + Self.alerts(session.view(of: []).alertsInOrder)
+                }
+        } catch {
+            let message = (error as? Failure)?.message ?? "\(error)"
+            return processes + [.fault("bus", message, do: "Look with `lockstep logs bus`.")]
+        }
+    }
+
+    /// A process and its restarts.
+    static func finding(_ service: ServiceReport) -> Finding {
+        let past = service.lastEnd.map { "; the last process \($0)" } ?? ""
+        let restarts =
+            service.restarts > 0 ? ", \(NumberText.counted(service.restarts, "restart"))\(past)" : ""
+        let message = "\(service.state)\(restarts)."
+        switch service.state {
+        case "failed", "retrying", "hung":
+            return .fault(
+                service.name, message,
+                do: "Look with `lockstep logs \(service.name)`; then `lockstep reset-failed \(service.name)`.")
+        case "ready":
+            guard let warning = service.warning else { return .ok(service.name, message) }
+            return .warning(
+                service.name, "\(service.state), but \(warning)\(past).",
+                do: "Look with `lockstep logs \(service.name)`; `lockstep reset-failed \(service.name)` forgets it.")
+        default:
+            return .warning(service.name, message, do: "Wait a moment, then look with `lockstep ps`.")
+        }
+    }
+
+    /// Crash reports are a reason to look, not a fault: what crashed runs again.
+    static func crashes(_ reports: [CrashReport]) -> Finding {
+        guard let newest = reports.first else { return .ok("crashes", "No crash report.") }
+        return .warning(
+            "crashes",
+            "\(NumberText.counted(reports.count, "crash report")), the newest of \(newest.service).",
+            do: "Report it with the newest file; delete the files when that is done.")
+    }
+
+    static func alerts(_ alerts: [WireAlert]) -> [Finding] {
+        guard !alerts.isEmpty else { return [.ok("alerts", "No alert is open.")] }
+        return alerts.map { alert in
+            let advice = "Look with `lockstep alerts`; answer with `lockstep alerts answer \(alert.id) ACTION`."
+            return alert.severity == .error
+                ? .fault("alerts", alert.title, do: advice) : .warning("alerts", alert.title, do: advice)
+        }
+    }
+
+    private static func database(_ session: Session) async -> Finding {
+        do throws(Failure) {
+            let check = try await PersistenceClient(session.client, within: .seconds(60)).check()
+            let size = "\(NumberText.bytes(check.bytes)), SQLite \(check.sqliteVersion)"
+            guard check.damage.isEmpty else {
+                return .fault(
+                    "database", "It is damaged: \(check.damage) (\(size)).",
+                    do: "Restart it with `lockstep restart persistence`: it then restores the newest good backup.")
+            }
+            return .ok("database", "It is sound (\(size)).")
+        } catch {
+            return .fault("database", error.message, do: "Look with `lockstep logs persistence`.")
+        }
+    }
+}

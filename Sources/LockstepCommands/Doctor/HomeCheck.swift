@@ -1,0 +1,174 @@
+import BusKit
+import FoundationEssentials
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What `doctor` sees without a fleet: settings, folders, disk, backups, clock.
+struct HomeCheck: Sendable {
+    let home: LockstepHome
+    /// Seconds since 1970.
+    var now = Date().timeIntervalSince1970
+
+    private static let day = 86_400.0
+
+    func findings() -> [Finding] {
+        folders() + [sockets(), disk(), backups(), clock()]
+    }
+
+    func settings(_ settings: Settings) -> [Finding] {
+        guard settings.problems.isEmpty else {
+            return settings.problems.map {
+                .fault("settings", $0, do: "Correct it; until then the fleet cannot be started anew.")
+            }
+        }
+        let isThere = access(home.configurationFile, F_OK) == 0
+        return [
+            .ok("settings", "\(home.configurationFile) is \(isThere ? "in order" : "not there: the defaults hold").")
+        ]
+    }
+
+    // MARK: - Files
+
+    func folders() -> [Finding] {
+        let folders = [
+            ("settings", home.configurationDirectory), ("data", home.dataDirectory), ("state", home.stateDirectory),
+            ("run", home.runDirectory),
+        ]
+        var seen: Set<String> = []
+        let findings = folders.filter { seen.insert($0.1).inserted }.compactMap { name, path in
+            folder(name, path, isPrivate: path == home.runDirectory)
+        }
+        guard findings.isEmpty else { return findings }
+        return [
+            .ok("folders", "\(home.dataDirectory), \(home.stateDirectory) and \(home.runDirectory) are this user's.")
+        ]
+    }
+
+    private func folder(_ name: String, _ path: String, isPrivate: Bool) -> Finding? {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            guard errno == ENOENT else {
+                return .fault(
+                    "folders", "\(path) cannot be looked at: \(Self.reason).", do: "Check its parents' modes.")
+            }
+            // Whoever needs it makes it.
+            return nil
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            return .fault(
+                "folders", "\(path) is no folder.", do: "Move it away, or set LOCKSTEP_HOME to another folder.")
+        }
+        guard status.st_uid == geteuid() else {
+            return .fault(
+                "folders", "\(path), the folder for \(name), belongs to another user (\(status.st_uid)).",
+                do: "Run `lockstep` as that user, or set LOCKSTEP_HOME to another folder.")
+        }
+        guard access(path, R_OK | W_OK | X_OK) == 0 else {
+            return .fault("folders", "\(path) cannot be read and written: \(Self.reason).", do: "chmod u+rwx \(path)")
+        }
+        let others = status.st_mode & 0o077
+        if others != 0, isPrivate {
+            return .warning(
+                "folders", "\(path) is open to other users; the sockets in it would obey them.", do: "chmod 700 \(path)"
+            )
+        }
+        if others & 0o022 != 0 {
+            return .warning("folders", "Other users may write into \(path).", do: "chmod go-w \(path)")
+        }
+        return nil
+    }
+
+    func sockets() -> Finding {
+        do throws(Failure) {
+            try home.checkSocketPaths()
+            return .ok("sockets", "The path \(home.controlSocket) is short enough for a socket.")
+        } catch {
+            return .fault("sockets", error.message, do: "Set LOCKSTEP_HOME to a folder with a shorter path.")
+        }
+    }
+
+    func disk() -> Finding {
+        var status = statvfs()
+        guard statvfs(Self.nearest(home.dataDirectory), &status) == 0 else {
+            return .warning("disk", "How much is free cannot be found out: \(Self.reason).", do: "Look with `df`.")
+        }
+        let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
+        return Self.disk(free: free, at: home.dataDirectory)
+    }
+
+    static func disk(free: UInt64, at path: String) -> Finding {
+        let message = "\(NumberText.bytes(free)) are free for \(path)."
+        if free < 50_000_000 {
+            return .fault("disk", message, do: "Make room: nothing can be saved once the disk is full.")
+        }
+        if free < 500_000_000 { return .warning("disk", message, do: "Make room soon.") }
+        return .ok("disk", message)
+    }
+
+    func backups() -> Finding {
+        let database = Self.modified(home.database)
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: home.backupDirectory)) ?? []
+        let newest = names.filter { $0.hasPrefix("backup-") && $0.hasSuffix(".db") }
+            .compactMap { Self.modified(home.backupDirectory + "/" + $0) }.max()
+        guard let newest else {
+            guard database != nil else { return .ok("backups", "There is no database yet.") }
+            // The lock of the database's service is as old as its last start.
+            guard let started = Self.modified(home.runFile("persistence.lock")), now - started > 3_600 else {
+                return .ok("backups", "None yet; the first is made five minutes after the start.")
+            }
+            return .warning("backups", "There is none.", do: "Make one with `lockstep backup`.")
+        }
+        let age = max(0, now - newest)
+        let message = "The newest is \(TimeText.span(age)) old."
+        guard age > 3 * Self.day, let database, now - database < age else { return .ok("backups", message) }
+        return .warning("backups", message, do: "Make one with `lockstep backup`; see `lockstep logs persistence`.")
+    }
+
+    // MARK: - The clock
+
+    func clock() -> Finding {
+        // Written at every start of a service and of the bus.
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: home.stateDirectory)) ?? []
+        let files = names.filter { $0.hasSuffix(".generation") || $0.contains("epoch") }
+        let newest = files.compactMap { Self.modified(home.stateFile($0)) }.max()
+        return Self.clock(now: now, newestFile: newest)
+    }
+
+    static func clock(now: Double, newestFile: Double?) -> Finding {
+        // 1 January 2026: before this program was written.
+        guard now > 1_767_225_600 - 60 * day else {
+            return .fault(
+                "clock", "The clock says \(TimeText.minute(milliseconds: Int64(now * 1_000))) UTC, which is past.",
+                do: "Set it, for example with `timedatectl set-ntp true`; secure connections fail until then.")
+        }
+        if let newestFile, newestFile > now + 60 {
+            return .warning(
+                "clock", "The clock was set back by \(TimeText.span(newestFile - now)) since the fleet's last start.",
+                do: "Check it with `timedatectl`; nothing is lost, but times in lists may be off.")
+        }
+        return .ok("clock", "It is \(TimeText.minute(milliseconds: Int64(now * 1_000))) UTC.")
+    }
+
+    // MARK: - Parts
+
+    private static var reason: String { String(cString: strerror(errno)) }
+
+    /// The path, or the nearest folder above it that is there.
+    private static func nearest(_ path: String) -> String {
+        var parts = path.split(separator: "/")
+        while !parts.isEmpty, access("/" + parts.joined(separator: "/"), F_OK) != 0 { parts.removeLast() }
+        return "/" + parts.joined(separator: "/")
+    }
+
+    private static func modified(_ path: String) -> Double? {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        return (attributes?[.modificationDate] as? Date)?.timeIntervalSince1970
+    }
+}
