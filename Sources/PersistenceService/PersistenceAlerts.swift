@@ -11,16 +11,11 @@ enum PersistenceAlerts {
 
     /// A copy was restored, or none was there.
     static func recovered(_ recovery: Recovery, now: Timestamp) -> WireAlert {
-        var alert = WireAlert()
-        alert.id = AlertID.derived(from: "recovery \(now.milliseconds)").text
-        alert.code = "databaseRestored"
-        alert.owner = ServiceName.persistence.text
-        alert.severity = .error
-        alert.actions = ["dismiss"]
-        alert.raisedAt = now.milliseconds
         var text = recovery.reason
         if let moved = recovery.movedTo { text += " It was kept as \(moved)." }
+        var alert = self.alert("recovery", .error, "The database was lost", text, ["dismiss"], now: now)
         if let reaches = recovery.reaches {
+            alert.code = "databaseRestored"
             alert.title = "Restored as of \(CalendarTime(reaches).readable)"
             text += " The newest good copy was restored; it reaches \(CalendarTime(reaches).readable)."
             text += " What changed after that is lost."
@@ -29,7 +24,6 @@ enum PersistenceAlerts {
             }
         } else {
             alert.code = "databaseLost"
-            alert.title = "The database was lost"
             text += " There was no good copy, so the library is empty."
         }
         alert.message = text
@@ -38,28 +32,26 @@ enum PersistenceAlerts {
 
     /// The disk takes nothing; leaves by itself.
     static func diskFull(_ failure: Failure, now: Timestamp) -> WireAlert {
-        var alert = WireAlert()
-        alert.id = AlertID.derived(from: "diskFull \(now.milliseconds)").text
-        alert.code = FailureCode.diskFull.rawValue
-        alert.owner = ServiceName.persistence.text
-        alert.severity = .error
-        alert.title = "The disk is full"
-        alert.message = failure.message
-        alert.actions = ["dismiss"]
-        alert.raisedAt = now.milliseconds
-        return alert
+        alert(FailureCode.diskFull.rawValue, .error, "The disk is full", failure.message, ["dismiss"], now: now)
     }
 
     /// A backup that nobody asked for did not succeed; leaves with the next one that does.
     static func backupFailed(_ failure: Failure, now: Timestamp) -> WireAlert {
+        alert("backupFailed", .warning, "No backup was made", failure.message, ["retry", "dismiss"], now: now)
+    }
+
+    private static func alert(
+        _ code: String, _ severity: WireAlert.Severity, _ title: String, _ message: String, _ actions: [String],
+        now: Timestamp
+    ) -> WireAlert {
         var alert = WireAlert()
-        alert.id = AlertID.derived(from: "backupFailed \(now.milliseconds)").text
-        alert.code = "backupFailed"
+        alert.id = AlertID.derived(from: "\(code) \(now.milliseconds)").text
+        alert.code = code
         alert.owner = ServiceName.persistence.text
-        alert.severity = .warning
-        alert.title = "No backup was made"
-        alert.message = failure.message
-        alert.actions = ["retry", "dismiss"]
+        alert.severity = severity
+        alert.title = title
+        alert.message = message
+        alert.actions = actions
         alert.raisedAt = now.milliseconds
         return alert
     }

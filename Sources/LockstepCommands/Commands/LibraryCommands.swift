@@ -20,7 +20,7 @@ struct Subscribe: LockstepCommand {
                 $0.subscribe.urls = urls
                 $0.subscribe.keep = keep
             }
-            try FeedResults(reply.results).report(to: context.output, doing: "subscribed to")
+            try FeedResults(reply.results, of: .subscribing).report(to: context.output, doing: "subscribed to")
         }
     }
 }
@@ -43,12 +43,12 @@ struct Unsubscribe: LockstepCommand {
             }
             let gone = Set(reply.results.filter { $0.kind == .removed }.map(\.podcast.id))
             let removed = forget ? try await Self.removeEntries(of: gone, session) : 0
-            try FeedResults(reply.results, forgets: forget)
+            try FeedResults(reply.results, of: forget ? .forgetting : .unsubscribing)
                 .report(to: context.output, doing: forget ? "forgotten" : "unsubscribed from")
             guard !context.output.json, !context.output.quiet else { return }
             if removed > 0 {
                 try context.output.line("Removed \(NumberText.counted(removed, "entry", "entries")) from Up Next.")
-            } else if !forget {
+            } else if !forget, !gone.isEmpty {
                 try context.output.line("Episodes, positions and queue entries stay. `--forget` removes them too.")
             }
         }
@@ -74,90 +74,7 @@ struct Refresh: LockstepCommand {
             for text in podcasts { ids.append(try await session.persistence.findPodcast(text).id) }
             let named = ids
             let reply = try await session.feeds { $0.refresh.podcasts = named }
-            try FeedResults(reply.results).report(to: context.output, doing: "refreshed")
-        }
-    }
-}
-
-/// Addresses of feeds as users write them.
-enum FeedAddress {
-    /// The URL for a text: an address as it is, a path as a file URL.
-    ///
-    /// - Throws: `badURL` for a scheme that is not supported, `fileMissing` for a path that is not there.
-    static func url(_ text: String, in folder: String) throws(Failure) -> String {
-        if let end = text.firstIndex(of: ":"), text.distance(from: text.startIndex, to: end) > 1,
-            text[..<end].allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }),
-            !FileManager.default.fileExists(atPath: text)
-        {
-            guard let address = WebAddress(text) else {
-                throw Failure(
-                    .badURL, "“\(text)” cannot be a feed's address. It must begin with http://, https:// or file://.")
-            }
-            return address.text
-        }
-        let path = text.hasPrefix("/") ? text : folder + "/" + text
-        guard FileManager.default.fileExists(atPath: path) else {
-            throw Failure(
-                .fileMissing, "There is no file \(path). An address must begin with http:// or https://.")
-        }
-        guard let address = WebAddress(filePath: path) else {
-            throw Failure(.badURL, "“\(text)” cannot be a feed's address.")
-        }
-        return address.text
-    }
-}
-
-/// What became of each of several feeds.
-struct FeedResults {
-    private let results: [WireFeedResult]
-    private let forgets: Bool
-
-    /// The results, in order; `forgets`: of forgetting rather than of unsubscribing.
-    init(_ results: [WireFeedResult], forgets: Bool = false) {
-        self.results = results
-        self.forgets = forgets
-    }
-
-    private var failed: [WireFeedResult] { results.filter { $0.kind == .failed } }
-
-    /// Prints a line for each and the sum.
-    ///
-    /// - Throws: the failure of the only one; exit status 75 when some of several failed.
-    func report(to output: Output, doing verb: String) throws {
-        if results.count == 1, let only = failed.first, !only.kept {
-            var failure = only.failure.failure
-            if !failure.message.contains(only.url) { failure.message = "\(only.url): \(failure.message)" }
-            throw failure
-        }
-        if !output.quiet || !failed.isEmpty {
-            try output.value(.array(results.map(\.json)), lines: results.map(line) + sum(verb))
-        }
-        guard failed.isEmpty else { throw ExitStatusError.partial }
-    }
-
-    private func sum(_ verb: String) -> [String] {
-        guard results.count > 1 else { return results.isEmpty ? ["No change: there is no podcast."] : [] }
-        let done = results.count - failed.count
-        return [
-            "\(done) of \(NumberText.counted(results.count, "podcast")) \(verb)"
-                + (failed.isEmpty ? "." : ", \(failed.count) failed.")
-        ]
-    }
-
-    private func line(_ result: WireFeedResult) -> String {
-        let name = DisplayText.sanitised(result.podcast.title.isEmpty ? result.url : result.podcast.title)
-        let new = NumberText.counted(Int(result.newEpisodes), "new episode")
-        switch result.kind {
-        case .added: return "Subscribed to \(name): \(NumberText.counted(Int(result.podcast.episodeCount), "episode"))."
-        case .alreadyThere: return "No change: \(name) is subscribed to already."
-        case .updated: return "\(name): \(new)."
-        case .unchanged: return "\(name): nothing new."
-        case .removed: return forgets ? "Forgot \(name)." : "Unsubscribed from \(name)."
-        case .failed:
-            return "\(name): \(Sentence.stopped(DisplayText.sanitised(result.failure.message)))"
-                + (result.kept ? " Kept." : "")
-        case .checked: return "\(name): \(NumberText.counted(Int(result.report.episodes), "episode"))."
-        case .unknown, .UNRECOGNIZED: return "\(name): done."
+            try FeedResults(reply.results, of: .refreshing).report(to: context.output, doing: "refreshed")
         }
     }
 }

@@ -46,11 +46,7 @@ struct Next: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let current = try await session.view(of: [.playback, .queue]).mainQueue?.current ?? ""
-            let reply = try await session.queue { $0.next.from = current }
-            try await session.reportStep(reply, to: context.output)
-        }
+        try await context.withSession { try await $0.step(context.output) { $0.next.from = $1 } }
     }
 }
 
@@ -60,17 +56,15 @@ struct Previous: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let current = try await session.view(of: [.playback, .queue]).mainQueue?.current ?? ""
-            let reply = try await session.queue { $0.previous.from = current }
-            try await session.reportStep(reply, to: context.output)
-        }
+        try await context.withSession { try await $0.step(context.output) { $0.previous.from = $1 } }
     }
 }
 
 extension Session {
-    /// Says what is loaded after `next` or `previous`.
-    func reportStep(_ reply: WireQueueReply, to output: Output) async throws {
+    /// Goes from the current entry to a neighbour, and says what is loaded then.
+    fileprivate func step(_ output: Output, _ build: (inout WireQueueRequest, String) -> Void) async throws {
+        let current = try await view(of: [.playback, .queue]).mainQueue?.current ?? ""
+        let reply = try await queue { build(&$0, current) }
         let state = try await settled(load: reply.loadID) ?? WirePlaybackState()
         try output.change(state.nowJSON, Sentence.status(snapshot(state)))
     }

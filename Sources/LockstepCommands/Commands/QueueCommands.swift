@@ -159,13 +159,8 @@ struct QueueUndo: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let revision = try await session.view(of: [.queue]).mainQueue?.revision ?? 0
-            let reply = try await session.queue { $0.undo.fromRevision = revision }
-            try context.output.change(
-                reply.json,
-                reply.changed
-                    ? "Undone: \(Sentence.stopped(reply.description_p))" : "No change: there is nothing to undo.")
+        try await context.stepThroughHistory("Undone", else: "there is nothing to undo") {
+            $0.undo.fromRevision = $1
         }
     }
 }
@@ -175,13 +170,23 @@ struct QueueRedo: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
+        try await context.stepThroughHistory("Done again", else: "there is nothing to redo") {
+            $0.redo.fromRevision = $1
+        }
+    }
+}
+
+extension CommandContext {
+    /// Undoes or redoes one change from the revision that is shown now, and says which.
+    fileprivate func stepThroughHistory(
+        _ done: String, else nothing: String, _ build: @Sendable (inout WireQueueRequest, UInt64) -> Void
+    ) async throws {
+        try await withSession { session in
             let revision = try await session.view(of: [.queue]).mainQueue?.revision ?? 0
-            let reply = try await session.queue { $0.redo.fromRevision = revision }
-            try context.output.change(
+            let reply = try await session.queue { build(&$0, revision) }
+            try output.change(
                 reply.json,
-                reply.changed
-                    ? "Done again: \(Sentence.stopped(reply.description_p))" : "No change: there is nothing to redo.")
+                reply.changed ? "\(done): \(Sentence.stopped(reply.description_p))" : "No change: \(nothing).")
         }
     }
 }

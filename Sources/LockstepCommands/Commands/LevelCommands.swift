@@ -1,0 +1,87 @@
+import ArgumentParser
+import BusKit
+import FoundationEssentials
+import PodcastModel
+import WireMessages
+
+struct SetSpeed: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "speed", abstract: "Show or set how fast it plays, 0.5 to 3.5.")
+    @Argument(help: "1.5, up or down; without it, the present speed is shown.") var speed: String?
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await PlayerLevel.speed.perform(speed, context)
+    }
+}
+
+struct SetVolume: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "volume", abstract: "Show or set how loud it plays, 0 to 100.")
+    @Argument(help: "80, up or down; without it, the present volume is shown.") var volume: String?
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await PlayerLevel.volume.perform(volume, context)
+    }
+}
+
+/// A level of the player that is shown, set, or moved by a step.
+enum PlayerLevel: String, Sendable {
+    case speed
+    case volume
+
+    /// Shows the level, or sets it to what `text` says.
+    func perform(_ text: String?, _ context: CommandContext) async throws {
+        let expression = try text.map { text throws(Failure) in
+            guard let expression = LevelExpression(text, unit: unit) else {
+                throw Failure(
+                    .invalidArgument, "“\(text)” is no \(rawValue). Give a number from \(limits), or up or down.")
+            }
+            return expression
+        }
+        try await context.withSession { session in
+            let player = try await session.view(of: [.playback]).player ?? WirePlaybackState()
+            guard let expression else {
+                return try context.output.value(
+                    .object([.init(name: rawValue, value: .number(value(in: player)))]), lines: [sentence(player)])
+            }
+            let level = expression.level(from: value(in: player), step: step(context.settings), range: range)
+            guard let accepted = accepted(level) else {
+                throw Failure(
+                    .invalidArgument,
+                    "\(rawValue.capitalized) \(NumberText.short(level)) is out of range; it goes from \(limits).")
+            }
+            guard abs(accepted - value(in: player)) > 1e-9 else {
+                return try context.output.change(
+                    player.nowJSON, "No change: the \(rawValue) is \(shown(accepted)) already.")
+            }
+            let reply = try await session.playback { set(accepted, in: &$0) }
+            try context.output.change(reply.state.nowJSON, sentence(reply.state))
+        }
+    }
+
+    private func sentence(_ player: WirePlaybackState) -> String {
+        "\(rawValue.capitalized) \(shown(value(in: player)))."
+    }
+
+    private func shown(_ level: Double) -> String { NumberText.short(level) + (self == .volume ? " %" : "") }
+
+    private var unit: Character { self == .speed ? "x" : "%" }
+
+    private var range: ClosedRange<Double> { self == .speed ? PlaybackSpeed.range : Volume.range }
+
+    private var limits: String { "\(NumberText.short(range.lowerBound)) to \(NumberText.short(range.upperBound))" }
+
+    private func step(_ settings: Settings) -> Double { self == .speed ? settings.speedStep : settings.volumeStep }
+
+    private func value(in player: WirePlaybackState) -> Double { self == .speed ? player.speed : player.volume }
+
+    private func accepted(_ level: Double) -> Double? {
+        self == .speed ? PlaybackSpeed(factor: level)?.factor : Volume(percent: level)?.percent
+    }
+
+    private func set(_ level: Double, in request: inout WirePlaybackRequest) {
+        if self == .speed { request.setSpeed.speed = level } else { request.setVolume.volume = level }
+    }
+}

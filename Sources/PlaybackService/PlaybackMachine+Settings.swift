@@ -1,0 +1,110 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+extension PlaybackMachine {
+    // MARK: Settings
+
+    mutating func setSpeed(_ factor: Double, _ command: Command) throws(Failure) {
+        guard let speed = PlaybackSpeed(factor: factor) else {
+            let range = PlaybackSpeed.range
+            throw Self.invalid("The speed goes from \(range.lowerBound) to \(range.upperBound), not \(factor).")
+        }
+        if speed != self.speed {
+            let position = session?.position(at: now.monotonic)
+            self.speed = speed
+            if let position, let session {
+                setAnchor(position, running: session.anchor.running)
+                if session.engine == .open { pending.perform(.engine(.setSpeed(speed))) }
+                markPosition()
+            }
+            book.mark(.settings)
+            pending.state = true
+        }
+        answer(command, "The speed is \(speed.factor)")
+    }
+
+    mutating func setVolume(_ percent: Double, _ command: Command) throws(Failure) {
+        guard let volume = Volume(percent: percent) else {
+            throw Self.invalid("The volume goes from 0 to 100, not \(percent).")
+        }
+        if volume != self.volume {
+            self.volume = volume
+            if session?.engine == .open { pending.perform(.engine(.setVolume(volume))) }
+            book.mark(.settings)
+            pending.state = true
+        }
+        answer(command, "The volume is \(volume.percent)")
+    }
+
+    mutating func setOutput(_ device: String, _ command: Command) throws(Failure) {
+        guard device.isEmpty || devices.isEmpty || devices.contains(where: { $0.name == device }) else {
+            let names = devices.map(\.name).joined(separator: ", ")
+            throw Failure(.notFound, "There is no sound device “\(device)”; there are: \(names).")
+        }
+        if device != output {
+            output = device
+            if session?.engine == .open {
+                pending.perform(.engine(.setOutput(device)))
+            } else {
+                outputInUse = device
+            }
+            book.mark(.settings)
+            pending.state = true
+            pending.output = true
+        }
+        answer(command, "The sound device is chosen", .output)
+    }
+
+    static func invalid(_ message: String) -> Failure { Failure(.invalidArgument, message) }
+
+    // MARK: Played marks
+
+    mutating func setPlayed(_ set: WireSetPlayed, _ command: Command) throws(Failure) {
+        guard EpisodeID(set.episode) != nil else { throw Self.invalid("“\(set.episode)” is no episode's id.") }
+        guard let session, session.episode.id == set.episode else {
+            let call = CallID("played/\(command.id)")
+            markings[call] = (command.id, set.played)
+            return lookUp(set.episode, as: call, for: command.id)
+        }
+        let register = marked(session.register, played: set.played, keepsPosition: session.status != .finished)
+        if register.played != session.register.played {
+            self.session?.register = register
+            book.mark(.session)
+            book.mark(register)
+        }
+        answer(command, set.played ? "Marked as played" : "Marked as not played", .register(register))
+    }
+
+    mutating func mark(played: Bool, for request: RequestID, _ result: Result<[UInt8], Failure>) {
+        if case .failure(let failure) = result { return pending.refuse(request, failure) }
+        guard let stored = Self.register(in: result) else {
+            return pending.refuse(request, Failure(.notFound, "There is no such episode."))
+        }
+        let register = marked(book.registers[stored.episode] ?? stored, played: played, keepsPosition: !played)
+        var reply = WirePlaybackReply()
+        reply.episodeState = register
+        guard register.played != stored.played || register.position != stored.position else {
+            return pending.replies.append((request, .success(reply.wireBytes)))
+        }
+        var change = WireChange()
+        change.putEpisodeState = register
+        let id = nextTransaction()
+        book.begin(id, .marking(request: request))
+        pending.transactions.append(
+            Transaction(
+                id: id, changes: [change],
+                publications: [Publication(.event, .episodeState(register.episode), register.wireBytes)],
+                answering: (request, reply.wireBytes)))
+    }
+
+    /// The register with its mark set; where it was heard to the end there is nothing to resume.
+    func marked(_ register: WireEpisodeState, played: Bool, keepsPosition: Bool) -> WireEpisodeState {
+        var register = register
+        register.played = played
+        register.completedAt = played ? now.wall.milliseconds : 0
+        if !keepsPosition { register.position = 0 }
+        register.updatedAt = now.wall.milliseconds
+        return register
+    }
+}
