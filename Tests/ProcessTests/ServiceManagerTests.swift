@@ -1,0 +1,62 @@
+import CProcess
+import Foundation
+import Testing
+
+/// The supervisor as systemd starts it (`deploy/lockstep.service`, `Type=notify`): what it says to the socket.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct ServiceManagerTests {
+    /// Collects datagrams until one holds `line`; gives their lines and who sent them.
+    private func lines(_ socket: Int32, until line: String) throws -> [(line: Substring, sender: Int32)] {
+        var heard: [(Substring, Int32)] = []
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let limit = ContinuousClock.now + .seconds(60)
+        while ContinuousClock.now < limit {
+            var waiting = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+            guard poll(&waiting, 1, 1_000) > 0 else { continue }
+            var sender: pid_t = 0
+            let count = lockstep_receive_notification(socket, &buffer, buffer.count, &sender)
+            guard count > 0 else { continue }
+            heard += String(decoding: buffer[..<count], as: UTF8.self).split(separator: "\n").map { ($0, sender) }
+            if heard.contains(where: { $0.0 == line }) { return heard }
+        }
+        Issue.record("\(line) was not said; heard: \(heard.map(\.0))")
+        return heard
+    }
+
+    @Test func saysReadyKeepsTheWatchdogFedAndSaysThatItStops() async throws {
+        try await ProcessFleet.with(isUp: false) { fleet in
+            let path = fleet.root + "/notify"
+            let socket = lockstep_notification_socket(path)
+            try #require(socket >= 0)
+            defer { close(socket) }
+            let process = Process()
+            // As ExecStart does.
+            process.executableURL = URL(fileURLWithPath: ProcessFleet.binaries + "/lockstep")
+            process.arguments = ["up"]
+            process.environment = fleet.environment.merging(
+                ["NOTIFY_SOCKET": path, "WATCHDOG_USEC": "30000000"]) { _, new in new }
+            process.standardInput = FileHandle.nullDevice
+            process.standardOutput = FileHandle.nullDevice
+            process.standardError = FileHandle.nullDevice
+            let ended = AsyncStream<Void>.makeStream()
+            process.terminationHandler = { _ in ended.continuation.finish() }
+            try process.run()
+            let pid = process.processIdentifier
+
+            let start = try lines(socket, until: "READY=1")
+            // NotifyAccess=main: only what the main process itself says counts, and the children speak to the supervisor.
+            #expect(start.allSatisfy { $0.sender == pid })
+            #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" })
+            let first = ContinuousClock.now
+            _ = try lines(socket, until: "WATCHDOG=1")
+            _ = try lines(socket, until: "WATCHDOG=1")
+            #expect(ContinuousClock.now - first < .seconds(15), "half of WatchdogSec at the most")
+
+            kill(pid, SIGTERM)
+            let end = try lines(socket, until: "STOPPING=1")
+            #expect(end.allSatisfy { $0.sender == pid })
+            for await _ in ended.stream {}
+            #expect(process.terminationStatus == 0 && process.terminationReason == .exit)
+            #expect(fleet.processes.isEmpty)
+        }
+    }
+}
