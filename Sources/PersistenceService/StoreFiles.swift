@@ -1,5 +1,13 @@
-import Foundation
+import FoundationEssentials
 import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
 
 /// Where the database and its copies lie, and the few operations on files that must not go wrong.
 public struct StoreFiles: Sendable, Hashable {
@@ -62,7 +70,7 @@ public struct StoreFiles: Sendable, Hashable {
     /// Makes the folders, for this user alone, and removes what an interrupted copy has left.
     func prepare() throws(Failure) {
         do {
-            for folder in [backups, (database as NSString).deletingLastPathComponent] where !folder.isEmpty {
+            for folder in [backups, Self.folder(of: database)] where !folder.isEmpty {
                 try FileManager.default.createDirectory(
                     atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             }
@@ -70,7 +78,7 @@ public struct StoreFiles: Sendable, Hashable {
             throw Failure(
                 code: Self.isDiskFull(beside: backups)
                     ? FailureCode.diskFull.rawValue : FailureCode.storageFailed.rawValue,
-                message: "The folders of the database cannot be made: \(error.localizedDescription)", retry: true)
+                message: "The folders of the database cannot be made: \(error)", retry: true)
         }
         for name in (try? FileManager.default.contentsOfDirectory(atPath: backups)) ?? []
         where name.hasPrefix(".") && name.contains(".db.part") {
@@ -81,15 +89,15 @@ public struct StoreFiles: Sendable, Hashable {
 
     /// The unfinished form of a copy.
     static func partial(_ path: String) -> String {
-        let folder = (path as NSString).deletingLastPathComponent
-        return "\(folder)/.\((path as NSString).lastPathComponent).part"
+        let folder = Self.folder(of: path)
+        return "\(folder)/.\(path.split(separator: "/").last ?? "").part"
     }
 
     /// Gives a finished file its name, durably: its content first, then the name.
     static func publish(_ partial: String, as path: String) throws {
         try synchronise(partial)
         guard rename(partial, path) == 0 else { throw SystemError(call: "rename", path: path) }
-        try synchronise((path as NSString).deletingLastPathComponent)
+        try synchronise(Self.folder(of: path))
     }
 
     /// Waits until a file or folder is on the disk.
@@ -119,7 +127,7 @@ public struct StoreFiles: Sendable, Hashable {
                 throw SystemError(call: "rename", path: database + suffix)
             }
         }
-        try Self.synchronise((database as NSString).deletingLastPathComponent)
+        try Self.synchronise(Self.folder(of: database))
         return target
     }
 
@@ -129,6 +137,12 @@ public struct StoreFiles: Sendable, Hashable {
     /// Removes a database file with its companions, if they are there.
     func removeDatabase(_ path: String) {
         for suffix in Self.companions + [""] { unlink(path + suffix) }
+    }
+
+    /// The folder that a path lies in.
+    private static func folder(of path: String) -> String {
+        guard let end = path.lastIndex(of: "/") else { return "." }
+        return end == path.startIndex ? "/" : String(path[..<end])
     }
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
@@ -142,7 +156,7 @@ public struct StoreFiles: Sendable, Hashable {
     /// Whether the file system that holds `path`'s folder has less than 64 KiB left.
     static func isDiskFull(beside path: String) -> Bool {
         var status = statvfs()
-        guard statvfs((path as NSString).deletingLastPathComponent, &status) == 0 else { return false }
+        guard statvfs(Self.folder(of: path), &status) == 0 else { return false }
         return UInt64(status.f_bavail) * UInt64(status.f_frsize) < 65_536
     }
 }

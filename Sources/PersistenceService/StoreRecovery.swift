@@ -1,8 +1,16 @@
-import Foundation
+import FoundationEssentials
 import GRDB
 public import PodcastModel
 import SwiftProtobuf
 import WireMessages
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
 
 /// What had to be done before the database could be used.
 public struct Recovery: Sendable, Hashable {
@@ -111,10 +119,11 @@ struct StoreRecovery {
 
     /// Application id and version as the file itself has them (SQLite's file format, offsets 68 and 60).
     private func header(of path: String) -> (application: Int32, version: Int32)? {
-        guard let file = FileHandle(forReadingAtPath: path) else { return nil }
-        defer { try? file.close() }
-        guard let bytes = try? file.read(upToCount: 100), bytes.count == 100,
-            bytes.starts(with: Array("SQLite format 3\u{0}".utf8))
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 100)
+        guard read(descriptor, &bytes, bytes.count) == bytes.count, bytes.starts(with: "SQLite format 3\u{0}".utf8)
         else { return nil }
         func number(at offset: Int) -> Int32 {
             Int32(bitPattern: bytes[offset..<(offset + 4)].reduce(UInt32(0)) { $0 << 8 | UInt32($1) })

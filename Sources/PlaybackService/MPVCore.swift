@@ -1,7 +1,14 @@
 import CMPV
-import Glibc
 import NIOConcurrencyHelpers
 import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
 
 /// One instance of libmpv. Not sendable: everything but `waker` is called on the engine's own thread.
 final class MPVCore {

@@ -1,6 +1,13 @@
-import Glibc
 import NIOConcurrencyHelpers
 import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
 
 /// The real engine: libmpv, opened at the first `open`, on a thread of its own.
 ///
@@ -62,15 +69,22 @@ public final class MPVEngine: AudioEngine {
 
     private func startThread() {
         let retained = Unmanaged.passRetained(self).toOpaque()
-        var thread = pthread_t()
+        #if canImport(Darwin)
+        var created: pthread_t?
+        #else
+        var created = pthread_t()
+        #endif
         let result = pthread_create(
-            &thread, nil,
+            &created, nil,
             { argument in
-                guard let argument else { return nil }
+                // Not optional on every system.
+                let given: UnsafeMutableRawPointer? = argument
+                guard let argument = given else { return nil }
                 Unmanaged<MPVEngine>.fromOpaque(argument).takeRetainedValue().run()
                 return nil
             }, retained)
-        guard result == 0 else {
+        let thread: pthread_t? = created
+        guard result == 0, let thread else {
             Unmanaged<MPVEngine>.fromOpaque(retained).release()
             stopped()
             observer(

@@ -1,7 +1,14 @@
 import BusKit
 import CMPV
-import Glibc
 import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
 
 /// Translates between the engine's commands and events and libmpv's. Lives on the engine's thread.
 final class MPVPlayer {
