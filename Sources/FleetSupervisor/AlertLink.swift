@@ -83,7 +83,7 @@ final class AlertLink: Sendable {
             return nil
         }
         let hear: @Sendable (News) -> Void = { [weak self] in self?.tell($0) }
-        let loop = ServiceLoop<AlertHandler>(context, observesStream: false) { _ in
+        let loop = ServiceLoop<AlertHandler>(context, observes: nil) { _ in
             AlertHandler { hear(.retry($0)) }
         }
         Task {
@@ -125,7 +125,7 @@ private struct AlertHandler: ServiceHandler {
             return [.publish(answering.publications), .reply(command.ticket, command.id, answering.result)]
         case .input(.stop), .stopping: return [.stop(nil)]
         case .fenced: return [.stop(Failure(.fenced, "A newer process of the same service has taken over."))]
-        case .started, .update, .rejected, .alarm: return []
+        case .started, .status, .update, .rejected, .alarm: return []
         }
     }
 }

@@ -1,6 +1,7 @@
 import BusKit
 import CProcess
 import PodcastModel
+import TestSupport
 import Testing
 
 @testable import FleetSupervisor
@@ -12,7 +13,10 @@ import Glibc
 /// What happens at the control socket when the process has no descriptor left. The limit is lowered for an instant, under
 /// the descriptors that are there, so that nothing else in the process is harmed for longer than the call.
 @Suite(.serialized) struct ControlListenerTests {
-    let path = "/tmp/lockstep-listener-" + String(UInt64.random(in: 0 ... .max), radix: 36)
+    private let folder: TemporaryFolder
+    private var path: String { folder.path + "/s" }
+
+    init() throws { folder = try TemporaryFolder() }
 
     private func withoutDescriptors<Result>(leaving count: Int, _ body: () throws -> Result) rethrows -> Result {
         var limit = rlimit()
@@ -40,10 +44,7 @@ import Glibc
 
     @Test func aClientForWhomThereIsNoDescriptorIsRefusedAndDoesNotKeepTheSupervisorBusy() throws {
         var listener = ControlListener(lockstep_listen(path))
-        defer {
-            listener.close()
-            unlink(path)
-        }
+        defer { listener.close() }
         let clients = (0..<3).map { _ in lockstep_connect(path) }
         defer { for client in clients { close(client) } }
         #expect(clients.allSatisfy { $0 >= 0 })
@@ -67,10 +68,7 @@ import Glibc
     @Test func withoutEvenAReserveNobodyIsLookedAtForASecond() {
         let listening = lockstep_listen(path)
         let client = lockstep_connect(path)
-        defer {
-            close(client)
-            unlink(path)
-        }
+        defer { close(client) }
         let second = MonotonicTime(nanoseconds: 1_000_000_000)
         var listener = withoutDescriptors(leaving: 0) {
             var listener = ControlListener(listening)

@@ -2,6 +2,7 @@ import BusKit
 import FleetSupervisor
 import Foundation
 import PodcastModel
+import TestSupport
 import Testing
 import WireMessages
 
@@ -9,13 +10,17 @@ import WireMessages
 
 @Suite struct DoctorTests {
     private static func withHome(_ body: (HomeCheck) throws -> Void) throws {
-        let path = "/tmp/ld-" + String(UInt64.random(in: .min ... .max), radix: 36)
-        defer { try? FileManager.default.removeItem(atPath: path) }
-        let home = try LockstepHome(
-            environment: ["LOCKSTEP_HOME": path], userID: geteuid(), workingDirectory: "/",
-            directoryExists: { _ in true })
+        let folder = try TemporaryFolder()
+        let home = try home(in: folder.path)
         try home.prepare()
         try body(HomeCheck(home: home))
+        withExtendedLifetime(folder) {}
+    }
+
+    private static func home(in path: String) throws -> LockstepHome {
+        try LockstepHome(
+            environment: ["LOCKSTEP_HOME": path], userID: geteuid(), workingDirectory: "/",
+            directoryExists: { _ in true })
     }
 
     @Test func `a fresh home is in order`() throws {
@@ -29,10 +34,9 @@ import WireMessages
     }
 
     @Test func `a home that is not there yet is no fault, and is not made`() throws {
-        let path = "/tmp/ld-absent-\(UUID().uuidString)"
-        let home = try LockstepHome(
-            environment: ["LOCKSTEP_HOME": path], userID: geteuid(), workingDirectory: "/",
-            directoryExists: { _ in true })
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/absent"
+        let home = try Self.home(in: path)
         #expect(HomeCheck(home: home).findings().allSatisfy { $0.level != .fault })
         #expect(!FileManager.default.fileExists(atPath: path))
     }
@@ -57,7 +61,7 @@ import WireMessages
     @Test func `settings that cannot be used are faults, each by itself`() throws {
         var settings = Settings()
         settings.problems = ["a", "b"]
-        let home = try LockstepHomeFixture.home
+        let home = try Self.home(in: "/nowhere")
         #expect(HomeCheck(home: home).settings(settings).map(\.level) == [.fault, .fault])
     }
 
@@ -115,15 +119,5 @@ import WireMessages
         #expect(FleetCheck.alerts([]).map(\.level) == [.ok])
         #expect(FleetCheck.alerts([alert]).map(\.level) == [.fault])
         #expect(FleetCheck.alerts([alert]).first?.advice?.contains("lockstep alerts answer a1") == true)
-    }
-}
-
-private enum LockstepHomeFixture {
-    static var home: LockstepHome {
-        get throws {
-            try LockstepHome(
-                environment: ["LOCKSTEP_HOME": "/tmp/nowhere"], userID: 0, workingDirectory: "/",
-                directoryExists: { _ in true })
-        }
     }
 }
