@@ -61,8 +61,9 @@ struct NamedQueue: Sendable {
         record.item.at = now.milliseconds
         record.item.description_p = description
         record.origin = origin
-        var dropped = history.filter { $0.item.undone }
-        history.removeAll { $0.item.undone }
+        // What was taken back stands at the end.
+        var dropped: [WireQueueHistoryRecord] = []
+        while let last = history.last, last.item.undone { dropped.append(history.removeLast()) }
         history.append(record)
         if history.count > Self.historyLimit {
             dropped.append(history.removeFirst())

@@ -7,7 +7,6 @@ import WireMessages
 struct Queue: Sendable {
     /// An entry in its place.
     struct Entry: Sendable {
-        let id: String
         /// Entries stand in order of their rank; it is what makes moving one entry one record.
         var rank: Int64
         private let box: Box
@@ -15,13 +14,13 @@ struct Queue: Sendable {
         private let idHash: Int
         private let episodeHash: Int
 
+        var id: String { box.entry.id }
         /// The entry as the wire has it.
         var wire: WireQueueEntry { box.entry }
         /// The id of its episode.
         var episode: String { box.entry.episode.id }
 
         init(_ entry: WireQueueEntry, rank: Int64) {
-            id = entry.id
             self.rank = rank
             box = Box(entry)
             idHash = entry.id.hashValue
@@ -34,7 +33,7 @@ struct Queue: Sendable {
         /// Whether it holds the episode; `hash` is that of `text`.
         func holds(_ text: String, hash: Int) -> Bool { episodeHash == hash && episode == text }
 
-        /// Keeps entries small, so that lists of thousands are cheap to shift and to share.
+        /// Keeps entries small, with one reference each, so that lists of thousands are cheap to shift and to copy.
         private final class Box: Sendable {
             let entry: WireQueueEntry
             init(_ entry: WireQueueEntry) { self.entry = entry }

@@ -25,10 +25,15 @@ public struct QueueMachine: OwnerMachine {
     /// When to look again whether the queue has to move on.
     static let reconciliation = TimerName("reconcile")
 
+    /// The most episodes that the library is asked for at once.
+    private static let lookupLimit = 500
+
     var queues: SpeculativeState<[String: NamedQueue]>
     private var lastTransaction: UInt64 = 0
     private var unsettled: [TransactionID: Unsettled] = [:]
-    private var lookups: [CallID: Lookup] = [:]
+    /// What waits for the library, in order. One question is under way; those that come meanwhile are asked together.
+    private var lookups: [(episodes: [String], purpose: Lookup)] = []
+    private var lookingUp: (call: CallID, count: Int)?
     private var lookupCount: UInt64 = 0
 
     /// The player as last seen; nil: not yet.
@@ -128,12 +133,13 @@ public struct QueueMachine: OwnerMachine {
             queues.current[name(request)]?.queue.entry(episode: episode) == nil
         }
         guard !unknown.isEmpty else { return perform(request, of: command, knowing: [:], now: now) }
-        guard unknown.count <= 500 else {
+        guard unknown.count <= Self.lookupLimit else {
             let failure = Failure(
-                .limitReached, "At most 500 episodes can be added at once; add them in several steps.")
+                .limitReached,
+                "At most \(Self.lookupLimit) episodes can be added at once; add them in several steps.")
             return [.reply(command.id, .failure(failure))]
         }
-        return [lookUp(unknown, for: .command(command, request))]
+        return lookUp(unknown, for: .command(command, request))
     }
 
     private func episodes(in request: WireQueueRequest) -> [String] {
@@ -189,19 +195,32 @@ public struct QueueMachine: OwnerMachine {
 
     // MARK: - Looking episodes up
 
-    private mutating func lookUp(_ episodes: [String], for purpose: Lookup) -> Effect {
+    private mutating func lookUp(_ episodes: [String], for purpose: Lookup) -> [Effect] {
+        lookups.append((episodes, purpose))
+        return askLibrary()
+    }
+
+    private mutating func askLibrary() -> [Effect] {
+        guard lookingUp == nil, !lookups.isEmpty else { return [] }
+        var ids: [String] = []
+        var count = 0
+        for lookup in lookups {
+            guard count == 0 || ids.count + lookup.episodes.count <= Self.lookupLimit else { break }
+            ids += lookup.episodes
+            count += 1
+        }
         lookupCount += 1
         let id = CallID("episodes/\(lookupCount)")
-        lookups[id] = purpose
+        lookingUp = (id, count)
         var request = WirePersistenceRequest()
-        request.episodesByID.ids = episodes
-        return .call(Call(id: id, to: .persistence, payload: request.wireBytes, request: .random()))
+        request.episodesByID.ids = ids
+        return [.call(Call(id: id, to: .persistence, payload: request.wireBytes, request: .random()))]
     }
 
     mutating func refreshEpisodes(_ episodes: Set<String>) -> [Effect] {
         let ids = episodes.sorted()
-        return stride(from: 0, to: ids.count, by: 500).map { start in
-            lookUp(Array(ids[start..<min(start + 500, ids.count)]), for: .refresh)
+        return stride(from: 0, to: ids.count, by: Self.lookupLimit).flatMap { start in
+            lookUp(Array(ids[start..<min(start + Self.lookupLimit, ids.count)]), for: .refresh)
         }
     }
 
@@ -209,24 +228,32 @@ public struct QueueMachine: OwnerMachine {
         if let command = resuming.removeValue(forKey: call) {
             return [.reply(command.id, result.map { _ in reply(self.main).wireBytes })]
         }
-        guard let purpose = lookups.removeValue(forKey: call) else { return loadAnswered(result, call: call, now: now) }
-        let episodes: [String: WireEpisodeSummary]
+        guard let lookingUp, lookingUp.call == call else { return loadAnswered(result, call: call, now: now) }
+        self.lookingUp = nil
+        let purposes = lookups.prefix(lookingUp.count).map(\.purpose)
+        lookups.removeFirst(lookingUp.count)
+        var effects: [Effect] = []
         do {
             let page = try WirePersistenceReply(wireBytes: result.get()).episodes.episodes
-            episodes = Dictionary(page.map { ($0.id, WireEpisodeSummary($0)) }) { first, _ in first }
-        } catch {
-            guard case .command(let command, _) = purpose else {
-                return [.log(.warning, "episodes of the queue could not be looked up: \(error)")]
+            let episodes = Dictionary(page.map { ($0.id, WireEpisodeSummary($0)) }) { first, _ in first }
+            for purpose in purposes {
+                switch purpose {
+                case .command(let command, let request):
+                    effects += perform(request, of: command, knowing: episodes, now: now)
+                case .refresh: effects += refresh(with: episodes)
+                }
             }
+        } catch {
             let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
-            return [.reply(command.id, .failure(failure))]
+            for purpose in purposes {
+                switch purpose {
+                case .command(let command, _): effects.append(.reply(command.id, .failure(failure)))
+                case .refresh:
+                    effects.append(.log(.warning, "episodes of the queue could not be looked up: \(failure)"))
+                }
+            }
         }
-        switch purpose {
-        case .command(let command, let request):
-            return perform(request, of: command, knowing: episodes, now: now)
-        case .refresh:
-            return refresh(with: episodes)
-        }
+        return effects + askLibrary()
     }
 
     /// Brings entries up to date with what the library says of their episodes.

@@ -22,6 +22,9 @@ struct QueueHarness {
     var holdsCommits = false
     /// Whether the player answers what it is asked.
     var playerAnswers = true
+    /// Whether the library answers what it is asked, and what it was asked and has not answered.
+    var libraryAnswers = true
+    private(set) var libraryCalls: [Call] = []
     /// What the player was asked and has not answered.
     private var heldCalls: [Call] = []
     var player = WirePlaybackState.with { $0.status = .idle }
@@ -174,6 +177,7 @@ struct QueueHarness {
                 published += publications
             case .reply(let id, let result):
                 answers[id] = result.map { (try? WireQueueReply(wireBytes: $0)) ?? WireQueueReply() }
+            case .call(let call) where call.service == .persistence && !libraryAnswers: libraryCalls.append(call)
             case .call(let call) where call.service == .persistence || playerAnswers:
                 perform(machine.handle(.answered(call.id, answer(call)), now: now))
             case .call(let call):
@@ -186,6 +190,12 @@ struct QueueHarness {
                 switch action {}
             }
         }
+    }
+
+    /// The library answers what it was asked first, or refuses.
+    mutating func answerLibrary(_ failure: Failure? = nil) {
+        let call = libraryCalls.removeFirst()
+        perform(machine.handle(.answered(call.id, failure.map { .failure($0) } ?? answer(call)), now: now))
     }
 
     private mutating func answer(_ call: Call) -> Result<[UInt8], Failure> {

@@ -30,6 +30,31 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 2, 3])
     }
 
+    @Test func whileTheLibraryIsAskedThoseThatComeWaitAndAreAskedForTogether() throws {
+        var queue = QueueHarness()
+        queue.libraryAnswers = false
+        let ids = (1...5).map { RequestID(high: 9, low: $0) }
+        func ask(_ index: Int, _ episodes: Int...) {
+            queue.ask(id: ids[index]) { $0.add.episodes = episodes.map(QueueHarness.episode) }
+        }
+        ask(0, 1)
+        ask(1, 2, 3)
+        ask(2, 99)
+        ask(3, 4)
+        #expect(queue.libraryCalls.count == 1)
+        queue.answerLibrary()
+        #expect(queue.numbers == [1])
+        #expect(queue.libraryCalls.count == 1)
+        ask(4, 5)
+        queue.answerLibrary()
+        #expect(queue.numbers == [1, 2, 3, 4])
+        #expect(failure(queue.answers[ids[2]]) == .notFound)
+        queue.answerLibrary(Failure(.storageFailed, "broken"))
+        #expect(failure(queue.answers[ids[4]]) == .storageFailed)
+        #expect(queue.numbers == [1, 2, 3, 4])
+        #expect(ids.allSatisfy { queue.answers[$0] != nil } && queue.libraryCalls.isEmpty)
+    }
+
     @Test func anUnknownEpisodeIsRefusedAndNothingIsAdded() throws {
         var queue = QueueHarness(episodes: 3)
         let refused1 = queue.add(1, 99)
