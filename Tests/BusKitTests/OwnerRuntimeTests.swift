@@ -138,23 +138,13 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func theSameRequestInTheNextLifeIsAnsweredFromTheStoredReply() {
+    @Test(arguments: [true, false])
+    func theSameRequestInTheNextLifeIsAnsweredFromTheStoredReply(saysThatItIsARepeat: Bool) {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.serve()
         var next = OwnerTrial.serving(trial.database, generation: 2)
-        next.command("a", id: id, mayBeRepeat: true)
-        next.serve()
-        #expect(next.replies.map(\.result) == [.success([1])])
-        #expect(next.database.words == ["a"])
-    }
-
-    @Test func evenARequestThatDoesNotSayThatItIsARepeatTakesEffectOnce() {
-        var trial = OwnerTrial.serving()
-        trial.command("a", id: id)
-        trial.serve()
-        var next = OwnerTrial.serving(trial.database, generation: 2)
-        next.command("a", id: id)
+        next.command("a", id: id, mayBeRepeat: saysThatItIsARepeat)
         next.serve()
         #expect(next.replies.map(\.result) == [.success([1])])
         #expect(next.database.words == ["a"])

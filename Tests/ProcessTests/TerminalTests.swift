@@ -32,6 +32,18 @@ struct TerminalTests {
         }
     }
 
+    /// A player on a terminal that shows the episode of such a fleet.
+    private static func withPlayer(
+        _ player: String, _ body: @escaping @Sendable (ProcessFleet, TerminalShell) async throws -> Void
+    ) async throws {
+        try await withPaused { fleet in
+            try await TerminalShell.with(fleet, script(player)) { shell in
+                try await shell.until("the episode") { shows("0:00", $0) }
+                try await body(fleet, shell)
+            }
+        }
+    }
+
     private static func shows(_ place: String, _ screen: TerminalScreen) -> Bool {
         screen.text.contains("Part 1 of many") && screen.text.contains(place)
     }
@@ -72,23 +84,20 @@ struct TerminalTests {
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
     func whileStoppedTheTerminalIsTheShellsAndAfterwardsTheScreenIsRight(player: String) async throws {
-        try await Self.withPaused { fleet in
-            try await TerminalShell.with(fleet, Self.script(player)) { shell in
-                try await shell.until("the episode") { Self.shows("0:00", $0) }
-                for round in 1...2 {
-                    shell.type("\u{1a}")
-                    let stopped = round == 1 ? "left with " : "left again with "
-                    try await shell.until(sees: stopped)
-                    Self.expectRestored(shell)
-                    #expect(!shell.screen.text.contains("\(stopped)0."))
-                    guard round == 1 else { break }
-                    // What happens meanwhile is shown afterwards.
-                    try await fleet.succeed("seek", "5:00.5")
-                    shell.type("\n")
-                    try await shell.until("the place after going on") { Self.shows("5:00", $0) }
-                    #expect(shell.modesNow != shell.modes)
-                    #expect(shell.screen.isAlternate == (player == "expanded"))
-                }
+        try await Self.withPlayer(player) { fleet, shell in
+            for round in 1...2 {
+                shell.type("\u{1a}")
+                let stopped = round == 1 ? "left with " : "left again with "
+                try await shell.until(sees: stopped)
+                Self.expectRestored(shell)
+                #expect(!shell.screen.text.contains("\(stopped)0."))
+                guard round == 1 else { break }
+                // What happens meanwhile is shown afterwards.
+                try await fleet.succeed("seek", "5:00.5")
+                shell.type("\n")
+                try await shell.until("the place after going on") { Self.shows("5:00", $0) }
+                #expect(shell.modesNow != shell.modes)
+                #expect(shell.screen.isAlternate == (player == "expanded"))
             }
         }
     }
@@ -163,54 +172,45 @@ struct TerminalTests {
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
     func aPlayerShowsThatTheBusIsGoneAndIsRightAgainAfterwards(player: String) async throws {
-        try await Self.withPaused { fleet in
-            try await TerminalShell.with(fleet, Self.script(player)) { shell in
-                try await shell.until("the episode") { Self.shows("0:00", $0) }
-                // Nobody brings the bus back until it has been missed.
-                fleet.signal("supervisor", SIGSTOP)
-                fleet.signal("bus", SIGKILL)
-                try await shell.until("that it reconnects") { Self.shows("reconnecting", $0) }
-                #expect(shell.screen.text.contains("0:00"))
-                fleet.signal("supervisor", SIGCONT)
-                try await shell.until("that it is connected") {
-                    Self.shows("0:00", $0) && !$0.text.contains("reconnecting") && !$0.text.contains("(old)")
-                        && !$0.text.contains("~")
-                }
-                try await fleet.succeed("seek", "3:00.5")
-                try await shell.until("what happens then") { Self.shows("3:00", $0) }
-                shell.type("q")
-                try await shell.until(sees: "left with 0.")
-                Self.expectRestored(shell)
+        try await Self.withPlayer(player) { fleet, shell in
+            // Nobody brings the bus back until it has been missed.
+            fleet.signal("supervisor", SIGSTOP)
+            fleet.signal("bus", SIGKILL)
+            try await shell.until("that it reconnects") { Self.shows("reconnecting", $0) }
+            #expect(shell.screen.text.contains("0:00"))
+            fleet.signal("supervisor", SIGCONT)
+            try await shell.until("that it is connected") {
+                Self.shows("0:00", $0) && !$0.text.contains("reconnecting") && !$0.text.contains("(old)")
+                    && !$0.text.contains("~")
             }
+            try await fleet.succeed("seek", "3:00.5")
+            try await shell.until("what happens then") { Self.shows("3:00", $0) }
+            shell.type("q")
+            try await shell.until(sees: "left with 0.")
+            Self.expectRestored(shell)
         }
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
     func aClosedWindowEndsThePlayer(player: String) async throws {
-        try await Self.withPaused { fleet in
-            try await TerminalShell.with(fleet, Self.script(player)) { shell in
-                try await shell.until("the episode") { Self.shows("0:00", $0) }
-                let process = shell.foreground
-                #expect(process > 1 && process != shell.pid)
-                shell.hangUp()
-                try await ProcessTable.untilGone([process])
-            }
+        try await Self.withPlayer(player) { _, shell in
+            let process = shell.foreground
+            #expect(process > 1 && process != shell.pid)
+            shell.hangUp()
+            try await ProcessTable.untilGone([process])
         }
     }
 
     @Test(.timeLimit(.minutes(5)))
     func aPlayerThatShowsWhatIsPausedWritesNothing() async throws {
-        try await Self.withPaused { fleet in
-            try await TerminalShell.with(fleet, Self.script("expanded")) { shell in
-                try await shell.until("the episode") { Self.shows("0:00", $0) }
-                try await fleet.succeed("speed", "1.5")
-                try await shell.until(sees: "1.5×")
-                let before = shell.bytesWritten
-                try await fleet.succeed("seek", "0:07.5")
-                try await shell.until("0:07") { Self.shows("0:07", $0) }
-                // One digit of the position, the remaining time and their place in the queue: no redrawn screen.
-                #expect(shell.bytesWritten - before < 400)
-            }
+        try await Self.withPlayer("expanded") { fleet, shell in
+            try await fleet.succeed("speed", "1.5")
+            try await shell.until(sees: "1.5×")
+            let before = shell.bytesWritten
+            try await fleet.succeed("seek", "0:07.5")
+            try await shell.until("0:07") { Self.shows("0:07", $0) }
+            // One digit of the position, the remaining time and their place in the queue: no redrawn screen.
+            #expect(shell.bytesWritten - before < 400)
         }
     }
 
