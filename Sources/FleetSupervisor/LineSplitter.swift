@@ -42,15 +42,15 @@ struct LineSplitter: Sendable {
 /// A line of a log: JSON as the services write it, or anything else made into it.
 enum LogLine {
     /// The line itself if it looks like a JSON object, else an object that carries it.
-    static func json(_ line: [UInt8], service: String, at time: String) -> [UInt8] {
+    static func json(_ line: [UInt8], service: String, at milliseconds: Int64) -> [UInt8] {
         if line.first == UInt8(ascii: "{"), line.last == UInt8(ascii: "}") { return line }
-        return json(String(decoding: line, as: UTF8.self), level: "notice", service: service, at: time)
+        return json(String(decoding: line, as: UTF8.self), level: "notice", service: service, at: milliseconds)
     }
 
     /// A line of the supervisor's own making.
-    static func json(_ text: String, level: String, service: String, at time: String) -> [UInt8] {
+    static func json(_ text: String, level: String, service: String, at milliseconds: Int64) -> [UInt8] {
         Array(
-            #"{"time":"\#(time)","level":"\#(level)","service":\#(JSONText.quoted(service)),"message":\#(JSONText.quoted(text))}"#
+            #"{"at":\#(milliseconds),"level":"\#(level)","service":\#(JSONText.quoted(service)),"message":\#(JSONText.quoted(text))}"#
                 .utf8)
     }
 }

@@ -23,20 +23,29 @@ public struct LogReader: Sendable {
     /// The last lines of one service, or of all in the order of their times; at most `count`, oldest first.
     public func last(_ count: Int, of service: String?) -> [String] {
         guard let service else {
-            let lines = services().flatMap { last(count, of: $0) }
-            return Array(lines.enumerated().sorted { Self.key($0) < Self.key($1) }.map(\.element).suffix(count))
+            var lines: [(time: Int64, line: String)] = []
+            for service in services() {
+                var time: Int64 = 0
+                for line in last(count, of: service) {
+                    time = Self.key(line) ?? time
+                    lines.append((time, line))
+                }
+            }
+            let sorted = lines.enumerated().sorted {
+                ($0.element.time, $0.offset) < ($1.element.time, $1.offset)
+            }
+            return sorted.suffix(count).map(\.element.line)
         }
         var lines = tail(folder + "/\(service).log")
         if lines.count < count { lines = tail(folder + "/\(service).log.1") + lines }
         return lines.suffix(count)
     }
 
-    /// The time that stands in the line; lines of one time stay in their order.
-    private static func key(_ line: (offset: Int, element: String)) -> (String, Int) {
-        guard let range = line.element.firstRange(of: "\"time\":\""), range.upperBound < line.element.endIndex else {
-            return ("", line.offset)
-        }
-        return (String(line.element[range.upperBound...].prefix { $0 != "\"" }), line.offset)
+    /// The time that stands in the line; lines of one time stay in their order. One without a time keeps to the others
+    /// of its service.
+    private static func key(_ line: String) -> Int64? {
+        guard let range = line.firstRange(of: "\"at\":") else { return nil }
+        return Int64(line[range.upperBound...].prefix { $0.isASCII && $0.isNumber })
     }
 
     /// The whole lines within the last 512 KiB of a file.

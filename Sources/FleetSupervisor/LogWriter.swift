@@ -140,7 +140,7 @@ private struct LogFile {
         if dropped > 0 {
             let note = LogLine.json(
                 "\(dropped) lines could not be written and are lost", level: "warning", service: service,
-                at: SystemCall.timestamp())
+                at: SystemCall.milliseconds())
             guard put(note) else {
                 dropped += 1
                 return

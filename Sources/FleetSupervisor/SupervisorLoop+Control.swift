@@ -69,7 +69,7 @@ extension SupervisorLoop {
         guard let name else { throw Failure(.invalidArgument, "Which service? Name one.") }
         let bare = name.hasPrefix("lockstep-") ? String(name.dropFirst(9)) : name
         if machine.service(bare) != nil || bare == "supervisor" { return bare }
-        let names = machine.services.map(\.plan.name).joined(separator: ", ")
+        let names = (machine.services.map(\.plan.name) + ["supervisor"]).joined(separator: ", ")
         throw Failure(.notFound, "There is no service \(bare). The services are \(names).")
     }
 
@@ -78,7 +78,14 @@ extension SupervisorLoop {
         if let failure { notifier.status(failure) } else { notifier.status("Every service is ready.") }
         // A service manager is told either way: what works, works, and what does not is tried again.
         notifier.ready()
-        say(failure ?? "every service is ready, \(rounded(SystemCall.now().since(startedAt))) s after the start")
+        if let failure {
+            say(failure)
+        } else if wasReady {
+            say("every service is ready again")
+        } else {
+            say("every service is ready, \(rounded(SystemCall.now().since(startedAt))) s after the start")
+        }
+        wasReady = wasReady || failure == nil
         for index in connections.indices where connections[index].waitsForReady {
             connections[index].waitsForReady = false
             connections[index].send(

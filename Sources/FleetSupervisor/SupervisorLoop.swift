@@ -31,6 +31,8 @@ public final class SupervisorLoop {
     var events: [SupervisorEvent] = []
     var stopRequests = 0
     private var isFinished = false
+    /// Whether the fleet has been complete before.
+    var wasReady = false
 
     /// Takes the lock, ends what an earlier supervisor left behind, opens the sockets. Starts no service yet.
     ///
@@ -175,7 +177,7 @@ public final class SupervisorLoop {
 
     /// A line of the supervisor's own.
     func say(_ text: String) {
-        let line = LogLine.json(text, level: "info", service: "supervisor", at: SystemCall.timestamp())
+        let line = LogLine.json(text, level: "info", service: "supervisor", at: SystemCall.milliseconds())
         record([line], of: "supervisor")
         if configuration.printsLog {
             let printed = Array("lockstep: \(text)\n".utf8)
@@ -185,7 +187,7 @@ public final class SupervisorLoop {
 
     func record(_ lines: [[UInt8]], of name: String) {
         guard !lines.isEmpty else { return }
-        let time = SystemCall.timestamp()
+        let time = SystemCall.milliseconds()
         let lines = lines.map { LogLine.json($0, service: name, at: time) }
         for line in lines { log.append(name, line) }
         for index in connections.indices {

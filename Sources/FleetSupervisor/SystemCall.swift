@@ -19,6 +19,13 @@ enum SystemCall {
             nanoseconds: UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec))
     }
 
+    /// The time of day in milliseconds since 1970, as services write it into their logs.
+    static func milliseconds() -> Int64 {
+        var time = timespec()
+        _ = clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
     /// The time of day as RFC 3339 in UTC, to the millisecond.
     static func timestamp() -> String {
         var time = timespec()

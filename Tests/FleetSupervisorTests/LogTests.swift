@@ -1,3 +1,4 @@
+import BusKit
 import TestSupport
 import Testing
 
@@ -26,11 +27,29 @@ import Glibc
 
     @Test func textBecomesJSONAndJSONStays() {
         let json = Array(#"{"a":1}"#.utf8)
-        #expect(LogLine.json(json, service: "queue", at: "t") == json)
-        let text = LogLine.json(Array("say \"hi\"\u{1}".utf8), service: "queue", at: "t")
+        #expect(LogLine.json(json, service: "queue", at: 5) == json)
+        let text = LogLine.json(Array("say \"hi\"\u{1}".utf8), service: "queue", at: 5)
         #expect(
             String(decoding: text, as: UTF8.self)
-                == #"{"time":"t","level":"notice","service":"queue","message":"say \"hi\"\u0001"}"#)
+                == #"{"at":5,"level":"notice","service":"queue","message":"say \"hi\"\u0001"}"#)
+    }
+
+    @Test func linesOfAllServicesAreInTheOrderOfTheirTimes() throws {
+        let temporary = try TemporaryFolder()
+        let home = try LockstepHome(
+            environment: ["LOCKSTEP_HOME": temporary.path], userID: 0, workingDirectory: "/",
+            directoryExists: { _ in true })
+        try home.prepare()
+        let service = [#"{"at":1,"message":"a"}"#, #"{"at":4,"message":"d"}"#, #"{"message":"e"}"#]
+        let own = [2, 3, 9].map { LogLine.json("\($0)", level: "info", service: "supervisor", at: $0) }
+        SystemCall.write(service.joined(separator: "\n") + "\n", to: home.logDirectory + "/bus.log")
+        SystemCall.write(
+            own.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n") + "\n",
+            to: home.logDirectory + "/supervisor.log")
+        let lines = LogReader(home).last(5, of: nil)
+        #expect(lines.count == 5)
+        let messages = lines.map { $0.suffix(3).dropLast(2) }
+        #expect(messages == ["2", "3", "d", "e", "9"])
     }
 
     @Test func rotatesAndKeepsFive() throws {
