@@ -29,7 +29,8 @@ extension Store {
     private func check() throws(Failure) -> WireDatabaseCheck {
         var check = WireDatabaseCheck()
         check.damage = damage() ?? ""
-        check.bytes = StoreFiles.size(of: files.database) ?? 0
+        // With the log, in which the newest pages still are.
+        check.bytes = ["", "-wal"].reduce(0) { $0 + (StoreFiles.size(of: files.database + $1) ?? 0) }
         check.sqliteVersion = try read("asking for the version") { db in
             try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? ""
         }

@@ -161,6 +161,19 @@ import WireMessages
         #expect(narrator.lines(for: snapshot, now: at(6)) == ["Speed 1.5, volume 80 %."])
     }
 
+    @Test func `plain players name what follows the current entry`() {
+        let now = MonotonicTime(nanoseconds: 1_000_000_000)
+        func queue(_ current: Int?) -> String? {
+            var snapshot = Self.sample()
+            for index in snapshot.entries.indices { snapshot.entries[index].isCurrent = index == current }
+            var narrator = PlainNarrator()
+            return narrator.lines(for: snapshot, now: now).last
+        }
+        #expect(queue(0) == "Up Next: 3 entries, next 日本語のタイトル.")
+        #expect(queue(2) == "Up Next: 3 entries, nothing behind the current one.")
+        #expect(queue(nil) == "Up Next: 3 entries, next The first one.")
+    }
+
     @Test func `a live line writes nothing when nothing changed and clears what a narrower terminal wrapped`() {
         var line = LiveLine(.init(clearToEnd: "<el>", clearBelow: "<ed>", up: "<up>"))
         #expect(line.show("0123456789", columns: 20) == "\r0123456789<el>")

@@ -101,6 +101,20 @@ import Testing
         #expect(LockstepCommands.ExitStatus(Failure(code, "")) == status)
     }
 
+    @Test(arguments: [
+        ("paus", "pause"), ("Pause", "pause"), ("queu", "queue"), ("stauts", "status"), ("volum", "volume"),
+        ("sub-scribe", "subscribe"), ("x", nil), ("", nil), ("equaliser", nil),
+    ])
+    func `a mistyped word leads to the nearest one`(text: String, word: String?) {
+        let words = ["pause", "queue", "status", "volume", "subscribe"]
+        #expect(NearestWord.among(words, to: text) == word)
+    }
+
+    @Test func `distances count what is wrong`() {
+        let cases = [("", "", 0), ("a", "", 1), ("ab", "ba", 1), ("kitten", "sitting", 3), ("abc", "abc", 0)]
+        for (left, right, distance) in cases { #expect(NearestWord.distance(Array(left), Array(right)) == distance) }
+    }
+
     @Test func `show notes lose their tags`() {
         #expect(ShowNotes.text("<p>One &amp; two</p><ul><li>a<li>b</ul>") == ["One & two", "a", "b"])
     }

@@ -57,7 +57,7 @@ public struct Lockstep: AsyncParsableCommand {
     static func run(_ arguments: [String]) async -> Int32 {
         let json = arguments.contains("--json")
         do {
-            try requireCommand(arguments.first)
+            try requireCommand(arguments.first == "help" ? arguments.dropFirst().first : arguments.first)
             var command = try parseAsRoot(prepared(arguments))
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
@@ -77,7 +77,11 @@ public struct Lockstep: AsyncParsableCommand {
         guard !commands.contains(where: { $0._commandName == name || $0.configuration.aliases.contains(name) }) else {
             return
         }
-        throw Failure(code: "usage", message: "There is no command “\(name)”. `lockstep --help` lists them.")
+        let names = commands.flatMap { command in
+            command.configuration.shouldDisplay ? [command._commandName] + command.configuration.aliases : []
+        }
+        let advice = NearestWord.among(names, to: name).map { "Did you mean `lockstep \($0)`? " } ?? ""
+        throw Failure(code: "usage", message: "There is no command “\(name)”. \(advice)`lockstep --help` lists them.")
     }
 
     /// Says what went wrong, and gives the status for it.

@@ -34,7 +34,7 @@ struct FleetCheck: Sendable {
 
     /// A process and its restarts.
     static func finding(_ service: ServiceReport) -> Finding {
-        let past = service.lastEnd.map { "; the last process \($0)" } ?? ""
+        let past = service.lastEnd.map { " (last: \($0))" } ?? ""
         let restarts =
             service.restarts > 0 ? ", \(NumberText.counted(service.restarts, "restart"))\(past)" : ""
         let message = "\(service.state)\(restarts)."

@@ -122,10 +122,12 @@ struct PlainNarrator: Sendable {
     }
 
     private static func queue(_ snapshot: PlayerSnapshot) -> String {
-        guard let first = snapshot.entries.first(where: { !$0.isCurrent }) else {
-            return snapshot.entries.isEmpty ? "Up Next is empty." : "Up Next: 1 entry, the current one."
+        let count = NumberText.counted(snapshot.entries.count, "entry", "entries")
+        let current = snapshot.entries.firstIndex(where: \.isCurrent)
+        guard let next = snapshot.entries.dropFirst(current.map { $0 + 1 } ?? 0).first else {
+            return snapshot.entries.isEmpty
+                ? "Up Next is empty." : "Up Next: \(count), nothing behind the current one."
         }
-        return
-            "Up Next: \(NumberText.counted(snapshot.entries.count, "entry", "entries")), next \(Sentence.stopped(first.title))"
+        return "Up Next: \(count), next \(Sentence.stopped(next.title))"
     }
 }

@@ -901,7 +901,7 @@ public nonisolated struct WireDatabaseCheck: Sendable {
   /// what is wrong; empty: nothing
   public var damage: String = String()
 
-  /// of the database's file
+  /// of the database's file and its log
   public var bytes: UInt64 = 0
 
   public var sqliteVersion: String = String()
