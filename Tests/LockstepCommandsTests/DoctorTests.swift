@@ -1,5 +1,4 @@
 import BusKit
-import FleetSupervisor
 import Foundation
 import PodcastModel
 import TestSupport

@@ -103,7 +103,10 @@ import Testing
         ("skip:\n  forward:", [:], ["skip.forward in FILE, line 2, has no value"]),
         ("plain: true\nplain: false", [:], ["plain stands twice"]),
         ("- plain", [:], ["The settings in FILE are no list of keys and values"]),
-        ("", ["LOCKSTEP_SKIP_FOWARD": "9"], ["LOCKSTEP_SKIP_FOWARD. Did you mean LOCKSTEP_SKIP_FORWARD?"]),
+        (
+            "", ["LOCKSTEP_SKIP_FOWARD": "9"],
+            ["LOCKSTEP_SKIP_FOWARD is no setting. Did you mean LOCKSTEP_SKIP_FORWARD?"]
+        ),
     ])
     func `what cannot be used is named with its place and what would be right`(
         file: String, environment: [String: String], words: [String]
@@ -125,7 +128,10 @@ import Testing
     }
 
     @Test func `variables of other programs are left alone`() throws {
-        let environment = ["LOCKSTEP_HOME": "/x", "LOCKSTEP_PROGRAMS": "/y", "LOCKSTEP_FLEET_RUN": "z"]
+        let names = [
+            "HOME", "PROGRAMS", "FLEET_RUN", "SUPERVISOR_PID", "X", "LOG", "BUILD", "TEST_LIMIT", "CHAOS_SEEDS",
+        ]
+        let environment = Dictionary(uniqueKeysWithValues: names.map { ("LOCKSTEP_" + $0, "x") })
         #expect(try Self.settings("", environment).problems.isEmpty)
     }
 }

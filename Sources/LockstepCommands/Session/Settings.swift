@@ -89,11 +89,12 @@ private struct SettingsSource {
 
     /// Variables that are almost a setting's. Others may be anybody's and are left alone.
     private static func unknownVariables(_ environment: [String: String]) -> [String] {
-        let known = Settings.keys.map(variable)
-        return environment.keys.filter { $0.hasPrefix("LOCKSTEP_") && !known.contains($0) }.sorted().compactMap {
-            name in
-            NearestWord.among(known, to: name, within: 2).map {
-                "There is no setting of the environment variable \(name). Did you mean \($0)?"
+        let prefix = variable("")
+        let known = Settings.keys.map { String(variable($0).dropFirst(prefix.count)) }
+        let names = environment.keys.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) }
+        return names.filter { !known.contains($0) }.sorted().compactMap { name in
+            NearestWord.among(known, to: name).map {
+                "The environment variable \(prefix)\(name) is no setting. Did you mean \(prefix)\($0)?"
             }
         }
     }
