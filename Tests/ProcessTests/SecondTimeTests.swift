@@ -46,6 +46,7 @@ import Testing
                     Step("resume", 0, "Playing at "), Step("resume", 0, "No change: playing at "),
                     Step("stop", 0, "Stopped at "), Step("stop", 0, "No change: it is stopped, at "),
                     Step("pause", 0, "No change: paused at "),
+                    Step("seek 2", 0, "Paused at 0:02"), Step("seek 2", 0, "No change: paused at 0:02"),
                     Step("speed 1.5", 0, "Speed 1.5."), Step("speed 1.5", 0, "No change: the speed is 1.5 already."),
                     Step("volume 50", 0, "Volume 50 %."),
                     Step("volume 50", 0, "No change: the volume is 50 % already."),

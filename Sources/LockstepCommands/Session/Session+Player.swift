@@ -14,6 +14,9 @@ extension Session {
         }
         let position = player.position(at: SystemClocks.now(), bootID: SystemClocks.bootID)
         let target = try expression.target(from: position, duration: player.duration > 0 ? player.duration : nil)
+        if player.status == .paused, abs(target.seconds - position) < 0.01 {
+            return try report(player, to: output, already: true)
+        }
         let reply = try await playback {
             $0.seek.loadID = player.loadID
             $0.seek.position = target.seconds
