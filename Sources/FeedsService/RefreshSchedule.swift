@@ -10,7 +10,7 @@ public struct RefreshSchedule: Sendable, Hashable {
     public var firstRetry: Duration
     /// The longest wait, whatever happened and whatever a server asks for.
     public var longest: Duration
-    private var random: UInt64
+    private var random: SeededGenerator
 
     /// Hourly unless said otherwise; `seed` fixes the jitter.
     public init(
@@ -21,7 +21,7 @@ public struct RefreshSchedule: Sendable, Hashable {
         self.interval = interval
         self.firstRetry = firstRetry
         self.longest = longest
-        random = seed
+        random = SeededGenerator(seed: seed)
     }
 
     /// The time after an attempt at `now` that was the `failures`th in a row to fail (0: it succeeded): up to a tenth
@@ -30,18 +30,9 @@ public struct RefreshSchedule: Sendable, Hashable {
         var wait = failures == 0 ? interval : firstRetry
         for _ in 1..<max(2, min(failures, 20)) where failures > 1 { wait = min(wait * 2, longest) }
         wait = min(wait, longest)
-        let jittered = Double(wait.milliseconds) * (0.9 + 0.2 * fraction())
+        let jittered = Double(wait.milliseconds) * (0.9 + 0.2 * random.unit())
         let asked = min(retryAfter ?? .zero, longest).milliseconds
         return Timestamp(milliseconds: now.milliseconds + max(Int64(jittered), asked))
-    }
-
-    /// The next of a sequence between 0 and 1 (SplitMix64).
-    private mutating func fraction() -> Double {
-        random &+= 0x9e37_79b9_7f4a_7c15
-        var z = random
-        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-        return Double((z ^ (z >> 31)) >> 11) / Double(1 << 53)
     }
 }
 

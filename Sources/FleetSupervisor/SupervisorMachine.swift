@@ -67,7 +67,7 @@ public struct SupervisorMachine: Sendable {
     var isFinished = false
     var stopDeadline: MonotonicTime?
     var lastTick: MonotonicTime?
-    private var random: SplitMix
+    private var random: SeededGenerator
 
     /// A fleet that has not been started.
     ///
@@ -75,7 +75,7 @@ public struct SupervisorMachine: Sendable {
     public init(_ plan: FleetPlan, limits: SupervisorLimits = SupervisorLimits(), seed: UInt64) {
         self.limits = limits
         services = plan.services.map(ServiceState.init)
-        random = SplitMix(state: seed)
+        random = SeededGenerator(seed: seed)
     }
 
     /// The service of that name.
@@ -266,20 +266,5 @@ public struct SupervisorMachine: Sendable {
         guard service.condition != .stopping, service.condition != .hung else { return }
         with(name) { $0.terminating(at: now, because: "a restart was asked for") }
         effects.append(.terminate(name))
-    }
-}
-
-/// A small generator for jitter (Steele, Lea and Flood's SplitMix64); not for secrets.
-private struct SplitMix: Sendable {
-    var state: UInt64
-
-    /// 0 ..< 1.
-    mutating func unit() -> Double {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        mixed ^= mixed >> 31
-        return Double(mixed >> 11) * 0x1p-53
     }
 }

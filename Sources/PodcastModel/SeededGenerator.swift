@@ -1,5 +1,6 @@
-/// Random numbers that are the same for the same seed (SplitMix64), so that a failure can be repeated.
-public struct SeededGenerator: RandomNumberGenerator, Sendable {
+/// Random numbers that are the same for the same seed (Steele, Lea and Flood's SplitMix64): for jitter, and for failures
+/// that can be repeated; not for secrets.
+public struct SeededGenerator: RandomNumberGenerator, Sendable, Hashable {
     private var state: UInt64
 
     /// The numbers of `seed`.
@@ -15,6 +16,9 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
         value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
         return value ^ value >> 31
     }
+
+    /// A number from 0 to below 1.
+    public mutating func unit() -> Double { Double(next() >> 11) * 0x1p-53 }
 
     /// A number from 0 to below `bound`.
     public mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
