@@ -62,6 +62,9 @@ public struct CommitPipeline: Sendable {
         var size: Int
         var transaction: Transaction?
         var replacesEverything = false
+        /// Of a state in several parts: whether another follows, and how many came before.
+        var more = false
+        var parts = 0
     }
 
     private let owner: ServiceName
@@ -72,6 +75,7 @@ public struct CommitPipeline: Sendable {
     private(set) var incarnation: String?
     private var needsReplacement = false
     private var revision: UInt64 = 0
+    private var sequence: UInt64 = 0
     private var queue: [Item] = []
     private var queuedBytes = 0
     private var underway: [Item]?
@@ -136,16 +140,19 @@ extension CommitPipeline {
 
     private mutating func replace(_ changes: [WireChange]) {
         var parts: [Item] = []
-        var part = Item(id: nextID(), changes: [], size: 64, replacesEverything: true)
+        var part = Item(id: nextID(), changes: [], size: 64)
         for change in changes {
             let size = Self.size([change])
             if part.size + size > limits.replacementBytes, !part.changes.isEmpty {
+                part.more = true
                 parts.append(part)
-                part = Item(id: nextID(), changes: [], size: 64)
+                part = Item(id: nextID(), changes: [], size: 64, parts: parts.count)
             }
             part.changes.append(change)
             part.size += size
         }
+        // The database gathers the parts and does them all with the last.
+        part.replacesEverything = true
         parts.append(part)
         queue.insert(contentsOf: parts, at: 0)
         queuedBytes += parts.reduce(0) { $0 + $1.size }
@@ -160,6 +167,7 @@ extension CommitPipeline {
             guard count < limits.batchCount, count == 0 || bytes + item.size <= limits.batchBytes else { break }
             count += 1
             bytes += item.size
+            if item.more { break }
         }
         let batch = Array(queue[..<count])
         queue.removeFirst(count)
@@ -171,12 +179,16 @@ extension CommitPipeline {
         var batch = WireCommitBatch()
         batch.owner = owner.text
         batch.generation = generation
+        sequence += 1
+        batch.sequence = sequence
         batch.commits = items.enumerated().map { index, item in
             var commit = WireCommit()
             commit.id = item.id.data
             commit.expectedRevision = revision + UInt64(index)
             commit.changes = item.changes
             commit.replacesEverything = item.replacesEverything
+            commit.more = item.more
+            commit.parts = UInt32(item.parts)
             if let answer = item.transaction?.answer {
                 commit.requestID = answer.request.data
                 commit.reply = Data(answer.reply)
@@ -216,6 +228,7 @@ extension CommitPipeline {
             case .committed, .repeated:
                 revision = outcome.revision
                 if let transaction = item.transaction { effects.append(.committed(transaction)) }
+            case .staged: break
             default:
                 return refused(items[index...], outcome, isAnother: isAnother, &effects)
             }

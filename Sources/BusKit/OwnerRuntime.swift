@@ -71,6 +71,8 @@ struct OwnerRuntime<Machine: OwnerMachine> {
     /// The epoch in which the bus has accepted it.
     var epoch: UInt64?
     var isAnnounced = false
+    /// Topics of which the bus has refused a delta.
+    var toPutWhole: Set<Topic> = []
     /// The life of persistence that was ready last, and whether it is another one than before.
     var persistenceGeneration: UInt32?
     var persistenceHasRestarted = false
@@ -117,6 +119,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
         }
         if pipeline.needsRepair, repairAt == nil { repairAt = now.monotonic.advanced(by: Self.repairInterval) }
         announceIfDue(now, &effects)
+        putWholeIfDue(now, &effects)
         stopIfDone(now, &effects)
         return effects
     }
@@ -125,6 +128,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
     private mutating func announceIfDue(_ now: Moment, _ effects: inout [Effect]) {
         guard case .serving = phase, epoch != nil, !isAnnounced, pipeline.isIdle else { return }
         isAnnounced = true
+        toPutWhole = []
         effects.append(.publish(machine.retained(now: now)))
         effects.append(.ready)
     }
@@ -220,8 +224,14 @@ extension OwnerRuntime {
         _ publication: Publication, _ code: String, _ now: Moment, _ effects: inout [Effect]
     ) {
         effects.append(.log(.warning, "the bus refuses \(publication.kind) of \(publication.topic): \(code)"))
-        guard isAnnounced, publication.kind == .delta else { return }
-        publish(machine.retained(now: now).filter { $0.topic == publication.topic }, &effects)
+        if isAnnounced, publication.kind == .delta { toPutWhole.insert(publication.topic) }
+    }
+
+    /// What was refused as a delta is put whole, once all that it shows is durable.
+    private mutating func putWholeIfDue(_ now: Moment, _ effects: inout [Effect]) {
+        guard !toPutWhole.isEmpty, isAnnounced, pipeline.isIdle else { return }
+        publish(machine.retained(now: now).filter { toPutWhole.contains($0.topic) }, &effects)
+        toPutWhole = []
     }
 
     // MARK: - Requests and commits

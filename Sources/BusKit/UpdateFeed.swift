@@ -7,6 +7,7 @@ import WireMessages
 final class UpdateFeed: Sendable {
     private struct State {
         var buffer: [ReplicaUpdate] = []
+        var bytes = 0
         var next = 0
         var waiter: CheckedContinuation<ReplicaUpdate?, Never>?
         var isFinished = false
@@ -15,35 +16,34 @@ final class UpdateFeed: Sendable {
 
     private let state = NIOLockedValueBox(State())
     private let limit: Int
-    /// Called, from the poll thread, when there is something to take and nobody waits in `next`.
-    private let notify: (@Sendable () -> Void)?
+    private let byteLimit: Int
 
-    init(limit: Int = 1_024, notify: (@Sendable () -> Void)? = nil) {
+    init(limit: Int = 1_024, byteLimit: Int = 8 << 20) {
         self.limit = limit
-        self.notify = notify
+        self.byteLimit = byteLimit
     }
 
     /// Adds an update. `replica` and `connection` are the state that includes it.
     func push(_ update: ReplicaUpdate, replica: Replica, connection: ConnectionState) {
-        let (waiter, wasEmpty) = state.withLockedValue { state -> (CheckedContinuation<ReplicaUpdate?, Never>?, Bool) in
-            guard !state.isFinished else { return (nil, false) }
+        let waiter = state.withLockedValue { state -> CheckedContinuation<ReplicaUpdate?, Never>? in
+            guard !state.isFinished else { return nil }
             if let waiter = state.waiter {
                 state.waiter = nil
-                return (waiter, false)
+                return waiter
             }
-            let wasEmpty = state.count == 0
-            if state.count < limit {
+            if state.count < limit, state.bytes + update.bytes <= byteLimit || state.count == 0 {
                 state.buffer.append(update)
+                state.bytes += update.bytes
             } else if case .live = update {
                 // Telemetry is lossy by nature.
             } else {
                 state.buffer = [.snapshot(replica), .connection(connection)]
+                state.bytes = 0
                 state.next = 0
             }
-            return (nil, wasEmpty)
+            return nil
         }
         waiter?.resume(returning: update)
-        if waiter == nil, wasEmpty { notify?() }
     }
 
     /// Nothing more comes.
@@ -73,25 +73,25 @@ final class UpdateFeed: Sendable {
         }
     }
 
-    /// All that waits.
-    func takeAll() -> [ReplicaUpdate] {
-        state.withLockedValue { state in
-            defer {
-                state.buffer = []
-                state.next = 0
-            }
-            return Array(state.buffer[state.next...])
-        }
-    }
-
     private static func take(_ state: inout State) -> ReplicaUpdate? {
         guard state.next < state.buffer.count else { return nil }
         let update = state.buffer[state.next]
+        state.bytes -= update.bytes
         state.next += 1
         if state.next == state.buffer.count || state.next >= 256 {
             state.buffer.removeFirst(state.next)
             state.next = 0
         }
         return update
+    }
+}
+
+extension ReplicaUpdate {
+    /// What it counts for in a limit. A snapshot shares what the replica holds anyway.
+    fileprivate var bytes: Int {
+        switch self {
+        case .event(let event), .live(let event): event.topic.text.utf8.count + event.payload.count
+        case .snapshot, .connection: 0
+        }
     }
 }

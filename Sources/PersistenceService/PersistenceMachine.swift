@@ -29,6 +29,7 @@ public struct PersistenceMachine: Sendable {
     var schedule: UpkeepSchedule
     private var pending: [(purpose: Purpose, write: StoreWrite, bytes: Int)] = []
     private var isWriting = false
+    private var intake = BatchIntake()
     private var questions: [(Ticket, WirePersistenceRequest.OneOf_Command)] = []
     private var running = 0
     private var backupWaiters: [Ticket] = []
@@ -134,7 +135,11 @@ public struct PersistenceMachine: Sendable {
         case .load(let load):
             pending.append((.request(ticket), .load(load), payload.count))
         case .commit(let batch):
-            pending.append((.request(ticket), .commit(batch), payload.count))
+            switch intake.take(batch, ticket, incarnation: facts.incarnation) {
+            case .write(let batch): pending.append((.request(ticket), .commit(batch), payload.count))
+            case .wait: break
+            case .reply(let result): return [.reply(ticket, result)]
+            }
         case .backup:
             backupWaiters.append(ticket)
             schedule.wantsBackup = true
@@ -186,7 +191,9 @@ public struct PersistenceMachine: Sendable {
         for (purpose, outcome) in zip(purposes, result.results) {
             switch purpose {
             case .request(let ticket):
-                effects.append(.reply(ticket, outcome.map(\.reply.wireBytes)))
+                let reply = outcome.map(\.reply.wireBytes)
+                effects.append(.reply(ticket, reply))
+                effects += intake.settle(ticket, reply).map { .reply($0, reply) }
             case .alert(let id):
                 effects += board.settle(id, outcome.failure)
             case .probe:

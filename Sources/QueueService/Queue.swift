@@ -20,8 +20,9 @@ struct Queue: Sendable {
         /// The id of its episode.
         var episode: String { box.entry.episode.id }
 
+        /// Ranks from a broken record are brought into a range in which they can be reckoned with.
         init(_ entry: WireQueueEntry, rank: Int64) {
-            self.rank = rank
+            self.rank = min(max(rank, -Queue.rankLimit), Queue.rankLimit)
             box = Box(entry)
             idHash = entry.id.hashValue
             episodeHash = entry.episode.id.hashValue
@@ -172,6 +173,8 @@ struct Queue: Sendable {
 // MARK: - Ranks
 
 extension Queue {
+    /// No stored rank is farther from 0.
+    private static let rankLimit: Int64 = 1 << 60
     /// The usual distance between the ranks of neighbours.
     private static let gap: Int64 = 1 << 32
     /// The distance that renumbering must reach, so that it is rare.

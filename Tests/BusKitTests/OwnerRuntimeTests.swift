@@ -259,6 +259,20 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a", "b", "c"])
     }
 
+    @Test func whatTheBusRefusedAsADeltaIsPutWholeWhenAllOfItIsDurable() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.published = []
+        trial.handle(.rejected(Publication(.delta, EchoMachine.topic, []), code: "tooManyDeltas"))
+        #expect(trial.published.isEmpty)
+        trial.serve()
+        let puts = trial.published.flatMap { $0 }.filter { $0.kind == .put && $0.topic == EchoMachine.topic }
+        #expect(puts.last?.payload == Array("a".utf8))
+        #expect(trial.published.count == 2)
+        trial.handle(.rejected(Publication(.delta, EchoMachine.topic, []), code: "tooManyDeltas"))
+        #expect(trial.published.count == 3)
+    }
+
     @Test func aRestartedDatabaseIsAskedWhichItIsThoughNothingIsToBeCommitted() {
         var trial = OwnerTrial.serving()
         trial.handle(.status(.persistence, ready: 1))

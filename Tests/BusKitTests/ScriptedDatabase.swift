@@ -14,6 +14,11 @@ struct ScriptedDatabase {
     /// Commits whose change to this value are refused.
     var refusedWords: [String: Failure] = [:]
     var commits = 0
+    /// Parts of a whole state, which take effect with the last one.
+    private var staged: [[WireChange]] = []
+
+    /// The process ends: what was only in its memory is gone.
+    mutating func restart() { staged = [] }
 
     mutating func answer(_ request: WirePersistenceRequest) -> Result<WirePersistenceReply, Failure> {
         var reply = WirePersistenceReply()
@@ -57,6 +62,21 @@ struct ScriptedDatabase {
             return known
         }
         var outcome = WireCommitOutcome()
+        if commit.more || commit.parts > 0 {
+            guard Int(commit.parts) == staged.count else {
+                outcome.kind = .refused
+                outcome.failure = WireFailure(Failure(.revisionMismatch, "A part is missing."))
+                return outcome
+            }
+            if commit.more {
+                staged.append(commit.changes)
+                outcome.kind = .staged
+                return outcome
+            }
+        }
+        var commit = commit
+        commit.changes = staged.flatMap { $0 } + commit.changes
+        staged = []
         outcome.revision = revision
         if !commit.requestID.isEmpty, let reply = replies[commit.requestID] {
             outcome.kind = .duplicateRequest

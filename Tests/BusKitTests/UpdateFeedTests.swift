@@ -31,7 +31,34 @@ struct UpdateFeedTests {
         var bus = ModelBus(epoch: 5)
         let event = bus.publish(.event, .playbackState)
         for _ in 0..<5 { feed.push(.live(event), replica: Replica(), connection: .live) }
-        #expect(feed.takeAll().count == 2)
+        feed.finish()
+        var count = 0
+        while await feed.next() != nil { count += 1 }
+        #expect(count == 2)
+    }
+
+    @Test func whatWaitsIsBoundedInBytesToo() async {
+        let feed = UpdateFeed(byteLimit: 1_000)
+        var bus = ModelBus(epoch: 5)
+        var replica = Replica()
+        func push(_ size: Int) {
+            let event = bus.publish(.put, .playbackState, [UInt8](repeating: 1, count: size))
+            replica.apply(event)
+            feed.push(.event(event), replica: replica, connection: .live)
+        }
+        // One that is larger alone is still handed over.
+        push(5_000)
+        guard case .event? = await feed.next() else {
+            Issue.record("no event")
+            return
+        }
+        push(600)
+        push(600)
+        guard case .snapshot(let snapshot)? = await feed.next() else {
+            Issue.record("no snapshot")
+            return
+        }
+        #expect(snapshot.position.sequence == 3)
     }
 
     @Test func theEndIsHeard() async {

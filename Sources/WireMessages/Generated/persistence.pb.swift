@@ -383,6 +383,10 @@ public nonisolated struct WireCommitBatch: Sendable {
 
   public var commits: [WireCommit] = []
 
+  /// Counts the batches of one life, from 1; 0: not counted. A repeated one gets the answer of the first, also a refusal;
+  /// one that is overtaken by a later one is not looked at.
+  public var sequence: UInt64 = 0
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -409,6 +413,13 @@ public nonisolated struct WireCommit: Sendable {
 
   /// all of the owner's records go first; its expected revision is not checked
   public var replacesEverything: Bool = false
+
+  /// A whole state that is too large for one message comes in several batches of one commit each. Their changes are
+  /// gathered in memory and done with those of the last one, all or nothing.
+  public var more: Bool = false
+
+  /// how many parts came before this one
+  public var parts: UInt32 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -577,6 +588,7 @@ public nonisolated struct WireCommitOutcome: Sendable {
     case repeated // = 2
     case refused // = 3
     case duplicateRequest // = 4
+    case staged // = 5
     case UNRECOGNIZED(Int)
 
     public init() {
@@ -590,6 +602,7 @@ public nonisolated struct WireCommitOutcome: Sendable {
       case 2: self = .repeated
       case 3: self = .refused
       case 4: self = .duplicateRequest
+      case 5: self = .staged
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -601,6 +614,7 @@ public nonisolated struct WireCommitOutcome: Sendable {
       case .repeated: return 2
       case .refused: return 3
       case .duplicateRequest: return 4
+      case .staged: return 5
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -612,6 +626,7 @@ public nonisolated struct WireCommitOutcome: Sendable {
       .repeated,
       .refused,
       .duplicateRequest,
+      .staged,
     ]
 
   }
@@ -1626,7 +1641,7 @@ nonisolated extension WireRecords: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireCommitBatch: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".CommitBatch"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}owner\0\u{1}generation\0\u{1}commits\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}owner\0\u{1}generation\0\u{1}commits\0\u{1}sequence\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1637,6 +1652,7 @@ nonisolated extension WireCommitBatch: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 1: try { try decoder.decodeSingularStringField(value: &self.owner) }()
       case 2: try { try decoder.decodeSingularUInt32Field(value: &self.generation) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.commits) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self.sequence) }()
       default: break
       }
     }
@@ -1652,6 +1668,9 @@ nonisolated extension WireCommitBatch: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if !self.commits.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.commits, fieldNumber: 3)
     }
+    if self.sequence != 0 {
+      try visitor.visitSingularUInt64Field(value: self.sequence, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1659,6 +1678,7 @@ nonisolated extension WireCommitBatch: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.owner != rhs.owner {return false}
     if lhs.generation != rhs.generation {return false}
     if lhs.commits != rhs.commits {return false}
+    if lhs.sequence != rhs.sequence {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1666,7 +1686,7 @@ nonisolated extension WireCommitBatch: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Commit"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{3}expected_revision\0\u{1}changes\0\u{3}request_id\0\u{1}reply\0\u{3}replaces_everything\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{3}expected_revision\0\u{1}changes\0\u{3}request_id\0\u{1}reply\0\u{3}replaces_everything\0\u{1}more\0\u{1}parts\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1680,6 +1700,8 @@ nonisolated extension WireCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 4: try { try decoder.decodeSingularBytesField(value: &self.requestID) }()
       case 5: try { try decoder.decodeSingularBytesField(value: &self.reply) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.replacesEverything) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.more) }()
+      case 8: try { try decoder.decodeSingularUInt32Field(value: &self.parts) }()
       default: break
       }
     }
@@ -1704,6 +1726,12 @@ nonisolated extension WireCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.replacesEverything != false {
       try visitor.visitSingularBoolField(value: self.replacesEverything, fieldNumber: 6)
     }
+    if self.more != false {
+      try visitor.visitSingularBoolField(value: self.more, fieldNumber: 7)
+    }
+    if self.parts != 0 {
+      try visitor.visitSingularUInt32Field(value: self.parts, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1714,6 +1742,8 @@ nonisolated extension WireCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.requestID != rhs.requestID {return false}
     if lhs.reply != rhs.reply {return false}
     if lhs.replacesEverything != rhs.replacesEverything {return false}
+    if lhs.more != rhs.more {return false}
+    if lhs.parts != rhs.parts {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2015,7 +2045,7 @@ nonisolated extension WireCommitOutcome: SwiftProtobuf.Message, SwiftProtobuf._M
 }
 
 nonisolated extension WireCommitOutcome.Kind: SwiftProtobuf._ProtoNameProviding {
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}COMMITTED\0\u{1}REPEATED\0\u{1}REFUSED\0\u{1}DUPLICATE_REQUEST\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}COMMITTED\0\u{1}REPEATED\0\u{1}REFUSED\0\u{1}DUPLICATE_REQUEST\0\u{1}STAGED\0")
 }
 
 nonisolated extension WireCommitOutcomes: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
