@@ -32,6 +32,9 @@ struct BusLoop: PollHandler, ~Copyable {
     var lastToken: PublishLink.Token = 0
     var leaving: (deadline: MonotonicTime, completion: @Sendable () -> Void)?
 
+    /// How often the resident is asked in one turn, so that it starves no socket.
+    private static var residentRounds: Int { 64 }
+
     var alarm: MonotonicTime?
     var nextPulse = MonotonicTime(nanoseconds: 0)
     var malformed = 0
@@ -139,14 +142,16 @@ struct BusLoop: PollHandler, ~Copyable {
             nextPulse = now.advanced(by: .seconds(1))
             hooks.pulse()
         }
-        while let commands = resident() {
+        var rounds = 0
+        while rounds < Self.residentRounds, let commands = resident() {
             for command in commands { try received(command, sockets) }
+            rounds += 1
         }
         settleWaits(now)
         settleLeaving(now, sockets)
         let deadlines = [
             reducer?.deadline, tracker.deadline, link?.deadline, alarm, leaving?.deadline, nextPulse,
-            waits.map(\.wait.deadline).min(),
+            waits.map(\.wait.deadline).min(), rounds == Self.residentRounds ? now : nil,
         ]
         return deadlines.compactMap { $0?.nanoseconds }.min()
     }

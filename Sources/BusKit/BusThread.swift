@@ -54,6 +54,11 @@ final class BusThread: Sendable {
             throw Failure(.badConfiguration, "The bus in \(configuration.runDirectory) cannot be used: \(error).")
         }
         begin(thread)
+        // A thread that fails ends this too: whoever started it hears of it at once.
+        Task { [stopper] in
+            _ = await thread.ended()
+            stopper.finish()
+        }
         let stopping = stopping
         await withTaskCancellationHandler {
             for await _ in stopping {}

@@ -84,7 +84,6 @@ extension OwnerRuntime {
         perform(machine.restore(stored, now: now), now, &effects)
         // What others retain may have come before the machine was ready to hear it.
         observe(replica, since: Replica(), now, &effects)
-        probeIfRestarted(now, &effects)
     }
 }
 
@@ -148,12 +147,11 @@ extension OwnerRuntime {
         guard service == .persistence, let generation else { return }
         if let known = persistenceGeneration, known != generation { persistenceHasRestarted = true }
         persistenceGeneration = generation
-        probeIfRestarted(now, &effects)
     }
 
     /// An empty batch tells which database it is.
-    private mutating func probeIfRestarted(_ now: Moment, _ effects: inout [Effect]) {
-        guard case .serving = phase, persistenceHasRestarted else { return }
+    mutating func probeIfRestarted(_ now: Moment, _ effects: inout [Effect]) {
+        guard case .serving = phase, persistenceHasRestarted, pipeline.isIdle else { return }
         persistenceHasRestarted = false
         note(pipeline.handle(.probe), now, &effects)
     }

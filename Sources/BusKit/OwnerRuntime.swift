@@ -118,6 +118,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
         case .fenced: fenced(Failure(.fenced, "A newer process of the same service has taken over."), &effects)
         }
         if pipeline.needsRepair, repairAt == nil { repairAt = now.monotonic.advanced(by: Self.repairInterval) }
+        probeIfRestarted(now, &effects)
         announceIfDue(now, &effects)
         putWholeIfDue(now, &effects)
         stopIfDone(now, &effects)

@@ -24,6 +24,7 @@ public struct FeedsMachine: OwnerMachine {
     }
 
     static let scheduleTimer = TimerName("schedule")
+    private static let readingTimer = TimerName("read again")
     /// A commit stays well under the 512 KiB that owners keep to.
     static let commitLimit = 400 << 10
 
@@ -45,6 +46,8 @@ public struct FeedsMachine: OwnerMachine {
         var command: RequestID?
         /// The podcast that it is about.
         var podcast: PodcastID?
+        /// That every feed is to be read anew; it is tried again until it is durable.
+        var readsAgain = false
     }
 
     /// An owner that knows nothing yet.
@@ -120,6 +123,7 @@ public struct FeedsMachine: OwnerMachine {
         case .databaseReplaced: return readAgain(now: now)
         case .observed: return []
         case .timer(Self.scheduleTimer): return startDue(now: now)
+        case .timer(Self.readingTimer): return readAgain(now: now)
         case .timer(let name): return fetchTimer(name, now: now)
         case .input(.fetched(let number, let outcome)): return fetched(number, outcome, now: now)
         case .stopping: return fetches.running.map { .perform(.cancel($0)) }
@@ -143,6 +147,9 @@ public struct FeedsMachine: OwnerMachine {
         podcasts.refused(id)
         guard let settled = unsettled.removeValue(forKey: id) else { return [] }
         var effects: [Effect] = []
+        if settled.readsAgain {
+            effects.append(.timer(Self.readingTimer, at: now.monotonic.advanced(by: .seconds(30))))
+        }
         if let podcast = settled.podcast { notBefore[podcast] = now.monotonic.advanced(by: .seconds(60)) }
         if let command = settled.command, failure.code != "duplicateRequest" {
             effects.append(.reply(command, .failure(failure)))
@@ -159,17 +166,21 @@ public struct FeedsMachine: OwnerMachine {
 
     /// Another database has lost what was stored since its backup: every feed is read anew.
     private mutating func readAgain(now: Moment) -> [Effect] {
-        var effects: [Effect] = []
+        var changes: [WireChange] = []
+        var next: [PodcastID: Subscription] = [:]
         for (id, subscription) in podcasts.current.sorted(by: { $0.key < $1.key }) {
             var changed = subscription
             changed.seen = subscription.seen.withoutFingerprints
             changed.podcast.etag = ""
             changed.podcast.lastModified = ""
             changed.podcast.nextRefresh = now.wall.milliseconds
-            effects.append(
-                commit(Self.changes(storing: changed), [], Unsettled(podcast: id)) { $0[id] = changed })
+            changes += Self.changes(storing: changed)
+            next[id] = changed
         }
-        return effects + scheduleNext(now: now)
+        guard !changes.isEmpty else { return [] }
+        // All at once: of a thousand commits some would be refused, and their feeds would say “not modified”.
+        let effect = commit(changes, [], Unsettled(readsAgain: true)) { $0.merge(next) { _, new in new } }
+        return [effect] + scheduleNext(now: now)
     }
 }
 

@@ -42,7 +42,8 @@ extension SupervisorMachine {
     private func concern(about service: ServiceState, now: MonotonicTime) -> FleetConcern? {
         let hasFailed =
             service.circuitIsOpen || service.plan.isEssential && service.failures.count >= limits.failuresToOpen
-        let isSettled = service.serves && service.readyAt.map { now.since($0) >= limits.settling } ?? false
+        // Once it has served for a while the failures before that are over, also while it is stopped or hangs.
+        let isSettled = service.readyAt.map { now.since($0) >= limits.settling } ?? false
         if hasFailed, !isSettled {
             // While it is tried again there is nothing new to say.
             if case .doesNotStart = service.concern, service.condition == .starting { return service.concern }

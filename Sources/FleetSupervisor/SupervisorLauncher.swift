@@ -51,27 +51,36 @@ public struct SupervisorLauncher: Sendable {
     public func startDetached(within limit: Duration = .seconds(30)) throws(Failure) -> Outcome {
         try home.prepare()
         let client = SupervisorControlClient(home: home)
-        if FileLock.isHeld(home.runFile(SupervisorLoop.lockName)) {
-            try waitForOther(client, limit)
-            return .alreadyRunning
-        }
         let program = Self.programDirectory(environment) + "/lockstep-supervisor"
-        guard access(program, X_OK) == 0 else {
-            throw Failure(
-                .badConfiguration,
-                "There is no program \(program). Set \(Self.programsVariable) to the folder it is in.")
-        }
-        let (code, message) = try launch(program)
-        switch code {
-        case nil:
-            try client.ready(within: limit)
-            return .started
-        case SupervisorProcess.alreadyRunningCode:
-            try waitForOther(client, limit)
-            return .alreadyRunning
-        default:
-            throw Failure(
-                .badConfiguration, message.isEmpty ? "The supervisor ended with \(code ?? 0) at its start." : message)
+        let due = SystemCall.now().advanced(by: limit)
+        while true {
+            if FileLock.isHeld(home.runFile(SupervisorLoop.lockName)) {
+                // Another has it; it may only just be opening its socket, or be about to end: then it is our turn.
+                do throws(Failure) {
+                    try client.ready(within: limit)
+                    return .alreadyRunning
+                } catch {
+                    guard error.known == .noFleet, SystemCall.now() < due else { throw error }
+                }
+                _ = poll(nil, 0, 20)
+                continue
+            }
+            guard access(program, X_OK) == 0 else {
+                throw Failure(
+                    .badConfiguration,
+                    "There is no program \(program). Set \(Self.programsVariable) to the folder it is in.")
+            }
+            let (code, message) = try launch(program)
+            switch code {
+            case nil:
+                try client.ready(within: limit)
+                return .started
+            case SupervisorProcess.alreadyRunningCode where SystemCall.now() < due: continue
+            default:
+                throw Failure(
+                    .badConfiguration,
+                    message.isEmpty ? "The supervisor ended with \(code ?? 0) at its start." : message)
+            }
         }
     }
 
@@ -81,17 +90,6 @@ public struct SupervisorLauncher: Sendable {
         let words = [strdup(program), nil]
         execv(program, words)
         return Failure(.badConfiguration, "\(program) cannot be started: \(SystemCall.reason()).")
-    }
-
-    /// Another supervisor has the lock; it may only just be opening its socket, or be about to end.
-    private func waitForOther(_ client: SupervisorControlClient, _ limit: Duration) throws(Failure) {
-        let due = SystemCall.now().advanced(by: limit)
-        while true {
-            do { return try client.ready(within: limit) } catch {
-                guard error.known == .noFleet, SystemCall.now() < due else { throw error }
-            }
-            _ = poll(nil, 0, 20)
-        }
     }
 
     /// The exit code if it ended at its start, nil if it runs; and what it said. It says that it runs by giving up the

@@ -33,6 +33,8 @@ public struct PersistenceMachine: Sendable {
     private var questions: [(Ticket, WirePersistenceRequest.OneOf_Command)] = []
     private var running = 0
     private var backupWaiters: [Ticket] = []
+    /// Who wants to know whether the database is sound: reading it takes its time, so the first asks for all.
+    private var checkWaiters: [Ticket] = []
     private var isStopping = false
     private var hasStopped = false
     private var lastWake: MonotonicTime?
@@ -91,7 +93,10 @@ public struct PersistenceMachine: Sendable {
             return wrote(purposes, result, now: now)
         case .answered(let ticket, let result):
             running -= 1
-            return [.reply(ticket, result.map(\.wireBytes))] + concerns(result.failure)
+            let reply = result.map(\.wireBytes)
+            guard checkWaiters.first == ticket else { return [.reply(ticket, reply)] + concerns(result.failure) }
+            defer { checkWaiters = [] }
+            return checkWaiters.map { .reply($0, reply) } + concerns(result.failure)
         case .copied(let kind, let result):
             return copied(kind, result, now: now)
         case .pruned(let result):
@@ -146,8 +151,11 @@ public struct PersistenceMachine: Sendable {
         case .answerAlert(let answer):
             return answerAlert(answer, ticket)
         case .loadRecords, .findReply, .podcasts, .episodes, .episodesByID, .findEpisode, .findPodcast, .aliases,
-            .listBackups, .check:
+            .listBackups:
             if let command = request.command { questions.append((ticket, command)) }
+        case .check:
+            checkWaiters.append(ticket)
+            if checkWaiters.count == 1, let command = request.command { questions.append((ticket, command)) }
         case nil:
             return refuse(ticket, Failure(.unknownCommand, "The database's service does not know this command."))
         }

@@ -25,13 +25,13 @@ public struct EndOfFile: Sendable, Hashable {
     /// Whether it is the episode's end, whose feed announced a length of `announced`.
     ///
     /// A length that the file declares is believed before any other: announced ones are often wrong, as
-    /// when advertisements are put in on delivery; but where the source has no size, an end before the middle of what was
-    /// announced is none. Next come one that was reckoned from the file's size, and the
+    /// when advertisements are put in on delivery; but where the source has no size, an end that is far from what was
+    /// announced is none: nobody can tell it from a cut. Next come one that was reckoned from the file's size, and the
     /// announced one: to be near either is enough, but not after a cut. What has been read so far proves nothing.
     public func isProven(announced: EpisodeDuration?) -> Bool {
         switch measured?.source {
         case .declared?:
-            if !hasSize, let announced, position.seconds < announced.seconds / 2 { return false }
+            if !hasSize, announced != nil, !isNear(announced, fraction: 0.1) { return false }
             return isNear(measured?.duration, fraction: cut ? 0 : 0.01, atMost: 15)
         case .estimated?:
             return !cut && (isNear(measured?.duration, fraction: 0.01) || isNear(announced, fraction: 0.01))

@@ -136,7 +136,8 @@ extension QueueMachine {
         case .index(let place):
             guard place <= rest.count else {
                 throw Failure(
-                    .invalidArgument, "The queue has \(rest.count + 1) places; place \(place + 1) is beyond its end.")
+                    .invalidArgument,
+                    "The queue has \(Self.counted(rest.count + 1)); place \(place + 1) is beyond its end.")
             }
             return Int(place)
         case nil: throw Failure(.invalidArgument, "It was not said where to move the entry.")

@@ -45,6 +45,27 @@ import Glibc
         #expect(try launcher.startDetached() == .alreadyRunning)
     }
 
+    @Test func aStartWhileAnotherSupervisorIsStillEndingTakesItsPlace() throws {
+        defer { fleet.end() }
+        try fleet.home.prepare()
+        let outcome = NIOLockedValueBox<Result<SupervisorLauncher.Outcome, Failure>?>(nil)
+        let launcher = launcher
+        // One that was killed holds its lock until all of its threads are gone.
+        var lock: FileLock? = try FileLock(fleet.home.runFile(SupervisorLoop.lockName))
+        onThread {
+            let result: Result<SupervisorLauncher.Outcome, Failure>
+            do { result = .success(try launcher.startDetached()) } catch {
+                result = .failure(error as? Failure ?? Failure(.internalError, "\(error)"))
+            }
+            outcome.withLockedValue { $0 = result }
+        }
+        _ = poll(nil, 0, 100)
+        #expect(outcome.withLockedValue { $0 } == nil && lock != nil)
+        lock = nil
+        eventually("it has started one") { outcome.withLockedValue { $0 } != nil }
+        #expect(outcome.withLockedValue { $0 } == .success(.started))
+    }
+
     @Test func ofTwentyStartsAtOnceOneStartsAFleetAndAllFindIt() throws {
         defer { fleet.end() }
         let outcomes = NIOLockedValueBox<[Result<SupervisorLauncher.Outcome, Failure>]>([])

@@ -89,7 +89,8 @@ struct PlaybackEndTests {
             Proof(0, 1, .declared, nil, false, false), Proof(1, nil, .declared, nil, false, true),
             Proof(0, nil, .declared, nil, false, false),
             Proof(2.5, 2.3, .declared, 60, false, false, hasSize: false),
-            Proof(50, 50, .declared, 60, false, true, hasSize: false),
+            Proof(50, 50, .declared, 60, false, false, hasSize: false),
+            Proof(55, 55, .declared, 60, false, true, hasSize: false),
             Proof(50, 50, .declared, nil, false, true, hasSize: false),
         ])
     func proof(_ proof: Proof) throws {

@@ -193,10 +193,10 @@ struct BadInputTests {
             let good = try fleet.writeFeed(episodes: 2)
             let bad = fleet.root + "/page.html"
             try "<html></html>".write(toFile: bad, atomically: true, encoding: .utf8)
-            let outcome = try await fleet.lockstep(["subscribe", bad, good])
+            let outcome = try await fleet.lockstep(["subscribe", bad, good, "ftp://example.org/feed"])
             #expect(outcome.status == 75)
             #expect(outcome.output.contains("Subscribed to Many parts: 2 episodes."))
-            #expect(outcome.output.contains("1 of 2 podcasts subscribed to, 1 failed."))
+            #expect(outcome.output.contains("1 of 3 podcasts subscribed to, 2 failed."))
             let podcasts = try await fleet.succeed("podcasts", "--json")
             #expect(podcasts.contains("Many parts") && !podcasts.contains("page.html"))
         }

@@ -14,7 +14,13 @@ struct Subscribe: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         let folder = FileManager.default.currentDirectoryPath
-        let urls = try feeds.map { text throws(Failure) in try FeedAddress.url(text, in: folder) }
+        // Of several each has its own result, also one that is no address.
+        let urls = try feeds.map { text throws(Failure) in
+            do throws(Failure) { return try FeedAddress.url(text, in: folder) } catch {
+                guard feeds.count > 1 else { throw error }
+                return text
+            }
+        }
         try await context.withSession { session in
             let reply = try await session.feeds {
                 $0.subscribe.urls = urls
