@@ -2,6 +2,11 @@ import ZeroMQ
 
 /// The library that carries the messages.
 public enum BusLibrary {
+    /// Raises the limit of descriptors as far as this user may: libzmq ends the process when it finds none left.
+    public static func raiseDescriptorLimit() {
+        _ = try? FileDescriptorLimit.raise()
+    }
+
     /// A version, as libraries number theirs.
     public struct Version: Sendable, Hashable {
         /// The first number.

@@ -32,15 +32,32 @@ struct JSONLogHandler: LogHandler {
         all.merge(metadataProvider?.get() ?? [:]) { _, new in new }
         all.merge(event.metadata ?? [:]) { _, new in new }
         if let error = event.error { all["error"] = "\(error)" }
-        var line = "{\"at\":\(SystemClocks.wall().milliseconds),\"level\":\"\(event.level.rawValue)\""
-        line += ",\"service\":\(JSONText.quoted(service)),\"message\":\(JSONText.quoted(event.message.description))"
-        for (key, value) in all.sorted(by: { $0.key < $1.key }) {
-            line += ",\(JSONText.quoted(key)):\(JSONText.quoted(value.description))"
-        }
-        line += "}\n"
+        let line = self.line(event.level, event.message.description, all)
         // One call for each line, so that the lines of two threads never mix; what the reader does not take is lost.
         guard Self.isTaken else { return }
         _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
+    }
+
+    /// A pipe that takes anything takes this many bytes at once (`PIPE_BUF`); a longer line could wait in the middle.
+    static let lineLimit = 4_096
+
+    /// The line, in at most `lineLimit` bytes: of one that is longer the message is cut and the rest left out.
+    func line(_ level: Logger.Level, _ message: String, _ metadata: Logger.Metadata) -> String {
+        let start =
+            "{\"at\":\(SystemClocks.wall().milliseconds),\"level\":\"\(level.rawValue)\",\"service\":"
+            + JSONText.quoted(service) + ",\"message\":"
+        let more = metadata.sorted { $0.key < $1.key }
+            .map { ",\(JSONText.quoted($0.key)):\(JSONText.quoted($0.value.description))" }.joined()
+        let whole = start + JSONText.quoted(message) + more + "}\n"
+        if whole.utf8.count <= Self.lineLimit { return whole }
+        // A character may become six bytes (`\u0000`), or be several scalars.
+        var length = Self.lineLimit - start.utf8.count - 16
+        while length > 0 {
+            let text = JSONText.quoted(String(message.unicodeScalars.prefix(length)) + "…")
+            if start.utf8.count + text.utf8.count + 2 <= Self.lineLimit { return start + text + "}\n" }
+            length /= 2
+        }
+        return start + "\"…\"}\n"
     }
 
     /// Whether the standard error takes a line now. A reader that stands still must not hold up whoever logs.

@@ -41,6 +41,7 @@ public final class SupervisorLoop {
     public init(_ configuration: SupervisorConfiguration) throws(Failure) {
         let home = configuration.home
         self.configuration = configuration
+        BusLibrary.raiseDescriptorLimit()
         try home.prepare()
         lock = try FileLock(home.runFile(Self.lockName))
         survivors = Survivors(home: home)

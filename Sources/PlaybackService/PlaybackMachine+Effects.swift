@@ -126,16 +126,15 @@ extension PlaybackMachine {
 
     /// When the engine is to be asked where a pause has left it.
     private var settling: MonotonicTime? {
-        guard let session, session.status == .paused, session.engine == .open, let settles = session.settlesAt,
-            settles > now.monotonic
-        else { return nil }
-        return settles
+        guard let session, session.status == .paused, session.engine == .open else { return nil }
+        return session.settlesAt
     }
 
     mutating func handleTimer(_ name: TimerName) {
         timers.fired(name)
         switch name {
         case PlaybackTimers.sample:
+            session?.settlesAt = nil
             pending.perform(.engine(.sample))
             timers.wanted[name] = now.monotonic.advanced(by: Self.sampleInterval)
         case PlaybackTimers.save:
