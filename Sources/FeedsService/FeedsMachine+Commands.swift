@@ -45,7 +45,8 @@ extension FeedsMachine {
         case .unsubscribe(let unsubscribe): return self.unsubscribe(unsubscribe, command, now: now)
         case .answerAlert(let answer):
             return [refuse(command, Failure(.notFound, "Feeds has no alert “\(answer.alert)”."))]
-        case nil: return [refuse(command, Failure(.unknownCommand, "Feeds does not know this command."))]
+        case .fetchChapters, nil:
+            return [refuse(command, Failure(.unknownCommand, "Feeds does not know this command."))]
         }
     }
 

@@ -21,7 +21,9 @@ extension PlaybackMachine {
             case .answerAlert(let answer)?: try answerAlert(answer, command)
             case .setPlayed(let set)?: try setPlayed(set, command)
             case .unload(let unload)?: self.unload(unload.loadID, command)
-            case nil: throw Failure(.unknownCommand, "The player does not know this command.")
+            case .setSetting?, .setSleep?, .setBookmark?, .removeBookmark?, .bookmarks?, .prepare?, .refreshEpisode?,
+                nil:
+                throw Failure(.unknownCommand, "The player does not know this command.")
             }
         } catch {
             pending.refuse(command.id, error)

@@ -98,6 +98,14 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case noSoundDevice
     /// The episode has no audio.
     case episodeUnavailable
+    /// What was stored of the last session makes no sense.
+    case sessionCorrupt
+
+    // Downloads.
+    /// Not enough free space for a file.
+    case insufficientStorage
+    /// What was fetched is not what was announced: its size or kind is another.
+    case verificationFailed
 
     // Feeds.
     /// A URL with a scheme that is not supported, or no URL at all.
@@ -121,7 +129,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
     public var retry: Bool {
         switch self {
         case .unavailable, .busy, .lostInFlight, .expired, .outcomeUnknown, .noFleet, .notSaved, .diskFull,
-            .storageFailed, .streamFailed, .endedEarly, .fetchFailed, .helloRequired:
+            .storageFailed, .streamFailed, .endedEarly, .fetchFailed, .helloRequired, .insufficientStorage:
             true
         default:
             false

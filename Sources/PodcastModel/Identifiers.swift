@@ -140,3 +140,16 @@ public struct LoadID: Identifier {
         self.text = text
     }
 }
+
+/// A place in an episode that a listener has marked. Begins with `b`.
+public struct BookmarkID: Identifier {
+    /// The letter of this kind.
+    public static let prefix: Character = "b"
+    /// The identifier as users and the wire see it.
+    public let text: String
+    /// Nil unless `text` has this kind's shape.
+    public init?(_ text: String) {
+        guard Self.accepts(text) else { return nil }
+        self.text = text
+    }
+}

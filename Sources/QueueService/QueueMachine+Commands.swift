@@ -34,7 +34,7 @@ extension QueueMachine {
             return [.reply(command.id, .success(reply.wireBytes))]
         case .answerAlert(let answer):
             throw Failure(.notFound, "The queue has no alert “\(answer.alert)”.")
-        case nil:
+        case .create, .delete, .sort, .deduplicate, .setModes, .restore, .setSetting, nil:
             throw Failure(.unknownCommand, "The queue does not know this command. Is a newer version asking?")
         }
     }

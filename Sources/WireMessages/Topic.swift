@@ -33,6 +33,16 @@ public struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     public static func podcast(_ id: String) -> Topic { stream(.feeds, "podcast/\(id)") }
     /// An event: episodes of a podcast came, changed or went.
     public static func episodes(of podcast: String) -> Topic { stream(.feeds, "episodes/\(podcast)") }
+    /// The bookmarks of an episode.
+    public static func bookmarks(of episode: String) -> Topic { stream(.playback, "bookmarks/\(episode)") }
+    /// How an episode's file stands.
+    public static func download(_ episode: String) -> Topic { stream(.downloads, "download/\(episode)") }
+    /// Telemetry: how much of a file has come.
+    public static func downloadProgress(_ episode: String) -> Topic { live(.downloads, episode) }
+    /// The settings of an owner, for a podcast or, with an empty id, for all.
+    public static func settings(_ owner: ServiceName, podcast: String) -> Topic {
+        stream(owner, "settings/\(podcast.isEmpty ? "all" : podcast)")
+    }
     /// The database's state.
     public static let persistenceStatus = stream(.persistence, "status")
     /// An alert of an owner.
@@ -90,6 +100,8 @@ public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertib
     public static let queue = ServiceName(known: "queue")
     /// Subscriptions.
     public static let feeds = ServiceName(known: "feeds")
+    /// Downloaded files.
+    public static let downloads = ServiceName(known: "downloads")
     /// The processes: it joins the bus for its alerts alone.
     public static let supervisor = ServiceName(known: "supervisor")
 

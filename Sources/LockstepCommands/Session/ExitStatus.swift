@@ -21,14 +21,16 @@ enum ExitStatus: Int32, Sendable {
     init(_ failure: Failure) {
         switch failure.known {
         case .invalidArgument, .badURL, .unknownCommand: self = .usage
-        case .notFound, .ambiguous, .malformed, .notAFeed, .tooLarge, .decoderFailed, .fileMissing, .limitReached,
+        case .notFound, .ambiguous, .malformed, .notAFeed, .tooLarge, .decoderFailed, .sessionCorrupt,
+            .verificationFailed, .fileMissing, .limitReached,
             .alreadyAnswered, .episodeUnavailable:
             self = .data
         case .noFleet, .unavailable, .queueEmpty, .atEdge, .nothingLoaded, .noSoundDevice: self = .unavailable
         case .badConfiguration, .newerDatabase: self = .configuration
         case .internalError: self = .software
         case .busy, .lostInFlight, .expired, .outcomeUnknown, .helloRequired, .fenced, .notOwner, .revisionMismatch,
-            .notSaved, .diskFull, .storageFailed, .streamFailed, .endedEarly, .fetchFailed, .alreadyRunning:
+            .notSaved, .diskFull, .storageFailed, .streamFailed, .insufficientStorage, .endedEarly, .fetchFailed,
+            .alreadyRunning:
             self = .tryAgain
         case nil: self = failure.retry ? .tryAgain : .unavailable
         }

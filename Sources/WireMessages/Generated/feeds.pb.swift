@@ -69,6 +69,14 @@ public nonisolated struct WireFeedsRequest: Sendable {
     set {command = .check(newValue)}
   }
 
+  public var fetchChapters: WireFetchChapters {
+    get {
+      if case .fetchChapters(let v)? = command {return v}
+      return WireFetchChapters()
+    }
+    set {command = .fetchChapters(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -77,6 +85,7 @@ public nonisolated struct WireFeedsRequest: Sendable {
     case refresh(WireRefresh)
     case answerAlert(WireAnswerAlert)
     case check(WireCheck)
+    case fetchChapters(WireFetchChapters)
 
   }
 
@@ -145,6 +154,21 @@ public nonisolated struct WireRefresh: Sendable {
   // methods supported on all messages.
 
   public var podcasts: [String] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Reads an episode's chapters_url, if it has one that was not read for a day, and stores what it says; news of it are in
+/// `EpisodesChanged.updated`. The reply holds no results. Chapters are never worth failing for: a server that refuses is
+/// logged and answered like one that has none.
+public nonisolated struct WireFetchChapters: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var episode: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -324,7 +348,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.feeds"
 
 nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".FeedsRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0\u{1}check\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}subscribe\0\u{1}unsubscribe\0\u{1}refresh\0\u{3}answer_alert\0\u{1}check\0\u{3}fetch_chapters\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -397,6 +421,19 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.command = .check(v)
         }
       }()
+      case 6: try {
+        var v: WireFetchChapters?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .fetchChapters(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .fetchChapters(v)
+        }
+      }()
       default: break
       }
     }
@@ -427,6 +464,10 @@ nonisolated extension WireFeedsRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
     case .check?: try {
       guard case .check(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
+    case .fetchChapters?: try {
+      guard case .fetchChapters(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
     }()
     case nil: break
     }
@@ -574,6 +615,36 @@ nonisolated extension WireRefresh: SwiftProtobuf.Message, SwiftProtobuf._Message
 
   public static func ==(lhs: WireRefresh, rhs: WireRefresh) -> Bool {
     if lhs.podcasts != rhs.podcasts {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireFetchChapters: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".FetchChapters"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.episode) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.episode.isEmpty {
+      try visitor.visitSingularStringField(value: self.episode, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireFetchChapters, rhs: WireFetchChapters) -> Bool {
+    if lhs.episode != rhs.episode {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

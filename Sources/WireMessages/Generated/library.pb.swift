@@ -250,7 +250,204 @@ public nonisolated struct WireEpisode: @unchecked Sendable {
     set {_uniqueStorage()._firstSeen = newValue}
   }
 
+  /// out of the feed (Podlove simple chapters) or of the file at chapters_url
+  public var chapters: [WireChapter] {
+    get {_storage._chapters}
+    set {_uniqueStorage()._chapters = newValue}
+  }
+
+  /// when chapters_url was read last; 0: never
+  public var chaptersFetched: Int64 {
+    get {_storage._chaptersFetched}
+    set {_uniqueStorage()._chaptersFetched = newValue}
+  }
+
+  /// filled in by persistence in answers that name episodes by id; never stored here
+  public var download: WireDownload {
+    get {_storage._download ?? WireDownload()}
+    set {_uniqueStorage()._download = newValue}
+  }
+  /// Returns true if `download` has been explicitly set.
+  public var hasDownload: Bool {_storage._download != nil}
+  /// Clears the value of `download`. Subsequent reads from it will return its default value.
+  public mutating func clearDownload() {_uniqueStorage()._download = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _storage = _StorageClass.defaultInstance
+}
+
+/// How an episode's file stands. Written by downloads alone, as its record `download`/<episode id>;
+/// stream/downloads/download/<episode id>: put, deleted when it is NOT_DOWNLOADED.
+public nonisolated struct WireDownload: @unchecked Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var episode: String {
+    get {_storage._episode}
+    set {_uniqueStorage()._episode = newValue}
+  }
+
+  public var state: WireDownload.State {
+    get {_storage._state}
+    set {_uniqueStorage()._state = newValue}
+  }
+
+  /// that are on disk; live/downloads/<episode id> is ahead of it
+  public var receivedBytes: UInt64 {
+    get {_storage._receivedBytes}
+    set {_uniqueStorage()._receivedBytes = newValue}
+  }
+
+  /// 0: unknown
+  public var totalBytes: UInt64 {
+    get {_storage._totalBytes}
+    set {_uniqueStorage()._totalBytes = newValue}
+  }
+
+  /// of FAILED
+  public var error: WireFailure {
+    get {_storage._error ?? WireFailure()}
+    set {_uniqueStorage()._error = newValue}
+  }
+  /// Returns true if `error` has been explicitly set.
+  public var hasError: Bool {_storage._error != nil}
+  /// Clears the value of `error`. Subsequent reads from it will return its default value.
+  public mutating func clearError() {_uniqueStorage()._error = nil}
+
+  /// of DOWNLOADED: absolute
+  public var path: String {
+    get {_storage._path}
+    set {_uniqueStorage()._path = newValue}
+  }
+
+  public var title: String {
+    get {_storage._title}
+    set {_uniqueStorage()._title = newValue}
+  }
+
+  public var podcastID: String {
+    get {_storage._podcastID}
+    set {_uniqueStorage()._podcastID = newValue}
+  }
+
+  public var podcastTitle: String {
+    get {_storage._podcastTitle}
+    set {_uniqueStorage()._podcastTitle = newValue}
+  }
+
+  /// what it is, or was, fetched from
+  public var url: String {
+    get {_storage._url}
+    set {_uniqueStorage()._url = newValue}
+  }
+
+  /// of the bytes that are there
+  public var etag: String {
+    get {_storage._etag}
+    set {_uniqueStorage()._etag = newValue}
+  }
+
+  public var lastModified: String {
+    get {_storage._lastModified}
+    set {_uniqueStorage()._lastModified = newValue}
+  }
+
+  public var contentType: String {
+    get {_storage._contentType}
+    set {_uniqueStorage()._contentType = newValue}
+  }
+
+  /// why it is there, in words: who asked for it, or which rule
+  public var reason: String {
+    get {_storage._reason}
+    set {_uniqueStorage()._reason = newValue}
+  }
+
+  /// ms since 1970
+  public var requestedAt: Int64 {
+    get {_storage._requestedAt}
+    set {_uniqueStorage()._requestedAt = newValue}
+  }
+
+  /// of DOWNLOADED
+  public var finishedAt: Int64 {
+    get {_storage._finishedAt}
+    set {_uniqueStorage()._finishedAt = newValue}
+  }
+
+  /// failed attempts so far; of QUEUED: it waits for the next
+  public var attempt: UInt32 {
+    get {_storage._attempt}
+    set {_uniqueStorage()._attempt = newValue}
+  }
+
+  /// ms since 1970; 0: as soon as there is room
+  public var nextAttempt: Int64 {
+    get {_storage._nextAttempt}
+    set {_uniqueStorage()._nextAttempt = newValue}
+  }
+
+  /// of QUEUED: what it waits for, in words; empty: its turn
+  public var waitsFor: String {
+    get {_storage._waitsFor}
+    set {_uniqueStorage()._waitsFor = newValue}
+  }
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum State: SwiftProtobuf.Enum, Swift.CaseIterable {
+    public typealias RawValue = Int
+    case notDownloaded // = 0
+    case queued // = 1
+    case downloading // = 2
+    case paused // = 3
+    case downloaded // = 4
+    case failed // = 5
+    case UNRECOGNIZED(Int)
+
+    public init() {
+      self = .notDownloaded
+    }
+
+    public init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .notDownloaded
+      case 1: self = .queued
+      case 2: self = .downloading
+      case 3: self = .paused
+      case 4: self = .downloaded
+      case 5: self = .failed
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    public var rawValue: Int {
+      switch self {
+      case .notDownloaded: return 0
+      case .queued: return 1
+      case .downloading: return 2
+      case .paused: return 3
+      case .downloaded: return 4
+      case .failed: return 5
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    public static let allCases: [WireDownload.State] = [
+      .notDownloaded,
+      .queued,
+      .downloading,
+      .paused,
+      .downloaded,
+      .failed,
+    ]
+
+  }
 
   public init() {}
 
@@ -277,6 +474,9 @@ public nonisolated struct WireEpisodeState: Sendable {
   public var completedAt: Int64 = 0
 
   public var updatedAt: Int64 = 0
+
+  /// why `played` is as it is, in words; empty: it never changed
+  public var reason: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -540,7 +740,7 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Episode"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}guid\0\u{1}title\0\u{1}description\0\u{1}link\0\u{3}image_url\0\u{1}published\0\u{1}duration\0\u{3}enclosure_url\0\u{3}enclosure_type\0\u{3}enclosure_length\0\u{1}season\0\u{1}number\0\u{1}explicit\0\u{3}chapters_url\0\u{1}state\0\u{3}first_seen\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}guid\0\u{1}title\0\u{1}description\0\u{1}link\0\u{3}image_url\0\u{1}published\0\u{1}duration\0\u{3}enclosure_url\0\u{3}enclosure_type\0\u{3}enclosure_length\0\u{1}season\0\u{1}number\0\u{1}explicit\0\u{3}chapters_url\0\u{1}state\0\u{3}first_seen\0\u{1}chapters\0\u{3}chapters_fetched\0\u{1}download\0")
 
   fileprivate class _StorageClass {
     var _id: String = String()
@@ -562,6 +762,9 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
     var _chaptersURL: String = String()
     var _state: WireEpisodeState? = nil
     var _firstSeen: Int64 = 0
+    var _chapters: [WireChapter] = []
+    var _chaptersFetched: Int64 = 0
+    var _download: WireDownload? = nil
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -591,6 +794,9 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
       _chaptersURL = source._chaptersURL
       _state = source._state
       _firstSeen = source._firstSeen
+      _chapters = source._chapters
+      _chaptersFetched = source._chaptersFetched
+      _download = source._download
     }
   }
 
@@ -628,6 +834,9 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
         case 17: try { try decoder.decodeSingularStringField(value: &_storage._chaptersURL) }()
         case 18: try { try decoder.decodeSingularMessageField(value: &_storage._state) }()
         case 19: try { try decoder.decodeSingularInt64Field(value: &_storage._firstSeen) }()
+        case 20: try { try decoder.decodeRepeatedMessageField(value: &_storage._chapters) }()
+        case 21: try { try decoder.decodeSingularInt64Field(value: &_storage._chaptersFetched) }()
+        case 22: try { try decoder.decodeSingularMessageField(value: &_storage._download) }()
         default: break
         }
       }
@@ -697,6 +906,15 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
       if _storage._firstSeen != 0 {
         try visitor.visitSingularInt64Field(value: _storage._firstSeen, fieldNumber: 19)
       }
+      if !_storage._chapters.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._chapters, fieldNumber: 20)
+      }
+      if _storage._chaptersFetched != 0 {
+        try visitor.visitSingularInt64Field(value: _storage._chaptersFetched, fieldNumber: 21)
+      }
+      try { if let v = _storage._download {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 22)
+      } }()
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -725,6 +943,9 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
         if _storage._chaptersURL != rhs_storage._chaptersURL {return false}
         if _storage._state != rhs_storage._state {return false}
         if _storage._firstSeen != rhs_storage._firstSeen {return false}
+        if _storage._chapters != rhs_storage._chapters {return false}
+        if _storage._chaptersFetched != rhs_storage._chaptersFetched {return false}
+        if _storage._download != rhs_storage._download {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -734,9 +955,209 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
   }
 }
 
+nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Download"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}state\0\u{3}received_bytes\0\u{3}total_bytes\0\u{1}error\0\u{1}path\0\u{1}title\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}url\0\u{1}etag\0\u{3}last_modified\0\u{3}content_type\0\u{1}reason\0\u{3}requested_at\0\u{3}finished_at\0\u{1}attempt\0\u{3}next_attempt\0\u{3}waits_for\0")
+
+  fileprivate class _StorageClass {
+    var _episode: String = String()
+    var _state: WireDownload.State = .notDownloaded
+    var _receivedBytes: UInt64 = 0
+    var _totalBytes: UInt64 = 0
+    var _error: WireFailure? = nil
+    var _path: String = String()
+    var _title: String = String()
+    var _podcastID: String = String()
+    var _podcastTitle: String = String()
+    var _url: String = String()
+    var _etag: String = String()
+    var _lastModified: String = String()
+    var _contentType: String = String()
+    var _reason: String = String()
+    var _requestedAt: Int64 = 0
+    var _finishedAt: Int64 = 0
+    var _attempt: UInt32 = 0
+    var _nextAttempt: Int64 = 0
+    var _waitsFor: String = String()
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _episode = source._episode
+      _state = source._state
+      _receivedBytes = source._receivedBytes
+      _totalBytes = source._totalBytes
+      _error = source._error
+      _path = source._path
+      _title = source._title
+      _podcastID = source._podcastID
+      _podcastTitle = source._podcastTitle
+      _url = source._url
+      _etag = source._etag
+      _lastModified = source._lastModified
+      _contentType = source._contentType
+      _reason = source._reason
+      _requestedAt = source._requestedAt
+      _finishedAt = source._finishedAt
+      _attempt = source._attempt
+      _nextAttempt = source._nextAttempt
+      _waitsFor = source._waitsFor
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularStringField(value: &_storage._episode) }()
+        case 2: try { try decoder.decodeSingularEnumField(value: &_storage._state) }()
+        case 3: try { try decoder.decodeSingularUInt64Field(value: &_storage._receivedBytes) }()
+        case 4: try { try decoder.decodeSingularUInt64Field(value: &_storage._totalBytes) }()
+        case 5: try { try decoder.decodeSingularMessageField(value: &_storage._error) }()
+        case 6: try { try decoder.decodeSingularStringField(value: &_storage._path) }()
+        case 7: try { try decoder.decodeSingularStringField(value: &_storage._title) }()
+        case 8: try { try decoder.decodeSingularStringField(value: &_storage._podcastID) }()
+        case 9: try { try decoder.decodeSingularStringField(value: &_storage._podcastTitle) }()
+        case 10: try { try decoder.decodeSingularStringField(value: &_storage._url) }()
+        case 11: try { try decoder.decodeSingularStringField(value: &_storage._etag) }()
+        case 12: try { try decoder.decodeSingularStringField(value: &_storage._lastModified) }()
+        case 13: try { try decoder.decodeSingularStringField(value: &_storage._contentType) }()
+        case 14: try { try decoder.decodeSingularStringField(value: &_storage._reason) }()
+        case 15: try { try decoder.decodeSingularInt64Field(value: &_storage._requestedAt) }()
+        case 16: try { try decoder.decodeSingularInt64Field(value: &_storage._finishedAt) }()
+        case 17: try { try decoder.decodeSingularUInt32Field(value: &_storage._attempt) }()
+        case 18: try { try decoder.decodeSingularInt64Field(value: &_storage._nextAttempt) }()
+        case 19: try { try decoder.decodeSingularStringField(value: &_storage._waitsFor) }()
+        default: break
+        }
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if !_storage._episode.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._episode, fieldNumber: 1)
+      }
+      if _storage._state != .notDownloaded {
+        try visitor.visitSingularEnumField(value: _storage._state, fieldNumber: 2)
+      }
+      if _storage._receivedBytes != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._receivedBytes, fieldNumber: 3)
+      }
+      if _storage._totalBytes != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._totalBytes, fieldNumber: 4)
+      }
+      try { if let v = _storage._error {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+      } }()
+      if !_storage._path.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._path, fieldNumber: 6)
+      }
+      if !_storage._title.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._title, fieldNumber: 7)
+      }
+      if !_storage._podcastID.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._podcastID, fieldNumber: 8)
+      }
+      if !_storage._podcastTitle.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._podcastTitle, fieldNumber: 9)
+      }
+      if !_storage._url.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._url, fieldNumber: 10)
+      }
+      if !_storage._etag.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._etag, fieldNumber: 11)
+      }
+      if !_storage._lastModified.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._lastModified, fieldNumber: 12)
+      }
+      if !_storage._contentType.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._contentType, fieldNumber: 13)
+      }
+      if !_storage._reason.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._reason, fieldNumber: 14)
+      }
+      if _storage._requestedAt != 0 {
+        try visitor.visitSingularInt64Field(value: _storage._requestedAt, fieldNumber: 15)
+      }
+      if _storage._finishedAt != 0 {
+        try visitor.visitSingularInt64Field(value: _storage._finishedAt, fieldNumber: 16)
+      }
+      if _storage._attempt != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._attempt, fieldNumber: 17)
+      }
+      if _storage._nextAttempt != 0 {
+        try visitor.visitSingularInt64Field(value: _storage._nextAttempt, fieldNumber: 18)
+      }
+      if !_storage._waitsFor.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._waitsFor, fieldNumber: 19)
+      }
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDownload, rhs: WireDownload) -> Bool {
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._episode != rhs_storage._episode {return false}
+        if _storage._state != rhs_storage._state {return false}
+        if _storage._receivedBytes != rhs_storage._receivedBytes {return false}
+        if _storage._totalBytes != rhs_storage._totalBytes {return false}
+        if _storage._error != rhs_storage._error {return false}
+        if _storage._path != rhs_storage._path {return false}
+        if _storage._title != rhs_storage._title {return false}
+        if _storage._podcastID != rhs_storage._podcastID {return false}
+        if _storage._podcastTitle != rhs_storage._podcastTitle {return false}
+        if _storage._url != rhs_storage._url {return false}
+        if _storage._etag != rhs_storage._etag {return false}
+        if _storage._lastModified != rhs_storage._lastModified {return false}
+        if _storage._contentType != rhs_storage._contentType {return false}
+        if _storage._reason != rhs_storage._reason {return false}
+        if _storage._requestedAt != rhs_storage._requestedAt {return false}
+        if _storage._finishedAt != rhs_storage._finishedAt {return false}
+        if _storage._attempt != rhs_storage._attempt {return false}
+        if _storage._nextAttempt != rhs_storage._nextAttempt {return false}
+        if _storage._waitsFor != rhs_storage._waitsFor {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDownload.State: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0NOT_DOWNLOADED\0\u{1}QUEUED\0\u{1}DOWNLOADING\0\u{1}PAUSED\0\u{1}DOWNLOADED\0\u{1}FAILED\0")
+}
+
 nonisolated extension WireEpisodeState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".EpisodeState"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}position\0\u{1}duration\0\u{1}played\0\u{3}completed_at\0\u{3}updated_at\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}position\0\u{1}duration\0\u{1}played\0\u{3}completed_at\0\u{3}updated_at\0\u{1}reason\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -750,6 +1171,7 @@ nonisolated extension WireEpisodeState: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 4: try { try decoder.decodeSingularBoolField(value: &self.played) }()
       case 5: try { try decoder.decodeSingularInt64Field(value: &self.completedAt) }()
       case 6: try { try decoder.decodeSingularInt64Field(value: &self.updatedAt) }()
+      case 7: try { try decoder.decodeSingularStringField(value: &self.reason) }()
       default: break
       }
     }
@@ -774,6 +1196,9 @@ nonisolated extension WireEpisodeState: SwiftProtobuf.Message, SwiftProtobuf._Me
     if self.updatedAt != 0 {
       try visitor.visitSingularInt64Field(value: self.updatedAt, fieldNumber: 6)
     }
+    if !self.reason.isEmpty {
+      try visitor.visitSingularStringField(value: self.reason, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -784,6 +1209,7 @@ nonisolated extension WireEpisodeState: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.played != rhs.played {return false}
     if lhs.completedAt != rhs.completedAt {return false}
     if lhs.updatedAt != rhs.updatedAt {return false}
+    if lhs.reason != rhs.reason {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -109,6 +109,62 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     set {command = .unload(newValue)}
   }
 
+  public var setSetting: WireSetSetting {
+    get {
+      if case .setSetting(let v)? = command {return v}
+      return WireSetSetting()
+    }
+    set {command = .setSetting(newValue)}
+  }
+
+  public var setSleep: WireSetSleep {
+    get {
+      if case .setSleep(let v)? = command {return v}
+      return WireSetSleep()
+    }
+    set {command = .setSleep(newValue)}
+  }
+
+  public var setBookmark: WireSetBookmark {
+    get {
+      if case .setBookmark(let v)? = command {return v}
+      return WireSetBookmark()
+    }
+    set {command = .setBookmark(newValue)}
+  }
+
+  public var removeBookmark: WireRemoveBookmark {
+    get {
+      if case .removeBookmark(let v)? = command {return v}
+      return WireRemoveBookmark()
+    }
+    set {command = .removeBookmark(newValue)}
+  }
+
+  public var bookmarks: WireBookmarksQuery {
+    get {
+      if case .bookmarks(let v)? = command {return v}
+      return WireBookmarksQuery()
+    }
+    set {command = .bookmarks(newValue)}
+  }
+
+  public var prepare: WirePrepareEpisode {
+    get {
+      if case .prepare(let v)? = command {return v}
+      return WirePrepareEpisode()
+    }
+    set {command = .prepare(newValue)}
+  }
+
+  public var refreshEpisode: WireRefreshEpisode {
+    get {
+      if case .refreshEpisode(let v)? = command {return v}
+      return WireRefreshEpisode()
+    }
+    set {command = .refreshEpisode(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -122,6 +178,13 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     case answerAlert(WireAnswerAlert)
     case setPlayed(WireSetPlayed)
     case unload(WireUnload)
+    case setSetting(WireSetSetting)
+    case setSleep(WireSetSleep)
+    case setBookmark(WireSetBookmark)
+    case removeBookmark(WireRemoveBookmark)
+    case bookmarks(WireBookmarksQuery)
+    case prepare(WirePrepareEpisode)
+    case refreshEpisode(WireRefreshEpisode)
 
   }
 
@@ -168,6 +231,15 @@ public nonisolated struct WirePlaybackReply: Sendable {
     set {result = .episodeState(newValue)}
   }
 
+  /// of set_bookmark and remove_bookmark: the one that it was about
+  public var bookmarks: WireBookmarks {
+    get {
+      if case .bookmarks(let v)? = result {return v}
+      return WireBookmarks()
+    }
+    set {result = .bookmarks(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Result: Equatable, Sendable {
@@ -176,6 +248,8 @@ public nonisolated struct WirePlaybackReply: Sendable {
     case output(WireOutputState)
     case alertAnswered(WireAlertAnswered)
     case episodeState(WireEpisodeState)
+    /// of set_bookmark and remove_bookmark: the one that it was about
+    case bookmarks(WireBookmarks)
 
   }
 
@@ -326,6 +400,184 @@ public nonisolated struct WireSetPlayed: Sendable {
   public init() {}
 }
 
+/// The sleep timer; the newest takes the older one's place. Nothing set: off. It survives everything but its own end.
+public nonisolated struct WireSetSleep: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var until: WireSetSleep.OneOf_Until? = nil
+
+  /// of listening or of pause alike, from now; above 0
+  public var seconds: Double {
+    get {
+      if case .seconds(let v)? = until {return v}
+      return 0
+    }
+    set {until = .seconds(newValue)}
+  }
+
+  /// at the end of so many, the loaded one included; from 1
+  public var episodes: UInt32 {
+    get {
+      if case .episodes(let v)? = until {return v}
+      return 0
+    }
+    set {until = .episodes(newValue)}
+  }
+
+  public var endOfChapter: Bool {
+    get {
+      if case .endOfChapter(let v)? = until {return v}
+      return false
+    }
+    set {until = .endOfChapter(newValue)}
+  }
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum OneOf_Until: Equatable, Sendable {
+    /// of listening or of pause alike, from now; above 0
+    case seconds(Double)
+    /// at the end of so many, the loaded one included; from 1
+    case episodes(UInt32)
+    case endOfChapter(Bool)
+
+  }
+
+  public init() {}
+}
+
+public nonisolated struct WireSetBookmark: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// an existing one, whose note is replaced; empty: a new one
+  public var id: String = String()
+
+  /// of a new one; empty: the loaded one
+  public var episode: String = String()
+
+  /// of a new one; absent: where the episode is
+  public var position: Double {
+    get {_position ?? 0}
+    set {_position = newValue}
+  }
+  /// Returns true if `position` has been explicitly set.
+  public var hasPosition: Bool {self._position != nil}
+  /// Clears the value of `position`. Subsequent reads from it will return its default value.
+  public mutating func clearPosition() {self._position = nil}
+
+  public var note: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _position: Double? = nil
+}
+
+public nonisolated struct WireRemoveBookmark: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var id: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireBookmarksQuery: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var episode: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireBookmark: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var id: String = String()
+
+  public var episode: String = String()
+
+  public var position: Double = 0
+
+  public var note: String = String()
+
+  /// ms since 1970
+  public var createdAt: Int64 = 0
+
+  /// of the episode, as it was then
+  public var title: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Also stream/playback/bookmarks/<episode id>: put, deleted when none is left.
+public nonisolated struct WireBookmarks: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var bookmarks: [WireBookmark] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// What will be loaded when the loaded one has ended: its file is opened in advance. Void when anything else is loaded.
+public nonisolated struct WirePrepareEpisode: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// what must be loaded for this to mean anything
+  public var afterLoad: String = String()
+
+  /// as it will be sent; absent: nothing follows
+  public var load: WireLoadEpisode {
+    get {_load ?? WireLoadEpisode()}
+    set {_load = newValue}
+  }
+  /// Returns true if `load` has been explicitly set.
+  public var hasLoad: Bool {self._load != nil}
+  /// Clears the value of `load`. Subsequent reads from it will return its default value.
+  public mutating func clearLoad() {self._load = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _load: WireLoadEpisode? = nil
+}
+
+/// The library knows more of the episode now, such as its chapters: look it up again, if it is loaded.
+public nonisolated struct WireRefreshEpisode: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var episode: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 /// Position without ticking: while `running`, position(t) = position + (t − at) × speed,
 /// t and at in ns of CLOCK_MONOTONIC of the boot `boot_id`.
 public nonisolated struct WireAnchor: Sendable {
@@ -343,6 +595,9 @@ public nonisolated struct WireAnchor: Sendable {
 
   /// ms since 1970, for observers of another boot or machine
   public var wall: Int64 = 0
+
+  /// how fast it runs; 0: at the state's speed. More while silence is passed over
+  public var speed: Double = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -448,6 +703,47 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
     set {_uniqueStorage()._willPlay = newValue}
   }
 
+  /// of LOADING: it failed and is tried again by itself
+  public var retry: WireRetryState {
+    get {_storage._retry ?? WireRetryState()}
+    set {_uniqueStorage()._retry = newValue}
+  }
+  /// Returns true if `retry` has been explicitly set.
+  public var hasRetry: Bool {_storage._retry != nil}
+  /// Clears the value of `retry`. Subsequent reads from it will return its default value.
+  public mutating func clearRetry() {_uniqueStorage()._retry = nil}
+
+  /// absent: no sleep timer
+  public var sleep: WireSleepState {
+    get {_storage._sleep ?? WireSleepState()}
+    set {_uniqueStorage()._sleep = newValue}
+  }
+  /// Returns true if `sleep` has been explicitly set.
+  public var hasSleep: Bool {_storage._sleep != nil}
+  /// Clears the value of `sleep`. Subsequent reads from it will return its default value.
+  public mutating func clearSleep() {_uniqueStorage()._sleep = nil}
+
+  /// the number, from 1, of the chapter that it is in; 0: in none
+  public var chapter: UInt32 {
+    get {_storage._chapter}
+    set {_uniqueStorage()._chapter = newValue}
+  }
+
+  public var sound: WireSoundState {
+    get {_storage._sound ?? WireSoundState()}
+    set {_uniqueStorage()._sound = newValue}
+  }
+  /// Returns true if `sound` has been explicitly set.
+  public var hasSound: Bool {_storage._sound != nil}
+  /// Clears the value of `sound`. Subsequent reads from it will return its default value.
+  public mutating func clearSound() {_uniqueStorage()._sound = nil}
+
+  /// the downloaded file plays, not the stream
+  public var local: Bool {
+    get {_storage._local}
+    set {_uniqueStorage()._local = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum Status: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -507,6 +803,84 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
   public init() {}
 
   fileprivate var _storage = _StorageClass.defaultInstance
+}
+
+public nonisolated struct WireRetryState: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// from 1
+  public var attempt: UInt32 = 0
+
+  public var of: UInt32 = 0
+
+  /// the wait as it began; 0: it is being tried now
+  public var nextInSeconds: Double = 0
+
+  /// CLOCK_MONOTONIC ns of the anchor's boot; 0: it is being tried now
+  public var nextAt: UInt64 = 0
+
+  /// what it failed of
+  public var error: WireFailure {
+    get {_error ?? WireFailure()}
+    set {_error = newValue}
+  }
+  /// Returns true if `error` has been explicitly set.
+  public var hasError: Bool {self._error != nil}
+  /// Clears the value of `error`. Subsequent reads from it will return its default value.
+  public mutating func clearError() {self._error = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _error: WireFailure? = nil
+}
+
+public nonisolated struct WireSleepState: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// CLOCK_MONOTONIC ns of the boot `boot_id`; 0: not by time
+  public var endsAt: UInt64 = 0
+
+  public var bootID: String = String()
+
+  /// ms since 1970
+  public var endsAtWall: Int64 = 0
+
+  /// episodes that will still end, the loaded one included; 0: not by those
+  public var episodes: UInt32 = 0
+
+  public var endOfChapter: Bool = false
+
+  public var fading: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// What is done to the sound of the loaded episode, the podcast's settings and those for all taken together.
+public nonisolated struct WireSoundState: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// dB
+  public var gain: Double = 0
+
+  public var trimSilence: Bool = false
+
+  public var boost: Bool = false
+
+  public var normalise: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
 }
 
 /// stream/playback/output
@@ -633,6 +1007,18 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
   /// Clears the value of `register`. Subsequent reads from it will return its default value.
   public mutating func clearRegister() {_uniqueStorage()._register = nil}
 
+  /// of the stream that was begun; empty: none, or a file
+  public var etag: String {
+    get {_storage._etag}
+    set {_uniqueStorage()._etag = newValue}
+  }
+
+  /// ms since 1970; 0: not paused
+  public var pausedAt: Int64 {
+    get {_storage._pausedAt}
+    set {_uniqueStorage()._pausedAt = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -640,6 +1026,8 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
   fileprivate var _storage = _StorageClass.defaultInstance
 }
 
+/// Record `setting/<podcast id, or all>`/<key>: the value, as text. Record `bookmark`/<id>: a Bookmark.
+/// Record `sleep`/`current`: a SleepState.
 /// Record `settings`/`current`.
 public nonisolated struct WirePlaybackSettingsRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -706,7 +1094,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.playback"
 
 nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0\u{3}set_setting\0\u{3}set_sleep\0\u{3}set_bookmark\0\u{3}remove_bookmark\0\u{1}bookmarks\0\u{1}prepare\0\u{3}refresh_episode\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -844,6 +1232,97 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
           self.command = .unload(v)
         }
       }()
+      case 11: try {
+        var v: WireSetSetting?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .setSetting(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .setSetting(v)
+        }
+      }()
+      case 12: try {
+        var v: WireSetSleep?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .setSleep(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .setSleep(v)
+        }
+      }()
+      case 13: try {
+        var v: WireSetBookmark?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .setBookmark(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .setBookmark(v)
+        }
+      }()
+      case 14: try {
+        var v: WireRemoveBookmark?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .removeBookmark(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .removeBookmark(v)
+        }
+      }()
+      case 15: try {
+        var v: WireBookmarksQuery?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .bookmarks(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .bookmarks(v)
+        }
+      }()
+      case 16: try {
+        var v: WirePrepareEpisode?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .prepare(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .prepare(v)
+        }
+      }()
+      case 17: try {
+        var v: WireRefreshEpisode?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .refreshEpisode(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .refreshEpisode(v)
+        }
+      }()
       default: break
       }
     }
@@ -895,6 +1374,34 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
       guard case .unload(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
     }()
+    case .setSetting?: try {
+      guard case .setSetting(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
+    }()
+    case .setSleep?: try {
+      guard case .setSleep(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 12)
+    }()
+    case .setBookmark?: try {
+      guard case .setBookmark(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
+    }()
+    case .removeBookmark?: try {
+      guard case .removeBookmark(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 14)
+    }()
+    case .bookmarks?: try {
+      guard case .bookmarks(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 15)
+    }()
+    case .prepare?: try {
+      guard case .prepare(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 16)
+    }()
+    case .refreshEpisode?: try {
+      guard case .refreshEpisode(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 17)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -909,7 +1416,7 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}state\0\u{1}output\0\u{3}alert_answered\0\u{3}episode_state\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}state\0\u{1}output\0\u{3}alert_answered\0\u{3}episode_state\0\u{1}bookmarks\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -969,6 +1476,19 @@ nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._M
           self.result = .episodeState(v)
         }
       }()
+      case 5: try {
+        var v: WireBookmarks?
+        var hadOneofValue = false
+        if let current = self.result {
+          hadOneofValue = true
+          if case .bookmarks(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.result = .bookmarks(v)
+        }
+      }()
       default: break
       }
     }
@@ -995,6 +1515,10 @@ nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._M
     case .episodeState?: try {
       guard case .episodeState(let v)? = self.result else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    }()
+    case .bookmarks?: try {
+      guard case .bookmarks(let v)? = self.result else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     }()
     case nil: break
     }
@@ -1301,9 +1825,341 @@ nonisolated extension WireSetPlayed: SwiftProtobuf.Message, SwiftProtobuf._Messa
   }
 }
 
+nonisolated extension WireSetSleep: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SetSleep"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}seconds\0\u{1}episodes\0\u{3}end_of_chapter\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: Double?
+        try decoder.decodeSingularDoubleField(value: &v)
+        if let v = v {
+          if self.until != nil {try decoder.handleConflictingOneOf()}
+          self.until = .seconds(v)
+        }
+      }()
+      case 2: try {
+        var v: UInt32?
+        try decoder.decodeSingularUInt32Field(value: &v)
+        if let v = v {
+          if self.until != nil {try decoder.handleConflictingOneOf()}
+          self.until = .episodes(v)
+        }
+      }()
+      case 3: try {
+        var v: Bool?
+        try decoder.decodeSingularBoolField(value: &v)
+        if let v = v {
+          if self.until != nil {try decoder.handleConflictingOneOf()}
+          self.until = .endOfChapter(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.until {
+    case .seconds?: try {
+      guard case .seconds(let v)? = self.until else { preconditionFailure() }
+      try visitor.visitSingularDoubleField(value: v, fieldNumber: 1)
+    }()
+    case .episodes?: try {
+      guard case .episodes(let v)? = self.until else { preconditionFailure() }
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 2)
+    }()
+    case .endOfChapter?: try {
+      guard case .endOfChapter(let v)? = self.until else { preconditionFailure() }
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 3)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSetSleep, rhs: WireSetSleep) -> Bool {
+    if lhs.until != rhs.until {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSetBookmark: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SetBookmark"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}episode\0\u{1}position\0\u{1}note\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.id) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.episode) }()
+      case 3: try { try decoder.decodeSingularDoubleField(value: &self._position) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.note) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.id.isEmpty {
+      try visitor.visitSingularStringField(value: self.id, fieldNumber: 1)
+    }
+    if !self.episode.isEmpty {
+      try visitor.visitSingularStringField(value: self.episode, fieldNumber: 2)
+    }
+    try { if let v = self._position {
+      try visitor.visitSingularDoubleField(value: v, fieldNumber: 3)
+    } }()
+    if !self.note.isEmpty {
+      try visitor.visitSingularStringField(value: self.note, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSetBookmark, rhs: WireSetBookmark) -> Bool {
+    if lhs.id != rhs.id {return false}
+    if lhs.episode != rhs.episode {return false}
+    if lhs._position != rhs._position {return false}
+    if lhs.note != rhs.note {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireRemoveBookmark: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".RemoveBookmark"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.id) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.id.isEmpty {
+      try visitor.visitSingularStringField(value: self.id, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireRemoveBookmark, rhs: WireRemoveBookmark) -> Bool {
+    if lhs.id != rhs.id {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireBookmarksQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".BookmarksQuery"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.episode) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.episode.isEmpty {
+      try visitor.visitSingularStringField(value: self.episode, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireBookmarksQuery, rhs: WireBookmarksQuery) -> Bool {
+    if lhs.episode != rhs.episode {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireBookmark: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Bookmark"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}episode\0\u{1}position\0\u{1}note\0\u{3}created_at\0\u{1}title\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.id) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.episode) }()
+      case 3: try { try decoder.decodeSingularDoubleField(value: &self.position) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.note) }()
+      case 5: try { try decoder.decodeSingularInt64Field(value: &self.createdAt) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.id.isEmpty {
+      try visitor.visitSingularStringField(value: self.id, fieldNumber: 1)
+    }
+    if !self.episode.isEmpty {
+      try visitor.visitSingularStringField(value: self.episode, fieldNumber: 2)
+    }
+    if self.position.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.position, fieldNumber: 3)
+    }
+    if !self.note.isEmpty {
+      try visitor.visitSingularStringField(value: self.note, fieldNumber: 4)
+    }
+    if self.createdAt != 0 {
+      try visitor.visitSingularInt64Field(value: self.createdAt, fieldNumber: 5)
+    }
+    if !self.title.isEmpty {
+      try visitor.visitSingularStringField(value: self.title, fieldNumber: 6)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireBookmark, rhs: WireBookmark) -> Bool {
+    if lhs.id != rhs.id {return false}
+    if lhs.episode != rhs.episode {return false}
+    if lhs.position != rhs.position {return false}
+    if lhs.note != rhs.note {return false}
+    if lhs.createdAt != rhs.createdAt {return false}
+    if lhs.title != rhs.title {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireBookmarks: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Bookmarks"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}bookmarks\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.bookmarks) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.bookmarks.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.bookmarks, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireBookmarks, rhs: WireBookmarks) -> Bool {
+    if lhs.bookmarks != rhs.bookmarks {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePrepareEpisode: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PrepareEpisode"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}after_load\0\u{1}load\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.afterLoad) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._load) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.afterLoad.isEmpty {
+      try visitor.visitSingularStringField(value: self.afterLoad, fieldNumber: 1)
+    }
+    try { if let v = self._load {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePrepareEpisode, rhs: WirePrepareEpisode) -> Bool {
+    if lhs.afterLoad != rhs.afterLoad {return false}
+    if lhs._load != rhs._load {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireRefreshEpisode: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".RefreshEpisode"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.episode) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.episode.isEmpty {
+      try visitor.visitSingularStringField(value: self.episode, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireRefreshEpisode, rhs: WireRefreshEpisode) -> Bool {
+    if lhs.episode != rhs.episode {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireAnchor: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Anchor"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}position\0\u{1}at\0\u{3}boot_id\0\u{1}running\0\u{1}wall\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}position\0\u{1}at\0\u{3}boot_id\0\u{1}running\0\u{1}wall\0\u{1}speed\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1316,6 +2172,7 @@ nonisolated extension WireAnchor: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 3: try { try decoder.decodeSingularStringField(value: &self.bootID) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.running) }()
       case 5: try { try decoder.decodeSingularInt64Field(value: &self.wall) }()
+      case 6: try { try decoder.decodeSingularDoubleField(value: &self.speed) }()
       default: break
       }
     }
@@ -1337,6 +2194,9 @@ nonisolated extension WireAnchor: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.wall != 0 {
       try visitor.visitSingularInt64Field(value: self.wall, fieldNumber: 5)
     }
+    if self.speed.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.speed, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1346,6 +2206,7 @@ nonisolated extension WireAnchor: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.bootID != rhs.bootID {return false}
     if lhs.running != rhs.running {return false}
     if lhs.wall != rhs.wall {return false}
+    if lhs.speed != rhs.speed {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1353,7 +2214,7 @@ nonisolated extension WireAnchor: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackState"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0\u{1}retry\0\u{1}sleep\0\u{1}chapter\0\u{1}sound\0\u{1}local\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -1371,6 +2232,11 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
     var _buffering: Bool = false
     var _revision: UInt64 = 0
     var _willPlay: Bool = false
+    var _retry: WireRetryState? = nil
+    var _sleep: WireSleepState? = nil
+    var _chapter: UInt32 = 0
+    var _sound: WireSoundState? = nil
+    var _local: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1396,6 +2262,11 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       _buffering = source._buffering
       _revision = source._revision
       _willPlay = source._willPlay
+      _retry = source._retry
+      _sleep = source._sleep
+      _chapter = source._chapter
+      _sound = source._sound
+      _local = source._local
     }
   }
 
@@ -1429,6 +2300,11 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         case 13: try { try decoder.decodeSingularBoolField(value: &_storage._buffering) }()
         case 14: try { try decoder.decodeSingularUInt64Field(value: &_storage._revision) }()
         case 15: try { try decoder.decodeSingularBoolField(value: &_storage._willPlay) }()
+        case 16: try { try decoder.decodeSingularMessageField(value: &_storage._retry) }()
+        case 17: try { try decoder.decodeSingularMessageField(value: &_storage._sleep) }()
+        case 18: try { try decoder.decodeSingularUInt32Field(value: &_storage._chapter) }()
+        case 19: try { try decoder.decodeSingularMessageField(value: &_storage._sound) }()
+        case 20: try { try decoder.decodeSingularBoolField(value: &_storage._local) }()
         default: break
         }
       }
@@ -1486,6 +2362,21 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       if _storage._willPlay != false {
         try visitor.visitSingularBoolField(value: _storage._willPlay, fieldNumber: 15)
       }
+      try { if let v = _storage._retry {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 16)
+      } }()
+      try { if let v = _storage._sleep {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 17)
+      } }()
+      if _storage._chapter != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._chapter, fieldNumber: 18)
+      }
+      try { if let v = _storage._sound {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 19)
+      } }()
+      if _storage._local != false {
+        try visitor.visitSingularBoolField(value: _storage._local, fieldNumber: 20)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1510,6 +2401,11 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._buffering != rhs_storage._buffering {return false}
         if _storage._revision != rhs_storage._revision {return false}
         if _storage._willPlay != rhs_storage._willPlay {return false}
+        if _storage._retry != rhs_storage._retry {return false}
+        if _storage._sleep != rhs_storage._sleep {return false}
+        if _storage._chapter != rhs_storage._chapter {return false}
+        if _storage._sound != rhs_storage._sound {return false}
+        if _storage._local != rhs_storage._local {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -1521,6 +2417,160 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WirePlaybackState.Status: SwiftProtobuf._ProtoNameProviding {
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}IDLE\0\u{1}LOADING\0\u{1}PLAYING\0\u{1}PAUSED\0\u{1}FINISHED\0\u{1}FAILED\0")
+}
+
+nonisolated extension WireRetryState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".RetryState"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}attempt\0\u{1}of\0\u{3}next_in_seconds\0\u{3}next_at\0\u{1}error\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.attempt) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.of) }()
+      case 3: try { try decoder.decodeSingularDoubleField(value: &self.nextInSeconds) }()
+      case 4: try { try decoder.decodeSingularFixed64Field(value: &self.nextAt) }()
+      case 5: try { try decoder.decodeSingularMessageField(value: &self._error) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.attempt != 0 {
+      try visitor.visitSingularUInt32Field(value: self.attempt, fieldNumber: 1)
+    }
+    if self.of != 0 {
+      try visitor.visitSingularUInt32Field(value: self.of, fieldNumber: 2)
+    }
+    if self.nextInSeconds.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.nextInSeconds, fieldNumber: 3)
+    }
+    if self.nextAt != 0 {
+      try visitor.visitSingularFixed64Field(value: self.nextAt, fieldNumber: 4)
+    }
+    try { if let v = self._error {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireRetryState, rhs: WireRetryState) -> Bool {
+    if lhs.attempt != rhs.attempt {return false}
+    if lhs.of != rhs.of {return false}
+    if lhs.nextInSeconds != rhs.nextInSeconds {return false}
+    if lhs.nextAt != rhs.nextAt {return false}
+    if lhs._error != rhs._error {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSleepState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SleepState"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}ends_at\0\u{3}boot_id\0\u{3}ends_at_wall\0\u{1}episodes\0\u{3}end_of_chapter\0\u{1}fading\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularFixed64Field(value: &self.endsAt) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.bootID) }()
+      case 3: try { try decoder.decodeSingularInt64Field(value: &self.endsAtWall) }()
+      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.episodes) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.endOfChapter) }()
+      case 6: try { try decoder.decodeSingularBoolField(value: &self.fading) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.endsAt != 0 {
+      try visitor.visitSingularFixed64Field(value: self.endsAt, fieldNumber: 1)
+    }
+    if !self.bootID.isEmpty {
+      try visitor.visitSingularStringField(value: self.bootID, fieldNumber: 2)
+    }
+    if self.endsAtWall != 0 {
+      try visitor.visitSingularInt64Field(value: self.endsAtWall, fieldNumber: 3)
+    }
+    if self.episodes != 0 {
+      try visitor.visitSingularUInt32Field(value: self.episodes, fieldNumber: 4)
+    }
+    if self.endOfChapter != false {
+      try visitor.visitSingularBoolField(value: self.endOfChapter, fieldNumber: 5)
+    }
+    if self.fading != false {
+      try visitor.visitSingularBoolField(value: self.fading, fieldNumber: 6)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSleepState, rhs: WireSleepState) -> Bool {
+    if lhs.endsAt != rhs.endsAt {return false}
+    if lhs.bootID != rhs.bootID {return false}
+    if lhs.endsAtWall != rhs.endsAtWall {return false}
+    if lhs.episodes != rhs.episodes {return false}
+    if lhs.endOfChapter != rhs.endOfChapter {return false}
+    if lhs.fading != rhs.fading {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSoundState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SoundState"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}gain\0\u{3}trim_silence\0\u{1}boost\0\u{1}normalise\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularDoubleField(value: &self.gain) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.trimSilence) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.boost) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.normalise) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.gain.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.gain, fieldNumber: 1)
+    }
+    if self.trimSilence != false {
+      try visitor.visitSingularBoolField(value: self.trimSilence, fieldNumber: 2)
+    }
+    if self.boost != false {
+      try visitor.visitSingularBoolField(value: self.boost, fieldNumber: 3)
+    }
+    if self.normalise != false {
+      try visitor.visitSingularBoolField(value: self.normalise, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSoundState, rhs: WireSoundState) -> Bool {
+    if lhs.gain != rhs.gain {return false}
+    if lhs.trimSilence != rhs.trimSilence {return false}
+    if lhs.boost != rhs.boost {return false}
+    if lhs.normalise != rhs.normalise {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
 }
 
 nonisolated extension WireOutputState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
@@ -1600,7 +2650,7 @@ nonisolated extension WireOutputState.Device: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SessionRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{1}etag\0\u{3}paused_at\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -1616,6 +2666,8 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
     var _clean: Bool = false
     var _resumedAt: UInt64 = 0
     var _register: WireEpisodeState? = nil
+    var _etag: String = String()
+    var _pausedAt: Int64 = 0
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1639,6 +2691,8 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       _clean = source._clean
       _resumedAt = source._resumedAt
       _register = source._register
+      _etag = source._etag
+      _pausedAt = source._pausedAt
     }
   }
 
@@ -1670,6 +2724,8 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         case 11: try { try decoder.decodeSingularBoolField(value: &_storage._clean) }()
         case 12: try { try decoder.decodeSingularFixed64Field(value: &_storage._resumedAt) }()
         case 13: try { try decoder.decodeSingularMessageField(value: &_storage._register) }()
+        case 14: try { try decoder.decodeSingularStringField(value: &_storage._etag) }()
+        case 15: try { try decoder.decodeSingularInt64Field(value: &_storage._pausedAt) }()
         default: break
         }
       }
@@ -1721,6 +2777,12 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       try { if let v = _storage._register {
         try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
       } }()
+      if !_storage._etag.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._etag, fieldNumber: 14)
+      }
+      if _storage._pausedAt != 0 {
+        try visitor.visitSingularInt64Field(value: _storage._pausedAt, fieldNumber: 15)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1743,6 +2805,8 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._clean != rhs_storage._clean {return false}
         if _storage._resumedAt != rhs_storage._resumedAt {return false}
         if _storage._register != rhs_storage._register {return false}
+        if _storage._etag != rhs_storage._etag {return false}
+        if _storage._pausedAt != rhs_storage._pausedAt {return false}
         return true
       }
       if !storagesAreEqual {return false}

@@ -27,6 +27,44 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
+public nonisolated enum WireRepeat: SwiftProtobuf.Enum, Swift.CaseIterable {
+  public typealias RawValue = Int
+  case off // = 0
+  case all // = 1
+  case one // = 2
+  case UNRECOGNIZED(Int)
+
+  public init() {
+    self = .off
+  }
+
+  public init?(rawValue: Int) {
+    switch rawValue {
+    case 0: self = .off
+    case 1: self = .all
+    case 2: self = .one
+    default: self = .UNRECOGNIZED(rawValue)
+    }
+  }
+
+  public var rawValue: Int {
+    switch self {
+    case .off: return 0
+    case .all: return 1
+    case .one: return 2
+    case .UNRECOGNIZED(let i): return i
+    }
+  }
+
+  // The compiler won't synthesize support with the UNRECOGNIZED case.
+  public static let allCases: [WireRepeat] = [
+    .off,
+    .all,
+    .one,
+  ]
+
+}
+
 public nonisolated struct WireQueueRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -135,6 +173,62 @@ public nonisolated struct WireQueueRequest: Sendable {
     set {command = .answerAlert(newValue)}
   }
 
+  public var create: WireCreateQueue {
+    get {
+      if case .create(let v)? = command {return v}
+      return WireCreateQueue()
+    }
+    set {command = .create(newValue)}
+  }
+
+  public var delete: WireDeleteQueue {
+    get {
+      if case .delete(let v)? = command {return v}
+      return WireDeleteQueue()
+    }
+    set {command = .delete(newValue)}
+  }
+
+  public var sort: WireSortEntries {
+    get {
+      if case .sort(let v)? = command {return v}
+      return WireSortEntries()
+    }
+    set {command = .sort(newValue)}
+  }
+
+  public var deduplicate: WireRemoveDuplicates {
+    get {
+      if case .deduplicate(let v)? = command {return v}
+      return WireRemoveDuplicates()
+    }
+    set {command = .deduplicate(newValue)}
+  }
+
+  public var setModes: WireSetModes {
+    get {
+      if case .setModes(let v)? = command {return v}
+      return WireSetModes()
+    }
+    set {command = .setModes(newValue)}
+  }
+
+  public var restore: WireRestoreRevision {
+    get {
+      if case .restore(let v)? = command {return v}
+      return WireRestoreRevision()
+    }
+    set {command = .restore(newValue)}
+  }
+
+  public var setSetting: WireSetSetting {
+    get {
+      if case .setSetting(let v)? = command {return v}
+      return WireSetSetting()
+    }
+    set {command = .setSetting(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -149,6 +243,13 @@ public nonisolated struct WireQueueRequest: Sendable {
     case redo(WireRedo)
     case history(WireHistoryQuery)
     case answerAlert(WireAnswerAlert)
+    case create(WireCreateQueue)
+    case delete(WireDeleteQueue)
+    case sort(WireSortEntries)
+    case deduplicate(WireRemoveDuplicates)
+    case setModes(WireSetModes)
+    case restore(WireRestoreRevision)
+    case setSetting(WireSetSetting)
 
   }
 
@@ -389,6 +490,179 @@ public nonisolated struct WireHistoryQuery: Sendable {
   public init() {}
 }
 
+/// Makes the entries those of an earlier revision again, as one change that can be undone; the mark follows what is loaded.
+/// Refused with `notFound` for a revision that the history does not reach back to.
+public nonisolated struct WireRestoreRevision: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var revision: UInt64 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireCreateQueue: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireDeleteQueue: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireSortEntries: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var by: WireSortEntries.Key = .unknown
+
+  public var descending: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum Key: SwiftProtobuf.Enum, Swift.CaseIterable {
+    public typealias RawValue = Int
+    case unknown // = 0
+    case title // = 1
+    case podcast // = 2
+    case published // = 3
+    case duration // = 4
+    case added // = 5
+    case remaining // = 6
+    case UNRECOGNIZED(Int)
+
+    public init() {
+      self = .unknown
+    }
+
+    public init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .unknown
+      case 1: self = .title
+      case 2: self = .podcast
+      case 3: self = .published
+      case 4: self = .duration
+      case 5: self = .added
+      case 6: self = .remaining
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    public var rawValue: Int {
+      switch self {
+      case .unknown: return 0
+      case .title: return 1
+      case .podcast: return 2
+      case .published: return 3
+      case .duration: return 4
+      case .added: return 5
+      case .remaining: return 6
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    public static let allCases: [WireSortEntries.Key] = [
+      .unknown,
+      .title,
+      .podcast,
+      .published,
+      .duration,
+      .added,
+      .remaining,
+    ]
+
+  }
+
+  public init() {}
+}
+
+/// Removes entries whose audio (enclosure without its query) or podcast, title and length is that of an earlier one.
+public nonisolated struct WireRemoveDuplicates: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Absent: stays as it is.
+public nonisolated struct WireSetModes: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var `repeat`: WireRepeat {
+    get {_repeat ?? .off}
+    set {_repeat = newValue}
+  }
+  /// Returns true if ``repeat`` has been explicitly set.
+  public var hasRepeat: Bool {self._repeat != nil}
+  /// Clears the value of ``repeat``. Subsequent reads from it will return its default value.
+  public mutating func clearRepeat() {self._repeat = nil}
+
+  public var consume: Bool {
+    get {_consume ?? false}
+    set {_consume = newValue}
+  }
+  /// Returns true if `consume` has been explicitly set.
+  public var hasConsume: Bool {self._consume != nil}
+  /// Clears the value of `consume`. Subsequent reads from it will return its default value.
+  public mutating func clearConsume() {self._consume = nil}
+
+  public var limit: UInt32 {
+    get {_limit ?? 0}
+    set {_limit = newValue}
+  }
+  /// Returns true if `limit` has been explicitly set.
+  public var hasLimit: Bool {self._limit != nil}
+  /// Clears the value of `limit`. Subsequent reads from it will return its default value.
+  public mutating func clearLimit() {self._limit = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _repeat: WireRepeat? = nil
+  fileprivate var _consume: Bool? = nil
+  fileprivate var _limit: UInt32? = nil
+}
+
+public nonisolated struct WireQueueModes: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var `repeat`: WireRepeat = .off
+
+  /// entries stay when they have ended; else (consume, the standard) they leave
+  public var keep: Bool = false
+
+  /// entries beyond it are refused; 0: 10 000
+  public var limit: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 public nonisolated struct WireHistoryItem: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -401,6 +675,12 @@ public nonisolated struct WireHistoryItem: Sendable {
   public var description_p: String = String()
 
   public var undone: Bool = false
+
+  /// who changed it: a client's name, `advance`, `rule` …
+  public var origin: String = String()
+
+  /// how many there were after it
+  public var entries: UInt32 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -424,6 +704,9 @@ public nonisolated struct WireQueueEntry: Sendable {
   public mutating func clearEpisode() {self._episode = nil}
 
   public var addedAt: Int64 = 0
+
+  /// why it is here, in words: who added it, or which rule
+  public var reason: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -450,9 +733,21 @@ public nonisolated struct WireQueueState: Sendable {
   /// too long for one message: deltas of the same revision bring the other entries
   public var more: Bool = false
 
+  /// a change of them is a put, of the same revision
+  public var modes: WireQueueModes {
+    get {_modes ?? WireQueueModes()}
+    set {_modes = newValue}
+  }
+  /// Returns true if `modes` has been explicitly set.
+  public var hasModes: Bool {self._modes != nil}
+  /// Clears the value of `modes`. Subsequent reads from it will return its default value.
+  public mutating func clearModes() {self._modes = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
+
+  fileprivate var _modes: WireQueueModes? = nil
 }
 
 /// stream/queue/queue/<name>: a delta, which leads to `revision`. Steps apply in order. It carries the same revision as
@@ -572,6 +867,15 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
   /// the last load whose end was dealt with
   public var advancedLoad: String = String()
 
+  public var modes: WireQueueModes {
+    get {_modes ?? WireQueueModes()}
+    set {_modes = newValue}
+  }
+  /// Returns true if `modes` has been explicitly set.
+  public var hasModes: Bool {self._modes != nil}
+  /// Clears the value of `modes`. Subsequent reads from it will return its default value.
+  public mutating func clearModes() {self._modes = nil}
+
   /// a load that playback has not accepted yet
   public var pending: WireQueueHeaderRecord.PendingLoad {
     get {_pending ?? WireQueueHeaderRecord.PendingLoad()}
@@ -610,6 +914,7 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
 
   public init() {}
 
+  fileprivate var _modes: WireQueueModes? = nil
   fileprivate var _pending: WireQueueHeaderRecord.PendingLoad? = nil
 }
 
@@ -673,9 +978,13 @@ public nonisolated struct WireQueueHistoryRecord: Sendable {
 
 fileprivate nonisolated let _protobuf_package = "lockstep.queue"
 
+nonisolated extension WireRepeat: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0OFF\0\u{1}ALL\0\u{1}ONE\0")
+}
+
 nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}queue\0\u{3}if_revision\0\u{2}\u{8}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}play\0\u{1}next\0\u{1}previous\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{3}answer_alert\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}queue\0\u{3}if_revision\0\u{2}\u{8}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}play\0\u{1}next\0\u{1}previous\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{3}answer_alert\0\u{1}create\0\u{1}delete\0\u{1}sort\0\u{1}deduplicate\0\u{3}set_modes\0\u{1}restore\0\u{3}set_setting\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -828,6 +1137,97 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.command = .answerAlert(v)
         }
       }()
+      case 21: try {
+        var v: WireCreateQueue?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .create(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .create(v)
+        }
+      }()
+      case 22: try {
+        var v: WireDeleteQueue?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .delete(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .delete(v)
+        }
+      }()
+      case 23: try {
+        var v: WireSortEntries?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .sort(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .sort(v)
+        }
+      }()
+      case 24: try {
+        var v: WireRemoveDuplicates?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .deduplicate(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .deduplicate(v)
+        }
+      }()
+      case 25: try {
+        var v: WireSetModes?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .setModes(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .setModes(v)
+        }
+      }()
+      case 26: try {
+        var v: WireRestoreRevision?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .restore(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .restore(v)
+        }
+      }()
+      case 27: try {
+        var v: WireSetSetting?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .setSetting(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .setSetting(v)
+        }
+      }()
       default: break
       }
     }
@@ -888,6 +1288,34 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
     case .answerAlert?: try {
       guard case .answerAlert(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 20)
+    }()
+    case .create?: try {
+      guard case .create(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 21)
+    }()
+    case .delete?: try {
+      guard case .delete(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 22)
+    }()
+    case .sort?: try {
+      guard case .sort(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 23)
+    }()
+    case .deduplicate?: try {
+      guard case .deduplicate(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 24)
+    }()
+    case .setModes?: try {
+      guard case .setModes(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 25)
+    }()
+    case .restore?: try {
+      guard case .restore(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 26)
+    }()
+    case .setSetting?: try {
+      guard case .setSetting(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 27)
     }()
     case nil: break
     }
@@ -1349,9 +1777,219 @@ nonisolated extension WireHistoryQuery: SwiftProtobuf.Message, SwiftProtobuf._Me
   }
 }
 
+nonisolated extension WireRestoreRevision: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".RestoreRevision"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.revision) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.revision != 0 {
+      try visitor.visitSingularUInt64Field(value: self.revision, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireRestoreRevision, rhs: WireRestoreRevision) -> Bool {
+    if lhs.revision != rhs.revision {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireCreateQueue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".CreateQueue"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireCreateQueue, rhs: WireCreateQueue) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDeleteQueue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".DeleteQueue"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDeleteQueue, rhs: WireDeleteQueue) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSortEntries: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SortEntries"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}by\0\u{1}descending\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularEnumField(value: &self.by) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.descending) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.by != .unknown {
+      try visitor.visitSingularEnumField(value: self.by, fieldNumber: 1)
+    }
+    if self.descending != false {
+      try visitor.visitSingularBoolField(value: self.descending, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSortEntries, rhs: WireSortEntries) -> Bool {
+    if lhs.by != rhs.by {return false}
+    if lhs.descending != rhs.descending {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSortEntries.Key: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}TITLE\0\u{1}PODCAST\0\u{1}PUBLISHED\0\u{1}DURATION\0\u{1}ADDED\0\u{1}REMAINING\0")
+}
+
+nonisolated extension WireRemoveDuplicates: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".RemoveDuplicates"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireRemoveDuplicates, rhs: WireRemoveDuplicates) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSetModes: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SetModes"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}repeat\0\u{1}consume\0\u{1}limit\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularEnumField(value: &self._repeat) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self._consume) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self._limit) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._repeat {
+      try visitor.visitSingularEnumField(value: v, fieldNumber: 1)
+    } }()
+    try { if let v = self._consume {
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 2)
+    } }()
+    try { if let v = self._limit {
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 3)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSetModes, rhs: WireSetModes) -> Bool {
+    if lhs._repeat != rhs._repeat {return false}
+    if lhs._consume != rhs._consume {return false}
+    if lhs._limit != rhs._limit {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireQueueModes: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".QueueModes"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}repeat\0\u{1}keep\0\u{1}limit\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularEnumField(value: &self.`repeat`) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.keep) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.limit) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.`repeat` != .off {
+      try visitor.visitSingularEnumField(value: self.`repeat`, fieldNumber: 1)
+    }
+    if self.keep != false {
+      try visitor.visitSingularBoolField(value: self.keep, fieldNumber: 2)
+    }
+    if self.limit != 0 {
+      try visitor.visitSingularUInt32Field(value: self.limit, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireQueueModes, rhs: WireQueueModes) -> Bool {
+    if lhs.`repeat` != rhs.`repeat` {return false}
+    if lhs.keep != rhs.keep {return false}
+    if lhs.limit != rhs.limit {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireHistoryItem: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".HistoryItem"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}at\0\u{1}description\0\u{1}undone\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}at\0\u{1}description\0\u{1}undone\0\u{1}origin\0\u{1}entries\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1363,6 +2001,8 @@ nonisolated extension WireHistoryItem: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 2: try { try decoder.decodeSingularInt64Field(value: &self.at) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.description_p) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.undone) }()
+      case 5: try { try decoder.decodeSingularStringField(value: &self.origin) }()
+      case 6: try { try decoder.decodeSingularUInt32Field(value: &self.entries) }()
       default: break
       }
     }
@@ -1381,6 +2021,12 @@ nonisolated extension WireHistoryItem: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if self.undone != false {
       try visitor.visitSingularBoolField(value: self.undone, fieldNumber: 4)
     }
+    if !self.origin.isEmpty {
+      try visitor.visitSingularStringField(value: self.origin, fieldNumber: 5)
+    }
+    if self.entries != 0 {
+      try visitor.visitSingularUInt32Field(value: self.entries, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1389,6 +2035,8 @@ nonisolated extension WireHistoryItem: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.at != rhs.at {return false}
     if lhs.description_p != rhs.description_p {return false}
     if lhs.undone != rhs.undone {return false}
+    if lhs.origin != rhs.origin {return false}
+    if lhs.entries != rhs.entries {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1396,7 +2044,7 @@ nonisolated extension WireHistoryItem: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireQueueEntry: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueEntry"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}episode\0\u{3}added_at\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}episode\0\u{3}added_at\0\u{1}reason\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1407,6 +2055,7 @@ nonisolated extension WireQueueEntry: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 1: try { try decoder.decodeSingularStringField(value: &self.id) }()
       case 2: try { try decoder.decodeSingularMessageField(value: &self._episode) }()
       case 3: try { try decoder.decodeSingularInt64Field(value: &self.addedAt) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.reason) }()
       default: break
       }
     }
@@ -1426,6 +2075,9 @@ nonisolated extension WireQueueEntry: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if self.addedAt != 0 {
       try visitor.visitSingularInt64Field(value: self.addedAt, fieldNumber: 3)
     }
+    if !self.reason.isEmpty {
+      try visitor.visitSingularStringField(value: self.reason, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1433,6 +2085,7 @@ nonisolated extension WireQueueEntry: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.id != rhs.id {return false}
     if lhs._episode != rhs._episode {return false}
     if lhs.addedAt != rhs.addedAt {return false}
+    if lhs.reason != rhs.reason {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1440,7 +2093,7 @@ nonisolated extension WireQueueEntry: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireQueueState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueState"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}revision\0\u{1}entries\0\u{1}current\0\u{1}more\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}revision\0\u{1}entries\0\u{1}current\0\u{1}more\0\u{1}modes\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1453,12 +2106,17 @@ nonisolated extension WireQueueState: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.entries) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.current) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.more) }()
+      case 6: try { try decoder.decodeSingularMessageField(value: &self._modes) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.name.isEmpty {
       try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
     }
@@ -1474,6 +2132,9 @@ nonisolated extension WireQueueState: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if self.more != false {
       try visitor.visitSingularBoolField(value: self.more, fieldNumber: 5)
     }
+    try { if let v = self._modes {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1483,6 +2144,7 @@ nonisolated extension WireQueueState: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.entries != rhs.entries {return false}
     if lhs.current != rhs.current {return false}
     if lhs.more != rhs.more {return false}
+    if lhs._modes != rhs._modes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1660,7 +2322,7 @@ nonisolated extension WireQueueStep.Insert: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueHeaderRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}current\0\u{1}successor\0\u{3}advanced_load\0\u{1}pending\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}current\0\u{1}successor\0\u{3}advanced_load\0\u{1}pending\0\u{1}modes\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1673,6 +2335,7 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
       case 3: try { try decoder.decodeSingularStringField(value: &self.successor) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.advancedLoad) }()
       case 5: try { try decoder.decodeSingularMessageField(value: &self._pending) }()
+      case 6: try { try decoder.decodeSingularMessageField(value: &self._modes) }()
       default: break
       }
     }
@@ -1698,6 +2361,9 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
     try { if let v = self._pending {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     } }()
+    try { if let v = self._modes {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1706,6 +2372,7 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
     if lhs.current != rhs.current {return false}
     if lhs.successor != rhs.successor {return false}
     if lhs.advancedLoad != rhs.advancedLoad {return false}
+    if lhs._modes != rhs._modes {return false}
     if lhs._pending != rhs._pending {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true

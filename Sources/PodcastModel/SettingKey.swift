@@ -1,0 +1,257 @@
+/// What a listener can set, for one podcast or for all; where nothing is set the standard holds.
+///
+/// Values travel and are stored as text in the key's own writing (`value(of:)` gives it), so that a later version's key
+/// or value is carried along by an older one.
+public enum SettingKey: String, Sendable, CaseIterable {
+    // Playback.
+    /// How fast it plays.
+    case speed
+    /// How much louder than recorded, in dB.
+    case gain
+    /// What is left out at the start of an episode that begins at 0, in seconds.
+    case skipIntro
+    /// What is left out at the end, in seconds.
+    case skipOutro
+    /// How far `skip forward` goes, in seconds.
+    case skipForward
+    /// How far `skip back` goes, in seconds.
+    case skipBack
+    /// Whether silence is passed over quickly.
+    case trimSilence
+    /// Whether quiet passages are made louder.
+    case boost
+    /// Whether all episodes are brought to the same loudness.
+    case normalise
+    /// How far resuming goes back at most, in seconds; it grows with the length of the pause.
+    case rewindOnResume
+    /// When an episode counts as played.
+    case playedThreshold
+    /// Whether what was playing plays on by itself when the fleet comes up.
+    case autoPlay
+    /// Over how long the sleep timer lets the sound die away, in seconds.
+    case sleepFade
+
+    // The queue.
+    /// Where new episodes are put into a queue.
+    case autoEnqueue
+    /// The queue that they are put into.
+    case autoEnqueueQueue
+
+    // Downloads.
+    /// How many of the newest episodes are downloaded by themselves.
+    case autoDownload
+    /// When they are.
+    case autoDownloadHours
+    /// Over which network interfaces.
+    case autoDownloadNetworks
+    /// How many downloaded episodes are kept; 0: all.
+    case keepDownloads
+    /// Whether a file goes when its episode has been played.
+    case deletePlayed
+    /// How many files are fetched at once.
+    case downloadsAtOnce
+    /// How many of them from one host.
+    case downloadsPerHost
+    /// The most that downloads take of the network together, in kB/s; 0: no limit.
+    case bandwidthLimit
+
+    /// The service that a key belongs to.
+    public enum Owner: String, Sendable { case playback, queue, downloads }
+
+    /// What a value may be.
+    public enum Form: Sendable, Hashable {
+        /// A number within a range.
+        case number(ClosedRange<Double>)
+        /// A whole number within a range.
+        case wholeNumber(ClosedRange<Int>)
+        /// `on` or `off`.
+        case flag
+        /// One of these words.
+        case word([String])
+        /// `off`, a part of the length such as `95%`, or seconds before the end such as `30`.
+        case threshold
+        /// `always`, or hours of the day such as `22-6`, from the first until before the second, local time.
+        case hours
+        /// `any`, or names of network interfaces with commas.
+        case interfaces
+        /// A queue's name.
+        case queueName
+    }
+
+    /// What holds for a key.
+    public struct Rule: Sendable, Hashable {
+        /// Whose it is.
+        public let owner: Owner
+        /// What its value may be.
+        public let form: Form
+        /// What holds where nothing is set.
+        public let standard: String
+        /// Whether a podcast can have its own.
+        public let isPerPodcast: Bool
+        /// What it does, in words, with its unit.
+        public let meaning: String
+    }
+
+    /// What holds for this key.
+    public var rule: Rule {
+        switch self {
+        case .speed: rule(.playback, .number(PlaybackSpeed.range), "1", "how fast it plays")
+        case .gain: rule(.playback, .number(-20...20), "0", "how much louder than recorded, in dB")
+        case .skipIntro: rule(.playback, .number(0...600), "0", "seconds to leave out at the start")
+        case .skipOutro: rule(.playback, .number(0...600), "0", "seconds to leave out at the end")
+        case .skipForward: rule(.playback, .number(1...3_600), "30", "seconds that `skip forward` goes")
+        case .skipBack: rule(.playback, .number(1...3_600), "10", "seconds that `skip back` goes")
+        case .trimSilence: rule(.playback, .flag, "off", "pass over silence quickly")
+        case .boost: rule(.playback, .flag, "off", "make quiet passages louder")
+        case .normalise: rule(.playback, .flag, "off", "bring all episodes to the same loudness")
+        case .rewindOnResume:
+            rule(.playback, .number(0...120), "10", "seconds to go back at most when resuming after a pause")
+        case .playedThreshold:
+            rule(.playback, .threshold, "off", "when it counts as played: off, 95%, or seconds before the end")
+        case .autoPlay:
+            rule(.playback, .flag, "off", "play on by itself when the fleet comes up", isPerPodcast: false)
+        case .sleepFade:
+            rule(.playback, .number(0...120), "10", "seconds of fading out before sleep", isPerPodcast: false)
+        case .autoEnqueue:
+            rule(.queue, .word(["off", "top", "bottom", "next"]), "off", "where new episodes enter a queue")
+        case .autoEnqueueQueue: rule(.queue, .queueName, "main", "the queue that new episodes enter")
+        case .autoDownload: rule(.downloads, .wholeNumber(0...1_000), "0", "how many of the newest to download")
+        case .autoDownloadHours:
+            rule(.downloads, .hours, "always", "when to download by itself: always, or hours such as 22-6")
+        case .autoDownloadNetworks:
+            rule(.downloads, .interfaces, "any", "over which interfaces to download by itself: any, or wlan0,eth0")
+        case .keepDownloads: rule(.downloads, .wholeNumber(0...10_000), "0", "how many files to keep; 0: all")
+        case .deletePlayed: rule(.downloads, .flag, "off", "delete the file of an episode that has been played")
+        case .downloadsAtOnce:
+            rule(.downloads, .wholeNumber(1...16), "2", "how many files to fetch at once", isPerPodcast: false)
+        case .downloadsPerHost:
+            rule(.downloads, .wholeNumber(1...16), "2", "how many of them from one host", isPerPodcast: false)
+        case .bandwidthLimit:
+            rule(
+                .downloads, .wholeNumber(0...10_000_000), "0", "kB/s that downloads take together; 0: no limit",
+                isPerPodcast: false)
+        }
+    }
+
+    private func rule(
+        _ owner: Owner, _ form: Form, _ standard: String, _ meaning: String, isPerPodcast: Bool = true
+    ) -> Rule {
+        Rule(owner: owner, form: form, standard: standard, isPerPodcast: isPerPodcast, meaning: meaning)
+    }
+
+    /// A value in the key's own writing: `1.50` becomes `1.5`, `YES` becomes `on`.
+    ///
+    /// - Throws: `invalidArgument`, which names the key, the value and what it may be.
+    public func value(of text: String) throws(Failure) -> String {
+        let word = text.lowercased()
+        switch rule.form {
+        case .number(let range):
+            if let number = Double(text), range.contains(number) { return Self.text(number) }
+            throw refusal(text, "a number from \(Self.text(range.lowerBound)) to \(Self.text(range.upperBound))")
+        case .wholeNumber(let range):
+            if let number = Int(text), range.contains(number) { return String(number) }
+            throw refusal(text, "a whole number from \(range.lowerBound) to \(range.upperBound)")
+        case .flag:
+            if ["on", "true", "yes", "1"].contains(word) { return "on" }
+            if ["off", "false", "no", "0"].contains(word) { return "off" }
+            throw refusal(text, "on or off")
+        case .word(let words):
+            guard words.contains(word) else { throw refusal(text, words.joined(separator: ", ")) }
+            return word
+        case .threshold:
+            if word == "off" || PlayedThreshold(word) != nil { return word }
+            throw refusal(text, "off, a part of the length from 1% to 100%, or seconds before the end, up to 3600")
+        case .hours:
+            if word == "always" || HoursOfDay(word) != nil { return word }
+            throw refusal(text, "always, or hours such as 22-6")
+        case .interfaces:
+            if word == "any" { return word }
+            let names = text.split(separator: ",", omittingEmptySubsequences: false)
+            let isName = { (name: Substring) in
+                (1...15).contains(name.utf8.count) && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x2f }
+            }
+            guard names.allSatisfy(isName) else { throw refusal(text, "any, or interfaces such as wlan0,eth0") }
+            return text
+        case .queueName:
+            guard QueueName.isValid(text) else { throw refusal(text, QueueName.rule) }
+            return text
+        }
+    }
+
+    private func refusal(_ text: String, _ expected: String) -> Failure {
+        Failure(.invalidArgument, "\(rawValue) cannot be “\(text)”; it must be \(expected).")
+    }
+
+    private static func text(_ number: Double) -> String {
+        number == number.rounded() && abs(number) < 1e9 ? String(Int(number)) : String(number)
+    }
+}
+
+/// When an episode counts as played although it has not ended.
+public enum PlayedThreshold: Sendable, Hashable {
+    /// At this part of its length; above 0, at most 1.
+    case part(Double)
+    /// So many seconds before its end.
+    case secondsBeforeEnd(Double)
+
+    /// `95%` or `30`; nil for anything else.
+    public init?(_ text: String) {
+        if text.hasSuffix("%") {
+            guard let percent = Double(text.dropLast()), (1...100).contains(percent) else { return nil }
+            self = .part(percent / 100)
+        } else {
+            guard let seconds = Double(text), (0...3_600).contains(seconds) else { return nil }
+            self = .secondsBeforeEnd(seconds)
+        }
+    }
+
+    /// Where it lies in an episode of this length; not before its middle when it is given in seconds.
+    public func position(in duration: EpisodeDuration) -> PlaybackPosition {
+        switch self {
+        case .part(let part): PlaybackPosition(clamping: duration.seconds * part)
+        case .secondsBeforeEnd(let seconds):
+            PlaybackPosition(clamping: max(duration.seconds - seconds, duration.seconds / 2))
+        }
+    }
+}
+
+/// Hours of the day, from the first until before the second; over midnight if the second is not larger.
+public struct HoursOfDay: Sendable, Hashable {
+    /// 0 to 23.
+    public let first: Int
+    /// 0 to 24.
+    public let end: Int
+
+    /// `22-6`; nil for anything else, and for two hours that are the same.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, let first = Int(parts[0]), let end = Int(parts[1]), (0...23).contains(first),
+            (0...24).contains(end), first != end
+        else { return nil }
+        self.first = first
+        self.end = end
+    }
+
+    /// Whether an hour of the day, 0 to 23, is one of them.
+    public func contains(_ hour: Int) -> Bool {
+        first < end ? hour >= first && hour < end : hour >= first || hour < end
+    }
+}
+
+/// How queues are named.
+public enum QueueName {
+    /// What a name must be, in words.
+    public static let rule = "1 to 40 letters, digits, - or _, the first a letter"
+
+    /// Whether it can be a queue's name.
+    public static func isValid(_ text: String) -> Bool {
+        guard (1...40).contains(text.utf8.count), let first = text.utf8.first else { return false }
+        let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
+        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+        let isLetter = { letters.contains($0 | 0x20) }
+        return isLetter(first)
+            && text.utf8.allSatisfy {
+                isLetter($0) || digits.contains($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
+            }
+    }
+}
