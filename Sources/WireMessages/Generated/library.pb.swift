@@ -478,6 +478,9 @@ public nonisolated struct WireEpisodeState: Sendable {
   /// why `played` is as it is, in words; empty: it never changed
   public var reason: String = String()
 
+  /// which audio the position is of: `etag:…` or `size:…` of the source; empty: not known
+  public var audioTag: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1157,7 +1160,7 @@ nonisolated extension WireDownload.State: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension WireEpisodeState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".EpisodeState"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}position\0\u{1}duration\0\u{1}played\0\u{3}completed_at\0\u{3}updated_at\0\u{1}reason\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}position\0\u{1}duration\0\u{1}played\0\u{3}completed_at\0\u{3}updated_at\0\u{1}reason\0\u{3}audio_tag\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1172,6 +1175,7 @@ nonisolated extension WireEpisodeState: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 5: try { try decoder.decodeSingularInt64Field(value: &self.completedAt) }()
       case 6: try { try decoder.decodeSingularInt64Field(value: &self.updatedAt) }()
       case 7: try { try decoder.decodeSingularStringField(value: &self.reason) }()
+      case 8: try { try decoder.decodeSingularStringField(value: &self.audioTag) }()
       default: break
       }
     }
@@ -1199,6 +1203,9 @@ nonisolated extension WireEpisodeState: SwiftProtobuf.Message, SwiftProtobuf._Me
     if !self.reason.isEmpty {
       try visitor.visitSingularStringField(value: self.reason, fieldNumber: 7)
     }
+    if !self.audioTag.isEmpty {
+      try visitor.visitSingularStringField(value: self.audioTag, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1210,6 +1217,7 @@ nonisolated extension WireEpisodeState: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.completedAt != rhs.completedAt {return false}
     if lhs.updatedAt != rhs.updatedAt {return false}
     if lhs.reason != rhs.reason {return false}
+    if lhs.audioTag != rhs.audioTag {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -744,6 +744,12 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
     set {_uniqueStorage()._local = newValue}
   }
 
+  /// of FAILED: its alert was answered with `skip`; the queue goes on
+  public var skip: Bool {
+    get {_storage._skip}
+    set {_uniqueStorage()._skip = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum Status: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -1007,16 +1013,21 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
   /// Clears the value of `register`. Subsequent reads from it will return its default value.
   public mutating func clearRegister() {_uniqueStorage()._register = nil}
 
-  /// of the stream that was begun; empty: none, or a file
-  public var etag: String {
-    get {_storage._etag}
-    set {_uniqueStorage()._etag = newValue}
+  /// the downloaded file that plays; empty: the enclosure itself
+  public var localPath: String {
+    get {_storage._localPath}
+    set {_uniqueStorage()._localPath = newValue}
   }
 
   /// ms since 1970; 0: not paused
   public var pausedAt: Int64 {
     get {_storage._pausedAt}
     set {_uniqueStorage()._pausedAt = newValue}
+  }
+
+  public var skip: Bool {
+    get {_storage._skip}
+    set {_uniqueStorage()._skip = newValue}
   }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2214,7 +2225,7 @@ nonisolated extension WireAnchor: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackState"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0\u{1}retry\0\u{1}sleep\0\u{1}chapter\0\u{1}sound\0\u{1}local\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0\u{1}retry\0\u{1}sleep\0\u{1}chapter\0\u{1}sound\0\u{1}local\0\u{1}skip\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -2237,6 +2248,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
     var _chapter: UInt32 = 0
     var _sound: WireSoundState? = nil
     var _local: Bool = false
+    var _skip: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2267,6 +2279,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       _chapter = source._chapter
       _sound = source._sound
       _local = source._local
+      _skip = source._skip
     }
   }
 
@@ -2305,6 +2318,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         case 18: try { try decoder.decodeSingularUInt32Field(value: &_storage._chapter) }()
         case 19: try { try decoder.decodeSingularMessageField(value: &_storage._sound) }()
         case 20: try { try decoder.decodeSingularBoolField(value: &_storage._local) }()
+        case 21: try { try decoder.decodeSingularBoolField(value: &_storage._skip) }()
         default: break
         }
       }
@@ -2377,6 +2391,9 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       if _storage._local != false {
         try visitor.visitSingularBoolField(value: _storage._local, fieldNumber: 20)
       }
+      if _storage._skip != false {
+        try visitor.visitSingularBoolField(value: _storage._skip, fieldNumber: 21)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2406,6 +2423,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._chapter != rhs_storage._chapter {return false}
         if _storage._sound != rhs_storage._sound {return false}
         if _storage._local != rhs_storage._local {return false}
+        if _storage._skip != rhs_storage._skip {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -2650,7 +2668,7 @@ nonisolated extension WireOutputState.Device: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SessionRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{1}etag\0\u{3}paused_at\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{3}local_path\0\u{3}paused_at\0\u{1}skip\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -2666,8 +2684,9 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
     var _clean: Bool = false
     var _resumedAt: UInt64 = 0
     var _register: WireEpisodeState? = nil
-    var _etag: String = String()
+    var _localPath: String = String()
     var _pausedAt: Int64 = 0
+    var _skip: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2691,8 +2710,9 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       _clean = source._clean
       _resumedAt = source._resumedAt
       _register = source._register
-      _etag = source._etag
+      _localPath = source._localPath
       _pausedAt = source._pausedAt
+      _skip = source._skip
     }
   }
 
@@ -2724,8 +2744,9 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         case 11: try { try decoder.decodeSingularBoolField(value: &_storage._clean) }()
         case 12: try { try decoder.decodeSingularFixed64Field(value: &_storage._resumedAt) }()
         case 13: try { try decoder.decodeSingularMessageField(value: &_storage._register) }()
-        case 14: try { try decoder.decodeSingularStringField(value: &_storage._etag) }()
+        case 14: try { try decoder.decodeSingularStringField(value: &_storage._localPath) }()
         case 15: try { try decoder.decodeSingularInt64Field(value: &_storage._pausedAt) }()
+        case 16: try { try decoder.decodeSingularBoolField(value: &_storage._skip) }()
         default: break
         }
       }
@@ -2777,11 +2798,14 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       try { if let v = _storage._register {
         try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
       } }()
-      if !_storage._etag.isEmpty {
-        try visitor.visitSingularStringField(value: _storage._etag, fieldNumber: 14)
+      if !_storage._localPath.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._localPath, fieldNumber: 14)
       }
       if _storage._pausedAt != 0 {
         try visitor.visitSingularInt64Field(value: _storage._pausedAt, fieldNumber: 15)
+      }
+      if _storage._skip != false {
+        try visitor.visitSingularBoolField(value: _storage._skip, fieldNumber: 16)
       }
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -2805,8 +2829,9 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._clean != rhs_storage._clean {return false}
         if _storage._resumedAt != rhs_storage._resumedAt {return false}
         if _storage._register != rhs_storage._register {return false}
-        if _storage._etag != rhs_storage._etag {return false}
+        if _storage._localPath != rhs_storage._localPath {return false}
         if _storage._pausedAt != rhs_storage._pausedAt {return false}
+        if _storage._skip != rhs_storage._skip {return false}
         return true
       }
       if !storagesAreEqual {return false}
