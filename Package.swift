@@ -95,7 +95,11 @@ let package = Package(
         library(
             "PersistenceService", ["BusKit", "WireMessages", "PodcastModel", protobuf, grdb, logging, lifecycle, locks]),
         library(
-            "PlaybackService", ["BusKit", "WireMessages", "PodcastModel", "CMPV", protobuf, logging, lifecycle, locks]),
+            "PlaybackService",
+            [
+                "BusKit", "WireMessages", "PodcastModel", "CMPV", protobuf, httpClient, nioCore, nioHTTP1, logging,
+                lifecycle, locks,
+            ]),
         library("QueueService", ["BusKit", "WireMessages", "PodcastModel", protobuf, logging, lifecycle, locks]),
         library(
             "FeedsService",

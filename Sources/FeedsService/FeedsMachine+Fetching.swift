@@ -247,13 +247,6 @@ extension FeedsMachine {
     }
 }
 
-extension WebAddress {
-    /// The host for sentences; the path of a local file.
-    var host: String {
-        isFile ? (filePath ?? path) : (authority.split(separator: "@").last.map(String.init) ?? authority)
-    }
-}
-
 extension WireFeedReport {
     init(_ report: FeedReport) {
         self.init()

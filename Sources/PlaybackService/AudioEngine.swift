@@ -29,6 +29,8 @@ public enum EngineCommand: Sendable, Hashable {
     case setVolume(Volume)
     /// Moves to another sound device, by the engine's name for it; empty: the system's default.
     case setOutput(String)
+    /// Opens the sound device anew, as when one has come back.
+    case reloadOutput
     /// Asks for a `progress` now.
     case sample
     /// Closes the file, without an event.
@@ -150,16 +152,20 @@ public struct EngineProgress: Sendable, Hashable {
     public var buffering: Bool
     /// The last seek that has been carried out; 0: none since the file was opened.
     public var serial: UInt64
+    /// Up to where it has data, in seconds; it stands still while none comes.
+    public var cached: Double
 
     /// A place in a file.
     public init(
-        position: PlaybackPosition, at: MonotonicTime, running: Bool, buffering: Bool = false, serial: UInt64 = 0
+        position: PlaybackPosition, at: MonotonicTime, running: Bool, buffering: Bool = false, serial: UInt64 = 0,
+        cached: Double = 0
     ) {
         self.position = position
         self.at = at
         self.running = running
         self.buffering = buffering
         self.serial = serial
+        self.cached = cached
     }
 }
 

@@ -22,11 +22,14 @@ final class MPVCore {
         // Without a device playing goes on in silence; else the file would end at once.
         ("audio-fallback-to-null", "yes"),
         ("audio-pitch-correction", "yes"), ("hr-seek", "yes"), ("gapless-audio", "weak"),
+        // A server that ignores Range can still be read up to the place that is wanted.
+        ("force-seekable", "yes"),
         // Half an hour of speech ahead and a few minutes back, in memory.
         ("cache", "auto"), ("demuxer-max-bytes", "24MiB"), ("demuxer-max-back-bytes", "6MiB"),
         ("cache-pause", "yes"), ("cache-pause-wait", "2"), ("network-timeout", "30"),
-        // Takes a stream up again where it was cut, if the server can; gives up after some 7 s.
-        ("stream-lavf-o", "reconnect=1,reconnect_delay_max=4"),
+        // Takes a stream up again where it was cut, if the server can, at once and a second later; then it is the
+        // player's to decide.
+        ("stream-lavf-o", "reconnect=1,reconnect_delay_max=1"),
         ("user-agent", "Lockstep/1.0"),
     ]
 

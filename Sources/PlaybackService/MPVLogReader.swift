@@ -13,6 +13,8 @@ struct MPVLogReader: Sendable {
     private(set) var complaint: String?
     /// A stream or file ended before its size.
     private(set) var cut = false
+    /// A seek led back in a stream that can only be read onwards.
+    private(set) var cannotGoBack = false
     /// The length is reckoned from the bit rate.
     private(set) var estimated = false
 
@@ -27,6 +29,7 @@ struct MPVLogReader: Sendable {
         {
             cut = true
         }
+        if text.contains("Cannot seek backward in linear streams") { cannotGoBack = true }
         if text.contains("using bitrate for duration") || text.contains("Estimating duration from bitrate") {
             estimated = true
         }
@@ -37,10 +40,7 @@ struct MPVLogReader: Sendable {
     func failure(opening source: AudioSource) -> Failure {
         if let httpStatus {
             let reason = "\(httpStatus.code)\(httpStatus.phrase.isEmpty ? "" : " ")\(httpStatus.phrase)"
-            let later = httpStatus.code >= 500 || [408, 425, 429].contains(httpStatus.code)
-            return Failure(
-                code: FailureCode.streamFailed.rawValue, message: "The server answered \(reason) for \(source).",
-                retry: later)
+            return Failure(refusedWith: httpStatus.code, reason: reason, by: source)
         }
         if missing { return Failure(.fileMissing, "The file \(source) is not there.") }
         return Failure(.streamFailed, "\(source) cannot be opened: \(complaint ?? "no reason was given").")

@@ -42,6 +42,8 @@ final class MPVPlayer {
 
     private enum Watched: UInt64, CaseIterable {
         case idle = 1, seeking, buffering, paused, atEnd, duration, driver
+        /// Not watched before a device is missed: it wakes every sound system.
+        case devices
 
         var name: String {
             switch self {
@@ -52,6 +54,7 @@ final class MPVPlayer {
             case .atEnd: "eof-reached"
             case .duration: "duration"
             case .driver: "current-ao"
+            case .devices: "audio-device-list"
             }
         }
 
@@ -59,6 +62,7 @@ final class MPVPlayer {
             switch self {
             case .duration: MPV_FORMAT_DOUBLE
             case .driver: MPV_FORMAT_STRING
+            case .devices: MPV_FORMAT_NONE
             default: MPV_FORMAT_FLAG
             }
         }
@@ -78,12 +82,13 @@ final class MPVPlayer {
     private var output = ""
     private var driver: String?
     private var outputsAreDue = false
+    private var watchesDevices = false
 
     init(core: MPVCore, silenceIsWanted: Bool, observer: @escaping EngineObserver) {
         self.core = core
         self.silenceIsWanted = silenceIsWanted
         self.observer = observer
-        for watched in Watched.allCases {
+        for watched in Watched.allCases where watched != .devices {
             core.observe(watched.name, as: watched.format, reply: watched.rawValue)
         }
     }
@@ -98,6 +103,7 @@ final class MPVPlayer {
         case .setVolume(let volume): core.set("volume", volume.percent)
         case .setOutput(let device): choose(device)
         case .sample: tellProgress()
+        case .reloadOutput: core.command(["ao-reload"])
         case .unload:
             guard current != nil else { return }
             current = nil
@@ -112,11 +118,26 @@ final class MPVPlayer {
             handle(event)
             event = core.wait(seconds: 0)
         }
+        goBack()
         closeFile()
         tellEnd()
     }
 
     // MARK: Commands
+
+    /// The stream can only be read onwards, and a seek led back: it is read from its beginning again.
+    private func goBack() {
+        guard let now = current, now.log.cannotGoBack, let asked = now.seekAsked else { return }
+        var load = now.load
+        load.start = asked.position
+        load.paused = now.wantsPause
+        load.speed = PlaybackSpeed(factor: core.number("speed") ?? 1) ?? load.speed
+        load.volume = Volume(percent: core.number("volume") ?? 100) ?? load.volume
+        load.output = output
+        open(load)
+        current?.seekTaken = asked.serial
+        current?.seekDone = asked.serial
+    }
 
     private func open(_ load: EngineLoad) {
         current = nil
@@ -252,6 +273,7 @@ final class MPVPlayer {
         case .driver:
             driver = data?.load(as: UnsafePointer<CChar>?.self).map { String(cString: $0) }
             if driver != nil { tellOutputs(listing: outputsAreDue) }
+        case .devices: tellOutputs(listing: true)
         }
     }
 
@@ -318,7 +340,8 @@ final class MPVPlayer {
                 EngineProgress(
                     position: position, at: SystemClocks.monotonic(),
                     running: pending == nil && !now.idle && !now.seeking && !now.wantsPause,
-                    buffering: !now.wantsPause && (now.buffering || now.seeking), serial: now.seekDone)))
+                    buffering: !now.wantsPause && (now.buffering || now.seeking), serial: now.seekDone,
+                    cached: core.number("demuxer-cache-time") ?? 0)))
     }
 
     /// Where it is. libmpv takes what its output has been given in advance off the position, and so is some tenths of a
@@ -362,6 +385,10 @@ final class MPVPlayer {
         outputsAreDue = false
         let devices = listing ? listedDevices : nil
         let silent = driver == "null" && !silenceIsWanted
+        if silent, !watchesDevices {
+            watchesDevices = true
+            core.observe(Watched.devices.name, as: Watched.devices.format, reply: Watched.devices.rawValue)
+        }
         observer(.outputs(EngineOutputs(devices: devices, inUse: output, silent: silent)))
     }
 }

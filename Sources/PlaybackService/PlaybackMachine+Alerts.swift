@@ -32,11 +32,17 @@ extension PlaybackMachine {
         pending.publications.append(Publication(.put, .alert(.playback, record.alert.id), record.alert.wireBytes))
     }
 
-    /// The causes of a load's alerts are gone: it goes on, or something else is loaded.
-    mutating func endAlerts(of load: LoadID) {
-        // A missing device is not cured by another episode.
-        end { $0.loadID == load.text && $0.alert.code != FailureCode.noSoundDevice.rawValue }
+    /// The causes of a load's alerts are gone: it goes on, or (`all`) something else is loaded.
+    mutating func endAlerts(of load: LoadID, all: Bool = false) {
+        // A missing device is not cured by another episode, and what the listener should know not by playing on.
+        end {
+            $0.loadID == load.text && $0.alert.code != FailureCode.noSoundDevice.rawValue
+                && (all || !Self.tellingCodes.contains($0.alert.code))
+        }
     }
+
+    /// Alerts that tell of something while it plays on.
+    private static let tellingCodes: Set<String> = ["playsStream", "audioChanged"]
 
     /// The cause of all alerts of a code is gone.
     mutating func endAlerts(code: String) {
@@ -111,6 +117,11 @@ extension PlaybackMachine {
             switch answer.action {
             case "retry", "resume":
                 play()
+            case "skip" where session?.status.isFailed == true:
+                session?.skip = true
+                book.mark(.session)
+                pending.state = true
+                pending.commit = true
             case "restart":
                 move(to: .zero)
                 play()

@@ -55,7 +55,7 @@ extension PlaybackMachine {
         register.played = load.episode.played
         register.position = load.episode.position.isFinite ? max(0, load.episode.position) : 0
         session = PlaybackSession(
-            episode: load.episode, source: source, loadID: loadID, queueEntry: load.queueEntry,
+            episode: load.episode, enclosure: source, loadID: loadID, queueEntry: load.queueEntry,
             status: .loading(plays: !load.paused), engine: .lookingUp(command.id, explicit: explicit),
             anchor: PlaybackAnchor(
                 position: explicit ?? PlaybackPosition(clamping: register.position), speed: speed, at: now.monotonic,
@@ -83,18 +83,26 @@ extension PlaybackMachine {
         guard let session, call == Self.lookup(session.loadID),
             case .lookingUp(let request, let explicit) = session.engine
         else { return }
-        if let register = book.registers[session.episode.id] ?? Self.register(in: result) {
+        let found = Self.episode(in: result)
+        if let register = book.registers[session.episode.id] ?? found.map(Self.register) {
             self.session?.register = register
         } else if case .failure(let failure) = result {
             pending.logs.append((.warning, "The state of \(session.episode.id) is not known: \(failure)"))
         }
+        if let found { preferFile(of: found.download) }
         begin(at: explicit, for: request)
     }
 
-    static func register(in result: Result<[UInt8], Failure>) -> WireEpisodeState? {
-        guard case .success(let bytes) = result, let reply = try? WirePersistenceReply(wireBytes: bytes),
-            let episode = reply.episodes.episodes.first
-        else { return nil }
+    /// The episode that persistence answered with.
+    static func episode(in result: Result<[UInt8], Failure>) -> WireEpisode? {
+        guard case .success(let bytes) = result, let reply = try? WirePersistenceReply(wireBytes: bytes) else {
+            return nil
+        }
+        return reply.episodes.episodes.first
+    }
+
+    /// Its state as it is stored.
+    static func register(of episode: WireEpisode) -> WireEpisodeState {
         var state = episode.state
         state.episode = episode.id
         return state
@@ -123,6 +131,11 @@ extension PlaybackMachine {
         }
         self.session?.engine = .open
         self.session?.isOpened = false
+        self.session?.starving = nil
+        self.session?.hasSounded = false
+        self.session?.refusal = nil
+        self.session?.opensBy = session.isStream ? now.monotonic.advanced(by: context.limits.opening) : nil
+        if case .web(let url) = source { pending.perform(.identify(session.loadID, url: url)) }
         self.session?.seekAsked = 0
         self.session?.seekDone = 0
         pending.perform(
@@ -143,8 +156,9 @@ extension PlaybackMachine {
             let failure = Failure(.revisionMismatch, "Something else was loaded in the meantime.")
             pending.refuse(request, failure)
         }
-        endAlerts(of: session.loadID)
+        endAlerts(of: session.loadID, all: true)
         silent = nil
+        lostDevice = nil
         self.session = nil
         book.mark(.session)
     }
@@ -168,6 +182,7 @@ extension PlaybackMachine {
 
     private mutating func setPaused(_ paused: Bool, _ command: Command) throws(Failure) {
         let session = try loaded()
+        lostDevice = nil
         if paused {
             hold()
         } else if session.status == .finished {
@@ -191,6 +206,13 @@ extension PlaybackMachine {
             setAnchor(position, running: false)
             markPosition()
             pending.commit = true
+        case .loading(plays: true) where session.engine == .closed:
+            // It waits for its next try, which is for whoever resumes it.
+            self.session?.status = .paused
+            self.session?.retry = nil
+            markPosition()
+            pending.state = true
+            pending.commit = true
         case .loading(plays: true):
             self.session?.status = .loading(plays: false)
             book.mark(.session)
@@ -205,7 +227,12 @@ extension PlaybackMachine {
     /// Plays on, opening the file again where that is needed.
     mutating func play() {
         guard let session else { return }
+        self.session?.skip = false
         switch session.status {
+        case .loading where session.retry?.nextAt != nil:
+            // Whoever resumes does not want to wait.
+            self.session?.status = .loading(plays: true)
+            reconnect()
         case .playing, .finished, .loading(plays: true):
             return
         case .loading:
@@ -215,6 +242,7 @@ extension PlaybackMachine {
             self.session?.status = .playing
             pending.perform(.engine(.setPaused(false)))
         case .paused, .failed:
+            self.session?.retry = nil
             self.session?.status = .loading(plays: true)
             setAnchor(session.position(at: now.monotonic), running: false)
             openEngine()
@@ -244,6 +272,8 @@ extension PlaybackMachine {
     mutating func move(to position: PlaybackPosition) {
         guard let session else { return }
         setAnchor(position, running: false)
+        self.session?.starving = nil
+        self.session?.hasSounded = false
         if session.engine == .open {
             count += 1
             self.session?.seekAsked = count
@@ -256,6 +286,7 @@ extension PlaybackMachine {
     }
 
     private mutating func stop(_ command: Command) {
+        lostDevice = nil
         if let session {
             switch session.status {
             case .playing, .loading, .paused:
@@ -268,6 +299,7 @@ extension PlaybackMachine {
                 self.session?.engine = .closed
                 self.session?.status = .paused
                 self.session?.buffering = false
+                self.session?.retry = nil
                 if isClosing {
                     setAnchor(session.position(at: now.monotonic), running: false)
                     markPosition()

@@ -37,12 +37,17 @@ struct PlaybackTimers: Sendable {
     static let sample = TimerName("sample")
     static let save = TimerName("save")
     static let retry = TimerName("retry")
+    static let reconnect = TimerName("reconnect")
+    static let opening = TimerName("opening")
+    static let device = TimerName("device")
 
     var wanted: [TimerName: MonotonicTime] = [:]
     private var set: [TimerName: MonotonicTime] = [:]
 
     mutating func changes<Action>() -> [OwnerEffect<Action>] {
-        let names = [Self.sample, Self.save, Self.retry].filter { wanted[$0] != set[$0] }
+        let names = [Self.sample, Self.save, Self.retry, Self.reconnect, Self.opening, Self.device].filter {
+            wanted[$0] != set[$0]
+        }
         set = wanted
         return names.map { .timer($0, at: wanted[$0]) }
     }
@@ -111,14 +116,18 @@ extension PlaybackMachine {
 
     private mutating func setTimers() {
         let playing = session?.status == .playing && session?.engine == .open && !isStopping
-        if !playing {
+        let isWaiting = session?.status == .loading(plays: true) && session?.isOpened == true
+        timers.wanted[PlaybackTimers.reconnect] = isStopping ? nil : session?.retry?.nextAt
+        timers.wanted[PlaybackTimers.opening] = isStopping || session?.engine != .open ? nil : session?.opensBy
+        timers.wanted[PlaybackTimers.device] = isStopping ? nil : lostDevice?.nextAt
+        if !playing { timers.wanted[PlaybackTimers.save] = nil }
+        if !playing && !(isWaiting && session?.engine == .open && !isStopping) {
             timers.wanted[PlaybackTimers.sample] = settling
-            timers.wanted[PlaybackTimers.save] = nil
         } else {
             if pending.state || timers.wanted[PlaybackTimers.sample] == nil {
                 timers.wanted[PlaybackTimers.sample] = now.monotonic.advanced(by: Self.sampleAfterChange)
             }
-            if timers.wanted[PlaybackTimers.save] == nil {
+            if playing, timers.wanted[PlaybackTimers.save] == nil {
                 timers.wanted[PlaybackTimers.save] = now.monotonic.advanced(by: Self.saveInterval)
             }
         }
@@ -143,6 +152,14 @@ extension PlaybackMachine {
             pending.commit = !book.isBusy
         case PlaybackTimers.retry:
             pending.commit = !book.isBusy
+        case PlaybackTimers.reconnect:
+            reconnect()
+        case PlaybackTimers.opening:
+            let seconds = Int(context.limits.opening / .seconds(1))
+            recover(
+                from: Failure(.streamFailed, "\(session?.source?.host ?? "It") did not answer within \(seconds) s."))
+        case PlaybackTimers.device:
+            deviceIsDue()
         default:
             break
         }

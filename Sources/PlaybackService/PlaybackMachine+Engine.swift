@@ -10,17 +10,18 @@ extension PlaybackMachine {
         case .measured(let load, let measured): if isOpen(load) { handleMeasured(measured) }
         case .progress(let load, let progress): if isOpen(load) { handleProgress(progress) }
         case .ended(let load, let end): if isOpen(load) { handleEnd(end) }
-        case .failed(let load, let failure): if isOpen(load) { fail(failure) }
+        case .failed(let load, let failure): if isOpen(load) { recover(from: failure) }
         case .outputs(let outputs): handleOutputs(outputs)
         case .unusable(let failure): if session?.engine == .open { fail(failure) }
         }
     }
 
-    private func isOpen(_ load: LoadID) -> Bool { session?.loadID == load && session?.engine == .open }
+    func isOpen(_ load: LoadID) -> Bool { session?.loadID == load && session?.engine == .open }
 
     private mutating func handleOpened(_ audio: OpenedAudio) {
         guard let session else { return }
         self.session?.isOpened = true
+        self.session?.opensBy = nil
         self.session?.measured = audio.duration
         self.session?.chapters = audio.chapters
         pending.state = true
@@ -47,6 +48,11 @@ extension PlaybackMachine {
     private mutating func handleProgress(_ progress: EngineProgress) {
         guard let session, progress.serial >= session.seekAsked else { return }
         self.session?.seekDone = progress.serial
+        self.session?.heard = progress.position
+        guard !isStarved(progress) else {
+            let host = session.source?.host ?? "the server"
+            return recover(from: Failure(.streamFailed, "No data comes from \(host) any more."))
+        }
         switch session.status {
         case .loading(plays: true):
             guard progress.running else { return setBuffering(progress.buffering) }
@@ -55,6 +61,7 @@ extension PlaybackMachine {
             setAnchor(progress.position, running: true, at: progress.at)
             endAlerts(of: session.loadID)
         case .playing:
+            passFailure(at: progress)
             setBuffering(progress.buffering && !progress.running)
             let drift = progress.position.seconds - session.position(at: progress.at).seconds
             guard progress.running != session.anchor.running || abs(drift) > Self.drift else { return }
@@ -89,8 +96,9 @@ extension PlaybackMachine {
             let reason = end.cut ? "its stream was cut" : "its audio ended"
             setAnchor(end.position, running: false)
             let title = session.episode.title.isEmpty ? "The episode" : "“\(session.episode.title)”"
-            return fail(
-                Failure(.endedEarly, "\(title) stopped at \(clockText(end.position.seconds))\(expected): \(reason)."))
+            return recover(
+                from: Failure(
+                    .endedEarly, "\(title) stopped at \(clockText(end.position.seconds))\(expected): \(reason)."))
         }
         finish(at: end.position)
     }
@@ -104,6 +112,7 @@ extension PlaybackMachine {
         self.session?.engine = .closed
         self.session?.buffering = false
         self.session?.resumedAt = nil
+        self.session?.retry = nil
         setAnchor(session.duration.flatMap { PlaybackPosition(seconds: $0.seconds) } ?? position, running: false)
         pending.perform(.engine(.unload))
         endAlerts(of: session.loadID)
@@ -120,8 +129,9 @@ extension PlaybackMachine {
         self.session?.status = .failed(failure)
         self.session?.engine = .closed
         self.session?.buffering = false
+        self.session?.retry = nil
         markPosition()
-        raise(failure.code, title: "Playback stopped", failure.message, .error, actions: ["retry", "dismiss"])
+        raise(failure.code, title: "Playback stopped", failure.message, .error, actions: ["retry", "skip", "dismiss"])
         pending.commit = true
     }
 
@@ -130,6 +140,7 @@ extension PlaybackMachine {
     private mutating func handleOutputs(_ outputs: EngineOutputs) {
         if let found = outputs.devices, found != devices {
             devices = found
+            deviceMayBeBack()
             book.mark(.settings)
             pending.output = true
         }
@@ -142,9 +153,13 @@ extension PlaybackMachine {
         let isLost = silent == false && outputs.silent
         silent = outputs.silent
         pending.state = true
-        guard outputs.silent else { return endAlerts(code: FailureCode.noSoundDevice.rawValue) }
+        guard outputs.silent else {
+            deviceMayBeBack()
+            return endAlerts(code: FailureCode.noSoundDevice.rawValue)
+        }
         if isLost && session?.wantsToPlay == true {
             hold()
+            lostDevice = LostDevice()
             raise(
                 FailureCode.noSoundDevice.rawValue, title: "No sound device",
                 "The sound device is gone; playback is paused.", .warning, actions: ["resume", "dismiss"])

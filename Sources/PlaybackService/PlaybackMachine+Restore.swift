@@ -9,6 +9,7 @@ extension PlaybackMachine {
         self.now = now
         revision = UInt64(clamping: now.wall.milliseconds)
         var stored: WireSessionRecord?
+        var isCorrupt = false
         for record in records {
             do {
                 switch record.collection {
@@ -19,10 +20,15 @@ extension PlaybackMachine {
                 default: break
                 }
             } catch {
+                if record.collection == Self.sessionKey.0 { isCorrupt = true }
                 pending.logs.append((.error, "The record \(record.collection)/\(record.key) cannot be read: \(error)"))
             }
         }
-        if let stored { restore(stored) }
+        if let stored {
+            restore(stored)
+            isCorrupt = session == nil
+        }
+        if isCorrupt { resetSession() }
         return flush()
     }
 
@@ -36,7 +42,6 @@ extension PlaybackMachine {
 
     private mutating func restore(_ record: WireSessionRecord) {
         guard let session = PlaybackSession(record, now: now, speed: speed, context: context) else {
-            pending.logs.append((.error, "The stored session makes no sense and is dropped."))
             return
         }
         self.session = session
@@ -47,6 +52,17 @@ extension PlaybackMachine {
         } else if session.status != .finished {
             askOrWait(age: now.wall.milliseconds - record.savedAt, isSameFleet: isSameFleet)
         }
+    }
+
+    /// What was loaded cannot be known any more; the episodes' own positions are stored elsewhere.
+    private mutating func resetSession() {
+        pending.logs.append((.error, "The stored session cannot be used and has been reset."))
+        raise(
+            FailureCode.sessionCorrupt.rawValue, title: "The last session is lost",
+            "What was loaded last cannot be read from the database. Episodes keep their own positions; play one again.",
+            .warning, actions: ["dismiss"])
+        book.mark(.session)
+        pending.commit = true
     }
 
     /// It was playing when the process went away and the fleet lived on.

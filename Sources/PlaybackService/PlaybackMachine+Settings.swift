@@ -78,7 +78,7 @@ extension PlaybackMachine {
 
     mutating func mark(played: Bool, for request: RequestID, _ result: Result<[UInt8], Failure>) {
         if case .failure(let failure) = result { return pending.refuse(request, failure) }
-        guard let stored = Self.register(in: result) else {
+        guard let stored = Self.episode(in: result).map(Self.register) else {
             return pending.refuse(request, Failure(.notFound, "There is no such episode."))
         }
         let register = marked(book.registers[stored.episode] ?? stored, played: played, keepsPosition: !played)

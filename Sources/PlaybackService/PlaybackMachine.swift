@@ -8,12 +8,32 @@ public struct PlaybackContext: Sendable, Hashable {
     public var bootID: String
     /// The supervisor's life; empty: there is no supervisor, and nothing ever plays on by itself.
     public var fleetRun: String
+    /// How long it waits for what.
+    public var limits: PlaybackLimits
 
     /// A process's surroundings.
-    public init(bootID: String, fleetRun: String) {
+    public init(bootID: String, fleetRun: String, limits: PlaybackLimits = PlaybackLimits()) {
         self.bootID = bootID
         self.fleetRun = fleetRun
+        self.limits = limits
     }
+}
+
+/// How long the player waits for a stream and for a sound device.
+public struct PlaybackLimits: Sendable, Hashable {
+    /// Before each new try of a stream that failed; after so many it has failed for good.
+    public var reconnect: [Duration] = [.seconds(2), .seconds(5), .seconds(10)]
+    /// From the order to open a stream to its first data.
+    public var opening: Duration = .seconds(60)
+    /// Without any data coming while it waits for some.
+    public var stall: Duration = .seconds(20)
+    /// From a sound device's return to its use: sound systems announce devices before they can be opened.
+    public var deviceSettling: Duration = .milliseconds(800)
+    /// From there until it must be heard.
+    public var deviceCheck: Duration = .milliseconds(1_500)
+
+    /// The usual limits.
+    public init() {}
 }
 
 /// What the shell tells the player.
@@ -22,6 +42,10 @@ public enum PlaybackInput: Sendable, Hashable {
     case engine(EngineEvent)
     /// Whether the file of a load is there, as `examine` asked.
     case examined(LoadID, isThere: Bool)
+    /// What the stream of a load is known by, as `identify` asked; see `AudioTag`.
+    case identified(LoadID, AudioTag)
+    /// The server refused the stream of a load with this status, as `identify` found out.
+    case refused(LoadID, status: Int)
 }
 
 /// What only the shell can do for the player.
@@ -30,6 +54,8 @@ public enum PlaybackAction: Sendable, Hashable {
     case engine(EngineCommand)
     /// See whether a file is there, and report `examined`.
     case examine(LoadID, path: String)
+    /// Ask a web server which audio it has at an address, and report `identified` if it says.
+    case identify(LoadID, url: String)
 }
 
 /// The player's decisions: what is loaded, how it stands, what is stored, published and answered.
@@ -79,6 +105,8 @@ public struct PlaybackMachine: OwnerMachine {
     var revision: UInt64 = 0
     var count: UInt64 = 0
     var isStopping = false
+    /// A sound device that was lost while it played.
+    var lostDevice: LostDevice?
 
     /// A player with nothing loaded.
     public init(context: PlaybackContext) {
@@ -96,6 +124,8 @@ public struct PlaybackMachine: OwnerMachine {
         case .timer(let name): handleTimer(name)
         case .input(.engine(let event)): if !isStopping { handle(event) }
         case .input(.examined(let load, let isThere)): handleExamined(load, isThere: isThere)
+        case .input(.identified(let load, let tag)): if isOpen(load) { identify(tag) }
+        case .input(.refused(let load, let status)): if session?.loadID == load { noteRefusal(status) }
         case .observed, .databaseReplaced: break
         case .stopping: stop()
         }
@@ -143,6 +173,7 @@ public struct PlaybackMachine: OwnerMachine {
             markPosition()
             setAnchor(session?.position(at: now.monotonic) ?? .zero, running: false)
             session?.engine = .closed
+            session?.retry = nil
             pending.state = true
             pending.commit = true
         }

@@ -31,7 +31,10 @@ struct PlaybackSession: Sendable, Hashable {
     }
 
     var episode: WireEpisodeSummary
-    var source: AudioSource?
+    /// The episode's own address; nil: it has none that can be played.
+    var enclosure: AudioSource?
+    /// The downloaded file that plays instead.
+    var localPath: String?
     let loadID: LoadID
     var queueEntry = ""
     var status: Status
@@ -53,6 +56,26 @@ struct PlaybackSession: Sendable, Hashable {
     var settlesAt: MonotonicTime?
     /// When it played on after a crash of the process.
     var resumedAt: MonotonicTime?
+    /// The stream failed and is tried again, or has been and is not through the place where it failed.
+    var retry: StreamRetry?
+    /// The stream must be open by then.
+    var opensBy: MonotonicTime?
+    /// What its server said when it was asked beside the engine, whose library does not tell every status.
+    var refusal: Failure?
+    /// It waits for data.
+    var starving: Starving?
+    /// It has been heard since it was opened, or moved in.
+    var hasSounded = false
+    /// Where the engine itself was last.
+    var heard = PlaybackPosition.zero
+    /// Its failure was answered with `skip`.
+    var skip = false
+
+    /// Where its audio comes from.
+    var source: AudioSource? { localPath.map { .file(path: $0) } ?? enclosure }
+
+    /// Whether it comes from the network.
+    var isStream: Bool { if case .web? = source { true } else { false } }
 
     /// The length as it is shown, and as seeks are checked against.
     var duration: EpisodeDuration? {
@@ -87,6 +110,8 @@ extension PlaybackSession {
         state.queueEntry = queueEntry
         state.duration = duration?.seconds ?? 0
         state.buffering = buffering
+        state.local = localPath != nil
+        state.skip = skip
         state.anchor.position = anchor.position.seconds
         state.anchor.at = anchor.at.nanoseconds
         state.anchor.bootID = anchor.bootID
@@ -102,6 +127,7 @@ extension PlaybackSession {
         case .loading(let plays):
             state.status = .loading
             state.willPlay = plays
+            if let retry { state.retry = retry.wire }
         case .playing: state.status = .playing
         case .paused: state.status = .paused
         case .finished: state.status = .finished
@@ -125,6 +151,8 @@ extension PlaybackSession {
         record.clean = clean
         record.resumedAt = resumedAt?.nanoseconds ?? 0
         record.register = register
+        record.localPath = localPath ?? ""
+        record.skip = skip
         switch status {
         case .playing, .loading(plays: true): record.status = .playing
         case .paused, .loading(plays: false): record.status = .paused
@@ -149,7 +177,9 @@ extension PlaybackSession {
         }
         self.loadID = loadID
         episode = record.episode
-        source = try? AudioSource(enclosure: record.episode.enclosureURL)
+        enclosure = try? AudioSource(enclosure: record.episode.enclosureURL)
+        localPath = record.localPath.isEmpty ? nil : record.localPath
+        skip = record.skip
         queueEntry = record.queueEntry
         recordedDuration = EpisodeDuration(seconds: record.duration)
         register = record.register

@@ -19,6 +19,7 @@ public final class PlayerService: Service {
 
     private let owner: OwnerService<PlaybackMachine>
     private let engine: LazyEngine
+    private let probe: StreamProbe
 
     /// A player of these surroundings; without `makeEngine` its engine is libmpv.
     public init(context: ServiceContext, surroundings: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
@@ -29,6 +30,8 @@ public final class PlayerService: Service {
             ?? PlaybackContext(
                 bootID: SystemClocks.bootID, fleetRun: context.environment[ChildGuard.fleetRunVariable] ?? "")
         self.engine = engine
+        let probe = StreamProbe()
+        self.probe = probe
         owner = OwnerService(PlaybackMachine(context: surroundings), context: context) { action, inputs in
             switch action {
             case .engine(let command):
@@ -36,6 +39,13 @@ public final class PlayerService: Service {
             case .examine(let load, let path):
                 // A file on a sleeping disk or a lost mount may take its time.
                 Task.detached { inputs.send(.examined(load, isThere: access(path, F_OK) == 0)) }
+            case .identify(let load, let url):
+                probe.ask(url) { answer in
+                    switch answer {
+                    case .audio(let tag): inputs.send(.identified(load, tag))
+                    case .refused(let status): inputs.send(.refused(load, status: status))
+                    }
+                }
             }
         }
     }
@@ -46,10 +56,15 @@ public final class PlayerService: Service {
         do {
             try await owner.run()
         } catch {
-            await engine.close()
+            await close()
             throw error
         }
+        await close()
+    }
+
+    private func close() async {
         await engine.close()
+        await probe.shutdown()
     }
 }
 

@@ -17,6 +17,8 @@ public final class SimulatedEngine: AudioEngine {
         public var failure: Failure?
         /// It is open, but nothing of it can be heard yet.
         public var stalls = false
+        /// Whether opening it comes to an end at all.
+        public var opens = true
 
         /// A file of `length` seconds.
         public init(
@@ -43,6 +45,8 @@ public final class SimulatedEngine: AudioEngine {
         var ended = false
         var now = MonotonicTime(nanoseconds: 0)
         var outputs = EngineOutputs(devices: [OutputDevice(name: "simulated", description: "Simulated device")])
+        /// Whether there is no device, whatever was opened before.
+        var isSilent = false
         var closed = false
         var performed: [EngineCommand] = []
         /// Events that are due, told outside the lock.
@@ -66,6 +70,9 @@ public final class SimulatedEngine: AudioEngine {
     /// The load that is open.
     public var open: LoadID? { state.withLockedValue(\.load?.id) }
 
+    /// What is open.
+    public var source: AudioSource? { state.withLockedValue(\.load?.source) }
+
     /// Changes what a source holds, from the next `open` on.
     public func setFile(_ source: AudioSource, _ audio: Audio) {
         state.withLockedValue { $0.files[source] = audio }
@@ -74,7 +81,26 @@ public final class SimulatedEngine: AudioEngine {
     /// Takes the sound device away, or gives it back.
     public func setSilent(_ silent: Bool) {
         change { state in
+            state.isSilent = silent
             state.outputs.silent = silent
+            if state.load != nil { state.events.append(.outputs(state.outputs)) }
+        }
+    }
+
+    /// No data comes any more for what is open, or it comes again.
+    public func setStalled(_ stalled: Bool) {
+        change { state in
+            state.audio.stalls = stalled
+            Self.tellProgress(&state)
+        }
+    }
+
+    /// Lists these devices. One that has come back is not in use before the output is opened anew, and then only if
+    /// it `works`.
+    public func setDevices(_ devices: [OutputDevice], works: Bool) {
+        change { state in
+            state.outputs.devices = devices
+            state.isSilent = !works
             if state.load != nil { state.events.append(.outputs(state.outputs)) }
         }
     }
@@ -105,6 +131,9 @@ public final class SimulatedEngine: AudioEngine {
                 state.outputs.inUse = device
                 if state.load != nil { state.events.append(.outputs(state.outputs)) }
             case .sample: Self.tellProgress(&state)
+            case .reloadOutput:
+                state.outputs.silent = state.isSilent
+                if state.load != nil { state.events.append(.outputs(state.outputs)) }
             case .unload: state.load = nil
             }
         }
@@ -136,6 +165,7 @@ public final class SimulatedEngine: AudioEngine {
         }
         state.load = load
         state.audio = audio
+        guard audio.opens else { return }
         state.position = min(load.start.seconds, audio.length)
         state.serial = 0
         state.ended = false
@@ -164,6 +194,7 @@ public final class SimulatedEngine: AudioEngine {
         let progress = EngineProgress(
             position: PlaybackPosition(clamping: state.position), at: state.now,
             running: !load.paused && !state.audio.stalls,
+            buffering: !load.paused && state.audio.stalls,
             serial: state.serial)
         state.events.append(.progress(load.id, progress))
     }

@@ -76,6 +76,11 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     /// The whole address.
     public var description: String { text }
 
+    /// The host and port, without user and password: for sentences, and to tell servers apart; a local file's path.
+    public var host: String {
+        isFile ? (filePath ?? path) : (authority.split(separator: "@").last.map(String.init) ?? authority)
+    }
+
     /// Whether it names a local file.
     public var isFile: Bool { scheme == "file" }
 

@@ -42,6 +42,8 @@ public struct HTTPTestResponse: Sendable {
         case stall(afterBytes: Int)
         /// After so many bytes of the body (−1: before the head) the connection is closed, whatever was announced.
         case close(afterBytes: Int)
+        /// The same at this byte of the body, wherever a range began.
+        case cut(atByte: Int)
     }
 
     /// The status code.

@@ -77,6 +77,11 @@ public final class HTTPTestServer: Sendable {
     /// The requests for one path so far.
     public func requests(for path: String) -> [HTTPTestRequest] { requests.filter { $0.path == path } }
 
+    /// Waits until that many requests for the first byte alone of `path` have arrived, or the server has stopped.
+    public func received(byteProbes count: Int, at path: String) async {
+        await script.received(count, at: path) { $0.header("Range") == "bytes=0-0" }
+    }
+
     /// The most requests that were being answered at the same time.
     public var peakConcurrency: Int { script.peakConcurrency }
 
@@ -91,6 +96,7 @@ final class ScriptedPaths: Sendable {
     private struct Waiter {
         var path: String
         var count: Int
+        var isCounted: @Sendable (HTTPTestRequest) -> Bool
         var resume: CheckedContinuation<Void, Never>
     }
     private struct State {
@@ -104,7 +110,9 @@ final class ScriptedPaths: Sendable {
         var peak = 0
         var isStopped = false
 
-        func count(_ path: String) -> Int { requests.count { $0.path == path } }
+        func isMet(_ waiter: Waiter) -> Bool {
+            requests.count { $0.path == waiter.path && waiter.isCounted($0) } >= waiter.count
+        }
     }
     private let state = NIOLockedValueBox(State())
 
@@ -130,9 +138,8 @@ final class ScriptedPaths: Sendable {
                 if left.count > 1 { left.removeFirst() }
                 state.responses[request.path] = left
             }
-            let count = state.count(request.path)
-            let ready = state.waiters.filter { $0.path == request.path && $0.count <= count }
-            state.waiters.removeAll { $0.path == request.path && $0.count <= count }
+            let ready = state.waiters.filter(state.isMet)
+            state.waiters = state.waiters.filter { !state.isMet($0) }
             return (response, ready)
         }
         for waiter in ready { waiter.resume.resume() }
@@ -164,11 +171,14 @@ final class ScriptedPaths: Sendable {
         for stalled in going { stalled.go() }
     }
 
-    func received(_ count: Int, at path: String) async {
+    func received(
+        _ count: Int, at path: String, where isCounted: @escaping @Sendable (HTTPTestRequest) -> Bool = { _ in true }
+    ) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLockedValue { state in
-                guard !state.isStopped, state.count(path) < count else { return true }
-                state.waiters.append(Waiter(path: path, count: count, resume: continuation))
+                let waiter = Waiter(path: path, count: count, isCounted: isCounted, resume: continuation)
+                guard !state.isStopped, !state.isMet(waiter) else { return true }
+                state.waiters.append(waiter)
                 return false
             }
             if isThere { continuation.resume() }

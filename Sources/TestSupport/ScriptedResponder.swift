@@ -70,6 +70,9 @@ final class ScriptedResponder: ChannelInboundHandler {
         case .close(let bytes) where bytes >= 0:
             guard sent < bytes else { return context.close(promise: nil) }
             limit = min(limit, bytes - sent)
+        case .cut(let byte):
+            guard offset < byte else { return context.close(promise: nil) }
+            limit = min(limit, byte - offset)
         case .stall(let bytes) where bytes >= 0 && !plan.isReleased:
             guard sent < bytes else {
                 return stall(plan, context: context) { $0.send(plan.released, from: offset, context: $1) }

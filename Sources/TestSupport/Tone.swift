@@ -28,6 +28,13 @@ public enum Tone {
         return Array((0..<count).map { _ in frame }.joined())
     }
 
+    /// MPEG 2.5 layer III frames of silence, 8 kbit/s at 8 kHz: 1 kB a second.
+    public static func slowMP3(seconds: Double) -> [UInt8] {
+        let frame: [UInt8] = [0xff, 0xe3, 0x18, 0xc4] + [UInt8](repeating: 0, count: 68)
+        let count = Int((seconds * 8_000 / 576).rounded())
+        return Array((0..<count).map { _ in frame }.joined())
+    }
+
     private static func little(_ value: some FixedWidthInteger) -> [UInt8] {
         withUnsafeBytes(of: value.littleEndian) { Array($0) }
     }

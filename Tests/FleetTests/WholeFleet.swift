@@ -27,11 +27,15 @@ final class WholeFleet: Sendable {
     private let simulated = NIOLockedValueBox<SimulatedEngine?>(nil)
     private let files: [AudioSource: SimulatedEngine.Audio]
     private let usesLibrary: Bool
+    private let limits: PlaybackLimits
     private let lives = NIOLockedValueBox<[ServiceName: Life]>([:])
     private let generation = NIOLockedValueBox<UInt32>(0)
 
-    private init(_ bus: TestFleet, _ client: BusClient, files: [AudioSource: SimulatedEngine.Audio], usesLibrary: Bool)
-    {
+    private init(
+        _ bus: TestFleet, _ client: BusClient, files: [AudioSource: SimulatedEngine.Audio], usesLibrary: Bool,
+        limits: PlaybackLimits
+    ) {
+        self.limits = limits
         self.bus = bus
         self.files = files
         self.usesLibrary = usesLibrary
@@ -43,14 +47,15 @@ final class WholeFleet: Sendable {
     ///   - services: those that are started.
     ///   - files: what the simulated engine knows.
     ///   - realEngine: libmpv in its place, without a sound device.
+    ///   - limits: how long the player waits; streams are tried again quickly unless a test says otherwise.
     static func with(
         _ services: [ServiceName] = [.persistence, .playback, .queue],
         files: [AudioSource: SimulatedEngine.Audio] = [:], realEngine: Bool = false,
-        _ body: @escaping @Sendable (WholeFleet) async throws -> Void
+        limits: PlaybackLimits = .hasty, _ body: @escaping @Sendable (WholeFleet) async throws -> Void
     ) async throws {
         try await TestFleet.with { bus in
             try await bus.withClient { client in
-                let fleet = WholeFleet(bus, client, files: files, usesLibrary: realEngine)
+                let fleet = WholeFleet(bus, client, files: files, usesLibrary: realEngine, limits: limits)
                 let following = Task { await fleet.watcher.follow() }
                 do {
                     for service in services { try fleet.start(service) }
@@ -95,7 +100,7 @@ final class WholeFleet: Sendable {
         case .feeds: return try FeedsShell(context)
         case .playback:
             context.environment["LOCKSTEP_AO"] = "null"
-            let surroundings = PlaybackContext(bootID: SystemClocks.bootID, fleetRun: "fleet")
+            let surroundings = PlaybackContext(bootID: SystemClocks.bootID, fleetRun: "fleet", limits: limits)
             guard !usesLibrary else { return PlayerService(context: context, surroundings: surroundings) }
             let (files, simulated) = (files, simulated)
             return PlayerService(context: context, surroundings: surroundings) { observer in
@@ -184,7 +189,11 @@ final class WholeFleet: Sendable {
     static func episode(_ number: Int) -> String { "e\(number)" }
 
     /// Puts a podcast of that many episodes into the database, as feeds would.
-    func fillLibrary(episodes count: Int, length: Double = 100) async throws {
+    /// - Parameter address: where the audio of the `number`th one is; without it, in a file that only the simulated
+    ///   engine knows.
+    func fillLibrary(
+        episodes count: Int, length: Double = 100, address: (Int) -> String = { "file:///dev/null/\($0).wav" }
+    ) async throws {
         var load = WirePersistenceRequest()
         load.load.owner = ServiceName.feeds.text
         load.load.generation = 1
@@ -202,7 +211,7 @@ final class WholeFleet: Sendable {
             change.putEpisode.podcastID = "p1"
             change.putEpisode.title = "Part \(number)"
             change.putEpisode.duration = length
-            change.putEpisode.enclosureURL = "file:///dev/null/\(number).wav"
+            change.putEpisode.enclosureURL = address(number)
             return change
         }
         request.commit.commits = [
@@ -222,4 +231,13 @@ final class WholeFleet: Sendable {
         let files = (1...count).map { (source($0), SimulatedEngine.Audio(length: length)) }
         return Dictionary(files) { first, _ in first }
     }
+}
+
+extension PlaybackLimits {
+    /// What failed is tried again at once, so that a test need not wait for its end.
+    static let hasty: PlaybackLimits = {
+        var limits = PlaybackLimits()
+        limits.reconnect = [.milliseconds(20), .milliseconds(50), .milliseconds(100)]
+        return limits
+    }()
 }

@@ -62,7 +62,7 @@ struct PlaybackEndTests {
         #expect(!rig.stored().played)
         #expect(abs(rig.stored().position - audio.length) < 0.1)
         let alert = try #require(rig.alerts.first)
-        #expect(alert.code == "endedEarly" && alert.actions == ["retry", "dismiss"] && alert.episode == "e1")
+        #expect(alert.code == "endedEarly" && alert.actions == ["retry", "skip", "dismiss"] && alert.episode == "e1")
     }
 
     @Test("What the file declares is believed before what its feed announced", arguments: [60.0, 590, 2_400, 0])

@@ -153,7 +153,7 @@ struct PlaybackRecoveryTests {
         ]
         let effects = machine.restore(records, now: rig.now)
         #expect(machine.state.speed == 1.5 && machine.state.status == .idle)
-        #expect(effects.count { if case .log(.error, _) = $0 { true } else { false } } == 2)
+        #expect(effects.count { if case .log(.error, _) = $0 { true } else { false } } == 3)
     }
 
     @Test("On a full disk pause takes effect at once and says that it was not saved; later it is saved by itself")

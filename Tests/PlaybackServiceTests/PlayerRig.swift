@@ -38,6 +38,10 @@ final class PlayerRig {
     private(set) var commits = 0
     private(set) var performed = 0
     private(set) var examined: [String] = []
+    private(set) var identified: [String] = []
+    private(set) var logs: [String] = []
+    /// Which audio servers have.
+    var tags: [String: AudioTag] = [:]
     /// After so many effects the process is killed.
     var killAfter: Int?
 
@@ -142,7 +146,39 @@ final class PlayerRig {
         engine.setFile(.file(path: "/audio/\(id).mp3"), audio)
     }
 
+    /// An episode that is streamed; `setStream` says what its server has.
+    func streamedEpisode(_ id: String = "e1", announced: Double = 600) -> WireEpisodeSummary {
+        var summary = episode(id, announced: announced)
+        summary.enclosureURL = "https://a/\(id).mp3"
+        return summary
+    }
+
+    func setStream(_ audio: SimulatedEngine.Audio, of id: String = "e1") {
+        set(.web(url: "https://a/\(id).mp3"), audio)
+    }
+
+    /// The episode's file is downloaded.
+    func download(_ id: String, _ audio: SimulatedEngine.Audio, etag: String = "") {
+        library[id]?.download.state = .downloaded
+        library[id]?.download.path = "/downloads/\(id).mp3"
+        library[id]?.download.etag = etag
+        set(.file(path: "/downloads/\(id).mp3"), audio)
+    }
+
+    private func set(_ source: AudioSource, _ audio: SimulatedEngine.Audio) {
+        files[source] = audio
+        engine.setFile(source, audio)
+    }
+
+    /// Puts a record into the database behind the player's back.
+    func store(_ collection: String, _ key: String, _ value: [UInt8]) {
+        records["\(collection)/\(key)"] = StoredRecord(collection: collection, key: key, value: value)
+    }
+
     // MARK: Looking
+
+    /// How often the engine was told to open something.
+    var opens: Int { engine.performed.count { if case .open = $0 { true } else { false } } }
 
     var state: WirePlaybackState { states.last ?? WirePlaybackState() }
     var position: Double { machine.session?.position(at: now.monotonic).seconds ?? -1 }
@@ -223,7 +259,10 @@ final class PlayerRig {
             case .perform(.examine(let load, let path)):
                 examined.append(path)
                 inbox.append(.input(.examined(load, isThere: files[.file(path: path)] != nil)))
-            case .log: break
+            case .perform(.identify(let load, let url)):
+                identified.append(url)
+                if let tag = tags[url] { inbox.append(.input(.identified(load, tag))) }
+            case .log(_, let line): logs.append(line)
             }
         }
     }

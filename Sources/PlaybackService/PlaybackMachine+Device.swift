@@ -1,0 +1,71 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// A sound device that was lost while it played, and what has been done about it since.
+struct LostDevice: Sendable, Hashable {
+    /// How far its return has come.
+    enum Stage: Sendable, Hashable {
+        /// It is not there. Exits: returned.
+        case gone
+        /// Something has come back; sound systems announce devices before they can be opened. Exits: checking.
+        case returned
+        /// It plays again, if it does; this is the `attempt`th try, from `position`. Exits: over, checking, gone.
+        case checking(attempt: Int, from: PlaybackPosition)
+    }
+
+    var stage = Stage.gone
+    /// When the stage ends.
+    var nextAt: MonotonicTime?
+}
+
+extension PlaybackMachine {
+    /// Resumed sound has moved at least so far, in seconds.
+    private static let moves = 0.2
+    private static let attempts = 2
+
+    /// The devices have changed.
+    mutating func deviceMayBeBack() {
+        guard lostDevice?.stage == .gone else { return }
+        lostDevice = LostDevice(stage: .returned, nextAt: now.monotonic.advanced(by: context.limits.deviceSettling))
+    }
+
+    /// A stage of a lost device's return is over.
+    mutating func deviceIsDue() {
+        switch lostDevice?.stage {
+        case .returned?: tryDevice(attempt: 1)
+        case .checking(let attempt, let position)?: checkDevice(attempt, from: position)
+        case .gone?, nil: lostDevice?.nextAt = nil
+        }
+    }
+
+    private mutating func tryDevice(attempt: Int) {
+        guard let session, session.status == .paused || attempt > 1 else {
+            lostDevice = nil
+            return
+        }
+        pending.perform(.engine(.reloadOutput))
+        if session.status == .paused { play() }
+        lostDevice = LostDevice(
+            stage: .checking(attempt: attempt, from: session.position(at: now.monotonic)),
+            nextAt: now.monotonic.advanced(by: context.limits.deviceCheck))
+    }
+
+    private mutating func checkDevice(_ attempt: Int, from position: PlaybackPosition) {
+        guard let session else {
+            lostDevice = nil
+            return
+        }
+        if silent != true, session.status == .playing, session.heard.seconds >= position.seconds + Self.moves {
+            lostDevice = nil
+            pending.logs.append((.info, "The sound device is back, and playback has gone on."))
+            endAlerts(code: FailureCode.noSoundDevice.rawValue)
+        } else if attempt < Self.attempts {
+            tryDevice(attempt: attempt + 1)
+        } else {
+            pending.logs.append((.warning, "A sound device has come back, but playback could not go on; it is paused."))
+            hold()
+            lostDevice = LostDevice()
+        }
+    }
+}

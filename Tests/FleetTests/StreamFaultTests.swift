@@ -1,0 +1,195 @@
+import BusKit
+import NIOConcurrencyHelpers
+import PlaybackService
+import PodcastModel
+import TestSupport
+import Testing
+import WireMessages
+
+/// Servers that do wrong, met by the real engine in a whole fleet: every one ends as the listener was promised.
+@Suite(.timeLimit(.minutes(5)))
+struct StreamFaultTests {
+    private static let audio = HTTPTestResponse.audio(Tone.wav(seconds: 60), type: "audio/wav")
+
+    /// A server's answer, and what must become of the episode.
+    struct Fault: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let response: HTTPTestResponse
+        /// The code that it fails with in the end.
+        let code: FailureCode
+        /// Whether it is tried again before that.
+        let isTriedAgain: Bool
+        /// Where it stops, in seconds.
+        var position = 0.0
+
+        init(
+            _ description: String, _ response: HTTPTestResponse, _ code: FailureCode, triesAgain: Bool, at: Double = 0
+        ) {
+            (testDescription, self.response, self.code) = (description, response, code)
+            (isTriedAgain, position) = (triesAgain, at)
+        }
+    }
+
+    private static func make(_ change: (inout HTTPTestResponse) -> Void) -> HTTPTestResponse {
+        var response = audio
+        change(&response)
+        return response
+    }
+
+    static let faults = [
+        Fault("404", .status(404), .episodeUnavailable, triesAgain: false),
+        Fault("410", .status(410), .episodeUnavailable, triesAgain: false),
+        Fault("401", .status(401), .streamFailed, triesAgain: false),
+        Fault("503", .status(503, headers: [("Retry-After", "1")]), .streamFailed, triesAgain: true),
+        Fault("a redirect in a loop", .redirect(to: "/1.wav", status: 302), .streamFailed, triesAgain: true),
+        Fault("no answer but an end", audio.with(.close(afterBytes: -1)), .streamFailed, triesAgain: true),
+        Fault("a web page with an audio type", page, .decoderFailed, triesAgain: false),
+        Fault("nothing at all", empty, .decoderFailed, triesAgain: false),
+        Fault("a cut after 10 s", audio.with(.cut(atByte: 160_044)), .endedEarly, triesAgain: true, at: 10),
+        Fault(
+            "a cut after 10 s, no Range",
+            make {
+                $0.acceptsRanges = false
+                $0.fault = .cut(atByte: 160_044)
+            }, .endedEarly, triesAgain: true, at: 10),
+    ]
+
+    private static let empty = make {
+        $0.body = .bytes([])
+        $0.acceptsRanges = false
+    }
+
+    private static let page: HTTPTestResponse = {
+        let text = "<!DOCTYPE html><html><body><p>Please log in to this network.</p></body></html>"
+        return HTTPTestResponse(headers: [("Content-Type", "audio/mpeg")], body: .bytes(Array(text.utf8)))
+    }()
+
+    @Test("A server that goes on doing wrong ends in failure, the position kept", arguments: faults)
+    func ends(_ fault: Fault) async throws {
+        try await play { fleet, server, states in
+            server.route("/1.wav", fault.response)
+            try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
+            let view = try await fleet.watcher.until("it has failed") {
+                $0.player?.status == .failed && !$0.alerts.isEmpty
+            }
+            let player = try #require(view.player)
+            #expect(player.error.code == fault.code.rawValue, "\(player.error.message)")
+            #expect(abs(player.anchor.position - fault.position) < 0.6)
+            #expect(view.alertsInOrder.map(\.actions) == [["retry", "skip", "dismiss"]])
+            #expect(view.mainQueue?.entries.count == 1)
+            let attempts = states.withLockedValue { $0 }.filter(\.hasRetry)
+            #expect(attempts.map(\.retry.attempt).max() == (fault.isTriedAgain ? 3 : nil))
+            #expect(attempts.allSatisfy { $0.status == .loading && $0.retry.of == 3 })
+            let stored = try await fleet.database.episodes(ids: [WholeFleet.episode(1)])
+            #expect(stored.first?.state.played == false)
+        }
+    }
+
+    @Test("A server that comes to its senses is played on from where it broke off", arguments: [2, 3, 4, 5, 8, 9])
+    func recovers(_ index: Int) async throws {
+        let fault = Self.faults[index]
+        try await play { fleet, server, states in
+            server.route("/1.wav", fault.response)
+            try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
+            if fault.isTriedAgain {
+                try await fleet.watcher.until("it is tried again") { $0.player?.retry.attempt == 2 }
+                server.route("/1.wav", Self.audio)
+            } else {
+                let view = try await fleet.watcher.until("it has failed") { !$0.alerts.isEmpty }
+                server.route("/1.wav", Self.audio)
+                try await fleet.player {
+                    $0.answerAlert.alert = view.alertsInOrder.first?.id ?? ""
+                    $0.answerAlert.action = "retry"
+                }
+            }
+            let view = try await fleet.watcher.until("it plays") {
+                $0.player?.status == .playing && $0.player?.anchor.running == true && $0.alerts.isEmpty
+                    && $0.player?.hasRetry == false
+            }
+            // A cut may take what was read last with it: it breaks off where it was heard last, at the latest at the cut.
+            let broken = states.withLockedValue { $0 }.last { $0.hasRetry || $0.status == .failed }
+            let position = try #require(broken?.anchor.position)
+            #expect(position <= fault.position + 0.6)
+            #expect(abs((view.player?.anchor.position ?? -1) - position) < 2)
+        }
+    }
+
+    @Test(
+        "A connection that stalls is given up, and the stream taken up where it stopped",
+        arguments: [-1, 4_000, 320_044])
+    func stalls(afterBytes: Int) async throws {
+        try await play(stall: .milliseconds(1_500), opening: .seconds(3)) { fleet, server, states in
+            server.route("/1.wav", Self.audio.with(.stall(afterBytes: afterBytes)))
+            try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
+            try await fleet.watcher.until("it is tried again") { $0.player?.hasRetry == true }
+            server.route("/1.wav", Self.audio)
+            let view = try await fleet.watcher.until("it plays on") {
+                $0.player?.status == .playing && $0.player?.anchor.running == true
+            }
+            let heard = states.withLockedValue { $0 }.filter { $0.hasRetry }.map(\.anchor.position).min() ?? -1
+            #expect(abs((view.player?.anchor.position ?? 0) - heard) < 2)
+            #expect(heard == 0 || heard > 10)
+        }
+    }
+
+    @Test("A server of 1 kB/s is waited for: slow is not broken")
+    func slow() async throws {
+        try await play { fleet, server, states in
+            let slow = HTTPTestResponse(
+                headers: [("Content-Type", "audio/mpeg")], body: .bytes(Tone.slowMP3(seconds: 40)),
+                acceptsRanges: true, chunkSize: 100, chunkInterval: 100)
+            server.route("/1.wav", slow)
+            try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
+            try await fleet.watcher.until("it plays") {
+                $0.player?.status == .playing && ($0.player?.anchor.running ?? false)
+            }
+            #expect(!states.withLockedValue { $0 }.contains { $0.hasRetry || $0.status == .failed })
+        }
+    }
+
+    @Test("A server whose ETag has changed is told of, and the position kept")
+    func changesTag() async throws {
+        try await play { fleet, server, _ in
+            server.route("/1.wav", Self.make { $0.etag = "\"one\"" })
+            try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
+            try await fleet.watcher.until("it plays") { $0.player?.status == .playing }
+            try await fleet.player { $0.seek.position = 30 }
+            await server.received(byteProbes: 1, at: "/1.wav")
+            try await fleet.player { $0.stop = WireStopPlayback() }
+            server.route("/1.wav", Self.make { $0.etag = "\"two\"" })
+            try await fleet.player { $0.setPaused.paused = false }
+            let view = try await fleet.watcher.until("it says so") {
+                !$0.alerts.isEmpty && $0.player?.status == .playing
+            }
+            #expect(view.alertsInOrder.map(\.code) == ["audioChanged"])
+            #expect(abs((view.player?.anchor.position ?? 0) - 30) < 3)
+        }
+    }
+
+    // MARK: Around them
+
+    private func play(
+        stall: Duration = .seconds(20), opening: Duration = .seconds(60),
+        _ body:
+            @escaping @Sendable (WholeFleet, HTTPTestServer, NIOLockedValueBox<[WirePlaybackState]>) async throws ->
+            Void
+    ) async throws {
+        let limits: PlaybackLimits = {
+            var limits = PlaybackLimits()
+            limits.reconnect = [.milliseconds(200), .milliseconds(500), .milliseconds(1_000)]
+            (limits.stall, limits.opening) = (stall, opening)
+            return limits
+        }()
+        try await HTTPTestServer.with { server in
+            try await WholeFleet.with(realEngine: true, limits: limits) { fleet in
+                try await fleet.fillLibrary(episodes: 1, length: 60) { server.url("/\($0).wav") }
+                let states = NIOLockedValueBox<[WirePlaybackState]>([])
+                fleet.watcher.each { view in
+                    guard let player = view.player else { return }
+                    states.withLockedValue { if $0.last?.revision != player.revision { $0.append(player) } }
+                }
+                try await body(fleet, server, states)
+            }
+        }
+    }
+}

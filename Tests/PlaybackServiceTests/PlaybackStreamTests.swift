@@ -1,0 +1,365 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// Streams that fail, stall, change, and files that stand in for them.
+struct PlaybackStreamTests {
+    private let rig = PlayerRig()
+    private let refused = Failure(.streamFailed, "The server answered 503.")
+
+    private func stream(_ audio: SimulatedEngine.Audio, at position: Double = 100) throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(audio)
+        try rig.load(episode, at: position)
+    }
+
+    // MARK: Trying again
+
+    @Test("A stream is tried again after 2, 5 and 10 s, the position untouched; the fourth failure is the last")
+    func triesAgain() throws {
+        try stream(.broken(refused))
+        for (attempt, wait) in [2.0, 5, 10].enumerated() {
+            #expect(rig.state.status == .loading && rig.state.willPlay)
+            #expect(rig.state.retry.attempt == UInt32(attempt + 1) && rig.state.retry.of == 3)
+            #expect(rig.state.retry.nextInSeconds == wait)
+            #expect(rig.state.retry.error.code == "streamFailed")
+            #expect(rig.position == 100 && rig.alerts.isEmpty)
+            let opens = rig.opens
+            try rig.advance(wait - 0.05)
+            #expect(rig.opens == opens)
+            try rig.advance(0.05)
+            #expect(rig.opens == opens + 1)
+        }
+        #expect(rig.state.status == .failed && !rig.state.hasRetry)
+        #expect(rig.position == 100)
+        #expect(rig.alerts.map(\.actions) == [["retry", "skip", "dismiss"]])
+        #expect(rig.states.contains { $0.hasRetry && $0.retry.nextInSeconds == 0 && $0.retry.nextAt == 0 })
+    }
+
+    @Test("The stream that comes back plays on where it broke, and is no longer said to be tried again")
+    func comesBack() throws {
+        try stream(.broken(refused))
+        try rig.advance(1)
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.advance(1)
+        #expect(rig.state.status == .playing && !rig.state.hasRetry)
+        try rig.advance(3)
+        #expect(abs(rig.position - 103) < 0.2)
+    }
+
+    @Test("Failures far apart are each tried anew; those at one place add up")
+    func forgetsFailures() throws {
+        try stream(SimulatedEngine.Audio(length: 110, declared: 600, cut: true))
+        try rig.advance(10.1)
+        #expect(rig.state.retry.attempt == 1)
+        rig.setStream(SimulatedEngine.Audio(length: 130, declared: 600, cut: true))
+        try rig.advance(22.2)
+        #expect(rig.state.retry.attempt == 1 && abs(rig.position - 130) < 0.2)
+        try rig.advance(2)
+        #expect(rig.state.retry.attempt == 2)
+        rig.setStream(SimulatedEngine.Audio(length: 132, declared: 600, cut: true))
+        try rig.advance(7.2)
+        #expect(rig.state.retry.attempt == 3 && abs(rig.position - 132) < 0.2)
+        try rig.advance(10.1)
+        #expect(rig.state.status == .failed && rig.state.error.code == "endedEarly")
+        #expect(!rig.stored().played && abs(rig.stored().position - 132) < 0.2)
+    }
+
+    @Test(
+        "What trying again cannot help fails at once",
+        arguments: [
+            Failure(.episodeUnavailable, "410"), Failure(.decoderFailed, "no audio"),
+            Failure(code: "streamFailed", message: "401", retry: false),
+        ])
+    func failsAtOnce(_ failure: Failure) throws {
+        try stream(.broken(failure))
+        #expect(rig.state.status == .failed && rig.state.error.code == failure.code)
+        #expect(rig.alerts.count == 1 && rig.position == 100)
+    }
+
+    @Test("A local file that was subscribed to is not tried again")
+    func localFails() throws {
+        try rig.start()
+        let episode = rig.episode()
+        rig.setFile("e1", .broken(refused))
+        try rig.load(episode)
+        #expect(rig.state.status == .failed)
+    }
+
+    @Test("Pausing while it waits ends the trying; resuming begins it anew")
+    func pausesWhileWaiting() throws {
+        try stream(.broken(refused))
+        try rig.advance(2.05)
+        #expect(rig.state.retry.attempt == 2)
+        try rig.setPaused(true)
+        #expect(rig.state.status == .paused && !rig.state.hasRetry)
+        let opens = rig.opens
+        try rig.advance(30)
+        #expect(rig.opens == opens && rig.position == 100)
+        try rig.setPaused(false)
+        #expect(rig.opens == opens + 1 && rig.state.retry.attempt == 1)
+    }
+
+    @Test("Resuming while it waits tries at once; seeking while it waits moves the place that it is tried at")
+    func hurries() throws {
+        try stream(.broken(refused))
+        let opens = rig.opens
+        try rig.seek(300)
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.setPaused(false)
+        #expect(rig.opens == opens + 1)
+        #expect(rig.state.status == .playing && rig.state.anchor.position == 300)
+    }
+
+    @Test("Stopping, loading something else and ending the process end the trying", arguments: 0..<3)
+    func leaves(_ way: Int) throws {
+        try stream(.broken(refused))
+        switch way {
+        case 0: try rig.send { $0.stop = WireStopPlayback() }
+        case 1: try rig.load(rig.episode("e2"), as: "l2")
+        default: try rig.stopProcess()
+        }
+        let opens = rig.opens
+        try rig.advance(20)
+        #expect(rig.opens == opens && !rig.state.hasRetry)
+    }
+
+    @Test("A crash while a stream is tried again keeps its position, and goes on trying")
+    func crashes() throws {
+        try stream(.broken(refused))
+        try rig.start()
+        #expect(rig.state.status == .loading && rig.position == 100)
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.advance(2.1)
+        #expect(rig.state.status == .playing && rig.position >= 100)
+    }
+
+    @Test("Skipping a failed episode is said in its state, which the queue follows, until it is resumed")
+    func skips() throws {
+        try stream(.broken(Failure(.episodeUnavailable, "404")))
+        let alert = try #require(rig.alerts.first?.id)
+        try rig.answer(alert, "skip")
+        #expect(rig.state.status == .failed && rig.state.skip && rig.alerts.isEmpty)
+        try rig.start()
+        #expect(rig.machine.state.skip)
+        try rig.setPaused(false)
+        #expect(!rig.state.skip)
+    }
+
+    // MARK: Stalls
+
+    @Test("A stream that does not answer, or of which no data comes, counts as failed and is tried again")
+    func stalls() throws {
+        var silent = SimulatedEngine.Audio(length: 600)
+        silent.opens = false
+        try stream(silent)
+        try rig.advance(59.9)
+        #expect(rig.state.status == .loading && !rig.state.hasRetry)
+        try rig.advance(0.2)
+        #expect(rig.state.retry.attempt == 1)
+        var dry = SimulatedEngine.Audio(length: 600)
+        dry.stalls = true
+        rig.setStream(dry)
+        try rig.advance(2)
+        #expect(rig.state.status == .loading && rig.state.buffering && rig.state.retry.nextInSeconds == 0)
+        try rig.advance(59)
+        #expect(rig.state.retry.attempt == 1)
+        try rig.advance(3)
+        #expect(rig.state.retry.attempt == 2 && rig.state.retry.error.message.contains("No data"))
+        #expect(rig.position == 100)
+    }
+
+    @Test("A stream that runs dry while it plays counts as failed after 20 s")
+    func runsDry() throws {
+        try stream(SimulatedEngine.Audio(length: 600))
+        try rig.advance(10)
+        rig.engine.setStalled(true)
+        try rig.advance(19.5)
+        #expect(rig.state.status == .playing && rig.state.buffering && !rig.state.anchor.running)
+        try rig.advance(2.5)
+        #expect(rig.state.retry.attempt == 1 && abs(rig.position - 110) < 0.5)
+    }
+
+    @Test("A stream whose data comes drop by drop is waited for")
+    func drips() throws {
+        var dry = SimulatedEngine.Audio(length: 600)
+        dry.stalls = true
+        try stream(dry)
+        for step in 0..<60 {
+            try rig.advance(1)
+            try rig.report(
+                .progress(
+                    try #require(LoadID("l1")),
+                    EngineProgress(
+                        position: PlaybackPosition(seconds: 100)!, at: rig.now.monotonic, running: false,
+                        buffering: true, cached: 100 + Double(step))))
+        }
+        #expect(rig.state.status == .loading && !rig.state.hasRetry)
+    }
+
+    // MARK: Downloaded files
+
+    private func downloaded(_ file: SimulatedEngine.Audio, etag: String = "\"a\"") throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        rig.download("e1", file, etag: etag)
+        try rig.load(episode, at: 100)
+    }
+
+    @Test("A downloaded file plays instead of the stream")
+    func playsFile() throws {
+        try downloaded(SimulatedEngine.Audio(length: 600))
+        #expect(rig.state.status == .playing && rig.state.local)
+        #expect(rig.engine.source == .file(path: "/downloads/e1.mp3"))
+        try rig.stopProcess()
+        rig.context.fleetRun = "run2"
+        try rig.start()
+        try rig.setPaused(false)
+        #expect(rig.engine.source == .file(path: "/downloads/e1.mp3"))
+    }
+
+    @Test(
+        "A file that is gone, broken or cut short gives way to the stream at the same position, with an alert",
+        arguments: [
+            SimulatedEngine.Audio.broken(Failure(.fileMissing, "gone")), .broken(Failure(.decoderFailed, "broken")),
+            SimulatedEngine.Audio(length: 105, declared: 600, cut: true),
+        ])
+    func fallsBack(_ file: SimulatedEngine.Audio) throws {
+        try downloaded(file)
+        try rig.advance(6)
+        #expect(rig.state.status == .playing && !rig.state.local)
+        #expect(rig.engine.source == .web(url: "https://a/e1.mp3"))
+        #expect(abs(rig.position - 106) < 0.3)
+        #expect(rig.alerts.map(\.code) == ["playsStream"])
+        try rig.load(rig.episode("e2"), as: "l2")
+        #expect(rig.alerts.isEmpty)
+    }
+
+    // MARK: The same audio
+
+    @Test("A server that has other audio than what was begun is told of, once, and the position kept")
+    func audioChanged() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        rig.tags["https://a/e1.mp3"] = AudioTag(etag: "\"a\"", size: 0)
+        try rig.load(episode, at: 100)
+        try rig.advance(12)
+        #expect(rig.stored().audioTag == "etag:\"a\"")
+        try rig.load(rig.episode("e2"), as: "l2")
+        rig.tags["https://a/e1.mp3"] = AudioTag(etag: "W/\"b\"", size: 0)
+        try rig.load(episode, as: "l3")
+        #expect(rig.alerts.map(\.code) == ["audioChanged"])
+        #expect(rig.state.status == .playing && abs(rig.position - 112) < 0.3)
+        try rig.advance(11)
+        try rig.load(rig.episode("e2"), as: "l4")
+        #expect(rig.alerts.isEmpty)
+        try rig.load(episode, as: "l5")
+        #expect(rig.alerts.isEmpty)
+    }
+
+    @Test(
+        "Tags of different kinds, unknown ones and an episode from its start say nothing",
+        arguments: [
+            (AudioTag(etag: "", size: 9), AudioTag(etag: "\"a\"", size: 9), 100.0),
+            (AudioTag(etag: "\"a\"", size: 9), AudioTag(etag: "", size: 0), 100.0),
+            (AudioTag(etag: "\"a\"", size: 9), AudioTag(etag: "W/\"a\"", size: 8), 100.0),
+            (AudioTag(etag: "\"a\"", size: 9), AudioTag(etag: "\"b\"", size: 9), 0.0),
+        ])
+    func saysNothing(_ first: AudioTag, _ second: AudioTag, position: Double) throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        rig.tags["https://a/e1.mp3"] = first
+        try rig.load(episode, at: position)
+        try rig.setPaused(true)
+        try rig.send { $0.stop = WireStopPlayback() }
+        rig.tags["https://a/e1.mp3"] = second
+        try rig.setPaused(false)
+        #expect(rig.alerts.isEmpty)
+    }
+
+    @Test("A downloaded file that is not the audio that was begun as a stream is told of too")
+    func fileDiffers() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        rig.tags["https://a/e1.mp3"] = AudioTag(etag: "\"a\"", size: 0)
+        try rig.load(episode, at: 100)
+        try rig.advance(12)
+        try rig.load(rig.episode("e2"), as: "l2")
+        rig.download("e1", SimulatedEngine.Audio(length: 600), etag: "\"b\"")
+        try rig.load(episode, as: "l3")
+        #expect(rig.state.local && rig.alerts.map(\.code) == ["audioChanged"])
+    }
+
+    // MARK: Sound devices
+
+    private let speaker = OutputDevice(name: "speaker", description: "Speaker")
+
+    private func loseDevice() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 50)
+        try rig.advance(3)
+        rig.engine.setSilent(true)
+        try rig.advance(0.05)
+        try #require(rig.state.status == .paused)
+    }
+
+    @Test("A sound device that comes back is used 0.8 s later, and playback goes on")
+    func deviceReturns() throws {
+        try loseDevice()
+        rig.engine.setDevices([speaker], works: true)
+        try rig.advance(0.75)
+        #expect(rig.state.status == .paused)
+        try rig.advance(0.1)
+        #expect(rig.state.status == .playing)
+        try rig.advance(2)
+        #expect(rig.alerts.isEmpty)
+        #expect(rig.logs.contains("The sound device is back, and playback has gone on."))
+        #expect(rig.engine.performed.count { $0 == .reloadOutput } == 1)
+    }
+
+    @Test("A device that does not sound is tried once more, then it stays paused, and says so")
+    func deviceFails() throws {
+        try loseDevice()
+        rig.engine.setDevices([speaker], works: false)
+        try rig.advance(5)
+        #expect(rig.engine.performed.count { $0 == .reloadOutput } == 2)
+        #expect(rig.state.status == .paused)
+        #expect(rig.alerts.map(\.code) == ["noSoundDevice"])
+        #expect(rig.logs.contains { $0.contains("could not go on") })
+        #expect(abs(rig.position - 53) < 3.5)
+    }
+
+    @Test("Whoever pauses meanwhile stays paused when the device returns", arguments: [true, false])
+    func pausesMeanwhile(stops: Bool) throws {
+        try loseDevice()
+        if stops { try rig.send { $0.stop = WireStopPlayback() } } else { try rig.setPaused(true) }
+        rig.engine.setDevices([speaker], works: true)
+        try rig.advance(5)
+        #expect(rig.state.status == .paused)
+    }
+
+    // MARK: Sessions
+
+    @Test(
+        "A session that makes no sense is reset, and an alert says so",
+        arguments: [[0x08], [], [0xff, 0xff] as [UInt8]])
+    func corruptSession(bytes: [UInt8]) throws {
+        try rig.start()
+        try rig.load(rig.episode())
+        rig.store("session", "current", bytes)
+        try rig.start()
+        #expect(rig.machine.state.status == .idle)
+        #expect(rig.alerts.map(\.code) == ["sessionCorrupt"])
+        #expect(rig.session == nil)
+        try rig.start()
+        #expect(rig.alerts.map(\.code) == ["sessionCorrupt"])
+    }
+}
