@@ -113,6 +113,13 @@ final class MPVCore {
         return value
     }
 
+    /// Whether a property is yes; nil when it has no value now.
+    func flag(_ name: String) -> Bool? {
+        var value: Int32 = 0
+        guard functions.get_property(handle, name, MPV_FORMAT_FLAG, &value) >= 0 else { return nil }
+        return value != 0
+    }
+
     /// A list of maps of texts and numbers, as `chapter-list` and `audio-device-list` are.
     func list(_ name: String) -> [[String: MPVValue]] {
         var node = mpv_node()

@@ -236,6 +236,8 @@ final class MPVPlayer {
         now.firstDuration = core.number("duration")
         now.duration = now.firstDuration
         current = now
+        // The file before may have ended, and paused by that, after this one was asked for.
+        core.set("pause", now.wantsPause)
         let length = measured
         current?.told = length
         let chapters = core.list("chapter-list").compactMap { item in
@@ -253,6 +255,10 @@ final class MPVPlayer {
     private func handleRestart() {
         guard let now = current, now.loaded else { return }
         current?.seekDone = now.seekTaken
+        // What was so for the file before, too, is not told as a change.
+        current?.idle = core.flag(Watched.idle.name) ?? now.idle
+        current?.seeking = core.flag(Watched.seeking.name) ?? now.seeking
+        current?.buffering = core.flag(Watched.buffering.name) ?? now.buffering
         if now.wantsPause { current?.rest = now.seekAsked?.position ?? now.load.start }
         tellProgress()
     }
