@@ -15,6 +15,12 @@ public struct FleetView: Sendable {
         case podcast(String)
         /// An alert, by topic.
         case alert(Topic)
+        /// How an episode's file stands, by the episode's id.
+        case download(String)
+        /// An episode's bookmarks, by its id.
+        case bookmarks(String)
+        /// What has been set at an owner, by topic.
+        case settings(Topic)
         /// A service's state.
         case service(ServiceName)
         /// The database's state.
@@ -43,6 +49,12 @@ public struct FleetView: Sendable {
     public private(set) var podcasts: [String: WirePodcast] = [:]
     /// The alerts that wait for an answer, by topic.
     public private(set) var alerts: [Topic: WireAlert] = [:]
+    /// The files of episodes that are there, come or failed to come, by the episode's id.
+    public private(set) var downloads: [String: WireDownload] = [:]
+    /// The bookmarks of the episodes that have any, by the episode's id.
+    public private(set) var bookmarks: [String: WireBookmarks] = [:]
+    /// What has been set, by topic: an owner's settings for a podcast or for all.
+    public private(set) var settings: [Topic: WireSettingsState] = [:]
     /// The services' states.
     public private(set) var services: [ServiceName: WireServiceStatus] = [:]
     /// The database's state.
@@ -124,8 +136,11 @@ public struct FleetView: Sendable {
         case ("persistence", "status", 3): return .database
         case ("queue", "queue", 4): return .queue(parts[3])
         case ("feeds", "podcast", 4): return .podcast(parts[3])
+        case ("downloads", "download", 4): return .download(parts[3])
+        case ("playback", "bookmarks", 4): return .bookmarks(parts[3])
         case ("bus", "service", 4): return ServiceName(parts[3]).map(Change.service)
         case (_, "alert", 4): return .alert(topic)
+        case (_, "settings", 4): return .settings(topic)
         default: return nil
         }
     }
@@ -142,6 +157,9 @@ public struct FleetView: Sendable {
         case .database: database = decoded(WirePersistenceStatus.self)
         case .podcast(let id): podcasts[id] = decoded(WirePodcast.self)
         case .alert: alerts[topic] = decoded(WireAlert.self)
+        case .download(let episode): downloads[episode] = decoded(WireDownload.self)
+        case .bookmarks(let episode): bookmarks[episode] = decoded(WireBookmarks.self)
+        case .settings: settings[topic] = decoded(WireSettingsState.self)
         case .service(let name): services[name] = decoded(WireServiceStatus.self)
         case .queue(let name):
             queues[name] = decoded(WireQueueState.self)
