@@ -101,7 +101,7 @@ import WireMessages
         #expect(screen.intent(for: .down, forward: 30, back: 10) == .select("q2"))
         #expect(screen.intent(for: .up, forward: 30, back: 10) == .select("q1"))
         #expect(screen.intent(for: .end, forward: 30, back: 10) == .select("q3"))
-        #expect(screen.intent(for: .enter, forward: 30, back: 10) == .play(entry: "q1"))
+        #expect(screen.intent(for: .enter, forward: 30, back: 10) == .play(entry: "q1", queue: "main"))
     }
 
     @Test func `a held key has one request in flight and one behind it`() {

@@ -115,10 +115,6 @@ import Testing
         for (left, right, distance) in cases { #expect(NearestWord.distance(Array(left), Array(right)) == distance) }
     }
 
-    @Test func `show notes lose their tags`() {
-        #expect(ShowNotes.text("<p>One &amp; two</p><ul><li>a<li>b</ul>") == ["One & two", "a", "b"])
-    }
-
     @Test(arguments: [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")])
     func `bytes become base 64`(text: String, expected: String) {
         #expect(StreamPayload.base64(Array(text.utf8)) == expected)

@@ -44,4 +44,8 @@ extension CompletionKind {
     static var podcasts: CompletionKind { .shellCommand("lockstep candidates podcasts 2>/dev/null") }
     /// The ids of Up Next's entries.
     static var entries: CompletionKind { .shellCommand("lockstep candidates entries 2>/dev/null") }
+    /// The names of the queues.
+    static var queues: CompletionKind { .shellCommand("lockstep candidates queues 2>/dev/null") }
+    /// The ids of the bookmarks.
+    static var bookmarks: CompletionKind { .shellCommand("lockstep candidates bookmarks 2>/dev/null") }
 }

@@ -60,12 +60,15 @@ struct Unsubscribe: LockstepCommand {
         }
     }
 
-    /// Takes what has been forgotten out of Up Next, and says how many entries that were.
+    /// Takes what has been forgotten out of the queues, and says how many entries that were.
     private static func removeEntries(of podcasts: Set<String>, _ session: Session) async throws(Failure) -> Int {
-        let entries = try await session.view(of: [.queue]).mainQueue?.entries ?? []
-        let lost = entries.filter { podcasts.contains($0.episode.podcastID) }.map(\.id)
-        guard !lost.isEmpty else { return 0 }
-        return try await session.queue { $0.remove.entries = lost }.entries.count
+        var count = 0
+        for queue in try await session.view(of: [.queue]).queues.values {
+            let lost = queue.entries.filter { podcasts.contains($0.episode.podcastID) }.map(\.id)
+            guard !lost.isEmpty else { continue }
+            count += try await session.queue(named: queue.name) { $0.remove.entries = lost }.entries.count
+        }
+        return count
     }
 }
 
@@ -120,6 +123,7 @@ struct Episodes: LockstepCommand {
     @Option(help: "How many.") var limit: Int = 20
     @Flag(help: "All of them.") var all = false
     @Flag(help: "Only those that have not been played.") var unplayed = false
+    @Flag(help: "Only those whose files are here.") var downloaded = false
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
@@ -127,11 +131,14 @@ struct Episodes: LockstepCommand {
     }
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession(observing: false) { session in
+        try await context.withSession(observing: downloaded) { session in
             var query = WireEpisodesQuery()
             if let podcast { query.podcast = try await session.persistence.findPodcast(podcast).id }
             query.unplayedOnly = unplayed
-            let (episodes, total) = try await session.episodes(query, limit: all ? nil : limit)
+            let (episodes, total) =
+                try await downloaded
+                ? session.downloadedEpisodes(query, limit: all ? nil : limit)
+                : session.episodes(query, limit: all ? nil : limit)
             try context.output.value(.array(episodes.map(\.json)), lines: Self.lines(episodes, total: total))
         }
     }
@@ -159,6 +166,24 @@ struct Episodes: LockstepCommand {
 }
 
 extension Session {
+    /// The episodes of a query whose files are here, the newest first; and how many there are in all.
+    fileprivate func downloadedEpisodes(
+        _ query: WireEpisodesQuery, limit: Int?
+    ) async throws(Failure) -> ([WireEpisode], total: Int) {
+        let ids = try await view(of: [.downloads]).downloads.values.filter { $0.state == .downloaded }
+            .map(\.episode).sorted()
+        var found: [WireEpisode] = []
+        for start in stride(from: 0, to: ids.count, by: 500) {
+            found += try await persistence.episodes(ids: Array(ids[start..<min(start + 500, ids.count)]))
+        }
+        found = found.filter { episode in
+            (query.podcast.isEmpty || episode.podcastID == query.podcast)
+                && !(query.unplayedOnly && episode.state.played)
+        }
+        found.sort { ($0.published, $0.id) > ($1.published, $1.id) }
+        return (Array(found.prefix(limit ?? .max)), found.count)
+    }
+
     /// Episodes page by page, until there are no more or `limit` is reached; and how many there are in all.
     func episodes(_ query: WireEpisodesQuery, limit: Int?) async throws(Failure) -> ([WireEpisode], total: Int) {
         var query = query
@@ -174,67 +199,6 @@ extension Session {
             }
             query.after = page.next
         }
-    }
-}
-
-struct ShowEpisode: LockstepCommand {
-    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show everything about an episode.")
-    @Argument(help: "An id, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
-    @OptionGroup var options: GlobalOptions
-
-    func perform(_ context: CommandContext) async throws {
-        try await context.withSession(observing: false) { session in
-            let found = try await session.persistence.findEpisode(episode)
-            try context.output.value(found.detailJSON, lines: Self.lines(found))
-        }
-    }
-
-    static func lines(_ episode: WireEpisode) -> [String] {
-        var lines = [
-            DisplayText.sanitised(episode.title), DisplayText.sanitised(episode.podcastTitle),
-            "Published \(TimeText.day(milliseconds: episode.published)), \(TimeText.clock(episode.knownDuration > 0 ? episode.knownDuration : nil)) long",
-        ]
-        if episode.state.played {
-            lines.append("Played")
-        } else if episode.state.position >= 1 {
-            lines.append("At \(TimeText.clock(episode.state.position))")
-        }
-        lines.append("Id \(episode.id)")
-        for (name, value) in [("Page", episode.link), ("Audio", episode.enclosureURL)] where !value.isEmpty {
-            lines.append("\(name) \(DisplayText.sanitised(value))")
-        }
-        let notes = ShowNotes.text(episode.description_p)
-        if !notes.isEmpty { lines += [""] + notes }
-        return lines
-    }
-}
-
-/// Show notes as plain text.
-enum ShowNotes {
-    /// The paragraphs of a piece of HTML, without its tags.
-    static func text(_ html: String) -> [String] {
-        var text = ""
-        var tag: String?
-        for character in html {
-            switch (character, tag) {
-            case ("<", nil): tag = ""
-            case (">", .some(let name)):
-                if Self.breaks(name) { text += "\n" }
-                tag = nil
-            case (_, .some): if (tag?.utf8.count ?? 0) < 8 { tag?.append(character) }
-            case (_, nil): text.append(character)
-            }
-        }
-        for (entity, meaning) in [
-            ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&apos;", "'"), ("&nbsp;", " "),
-            ("&amp;", "&"),
-        ] { text = text.replacing(entity, with: meaning) }
-        return text.split(separator: "\n").map { DisplayText.sanitised($0) }.filter { !$0.isEmpty }
-    }
-
-    private static func breaks(_ tag: String) -> Bool {
-        let name = tag.lowercased().drop { $0 == "/" }.prefix { $0.isLetter || $0.isNumber }
-        return ["p", "br", "li", "ul", "ol", "div", "h1", "h2", "h3", "h4", "tr"].contains(String(name))
     }
 }
 

@@ -27,16 +27,17 @@ public struct Lockstep: AsyncParsableCommand {
             CommandGroup(
                 name: "The library",
                 subcommands: [
-                    Subscribe.self, Unsubscribe.self, Podcasts.self, Episodes.self, ShowEpisode.self, Refresh.self,
-                    FeedCommands.self,
+                    Subscribe.self, Unsubscribe.self, Podcasts.self, Episodes.self, ShowEpisode.self, Why.self,
+                    Mark.self, Refresh.self, FeedCommands.self, DownloadCommands.self, Downloads.self,
                 ]),
             CommandGroup(
                 name: "The player",
                 subcommands: [
                     Play.self, Pause.self, Resume.self, Toggle.self, Stop.self, Next.self, Previous.self, Seek.self,
-                    Skip.self, SetSpeed.self, SetVolume.self, SetOutput.self, Status.self,
+                    Skip.self, ChapterCommand.self, BookmarkCommands.self, SleepTimer.self, SetSpeed.self,
+                    SetVolume.self, SetOutput.self, SetCommand.self, Status.self,
                 ]),
-            CommandGroup(name: "Up Next", subcommands: [QueueCommands.self]),
+            CommandGroup(name: "Up Next", subcommands: [QueueCommands.self, Queues.self]),
             CommandGroup(
                 name: "Screens", subcommands: [Mini.self, Expanded.self, Watch.self, Alerts.self, Candidates.self]),
         ])

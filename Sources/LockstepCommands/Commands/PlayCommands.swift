@@ -11,24 +11,32 @@ struct Play: LockstepCommand {
         help: "An id, the beginning of one, a part of a title, or an entry's number in Up Next.",
         completion: .episodes)
     var episode: String?
+    @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
             let view = try await session.view(of: [.playback, .queue])
+            let queue = try queue.name.map { name throws(Failure) in try view.queue(name) }
             guard let episode else {
-                if let player = view.player, player.status == .playing {
+                // Another queue than that of what is loaded is begun, or gone on with, for its own sake.
+                let goesOn = queue == nil || queue?.name == view.playingQueue.name
+                if goesOn, let player = view.player, player.status == .playing {
                     return try session.report(player, to: context.output, already: true)
                 }
-                return try Self.report(try await session.resume(), session, context.output)
+                guard let queue, !goesOn else {
+                    return try Self.report(try await session.resume(), session, context.output)
+                }
+                let load = try await session.start(queue)
+                return try Self.report(try await session.settled(load: load), session, context.output)
             }
-            let queue = view.mainQueue ?? WireQueueState()
+            let chosen = queue ?? view.playingQueue
             let load: String
-            if let reference = try EntryReference.numberOrEntry(episode, in: queue) {
-                load = try await session.queue { $0.play.entry = reference.id }.loadID
+            if let reference = try EntryReference.numberOrEntry(episode, in: chosen) {
+                load = try await session.queue(named: chosen.name) { $0.play.entry = reference.id }.loadID
             } else {
                 let found = try await session.persistence.findEpisode(episode)
-                load = try await session.queue { $0.play.episode = found.id }.loadID
+                load = try await session.queue(named: chosen.name) { $0.play.episode = found.id }.loadID
             }
             try Self.report(try await session.settled(load: load), session, context.output)
         }
@@ -43,28 +51,45 @@ struct Play: LockstepCommand {
 struct Next: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "Go to the next entry of Up Next. What is paused stays paused.")
+    @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { try await $0.step(context.output) { $0.next.from = $1 } }
+        try await context.withSession { try await $0.step(in: queue.name, context.output) { $0.next.from = $1 } }
     }
 }
 
 struct Previous: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "Go to the previous entry of Up Next. What is paused stays paused.", aliases: ["prev"])
+    @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { try await $0.step(context.output) { $0.previous.from = $1 } }
+        try await context.withSession { try await $0.step(in: queue.name, context.output) { $0.previous.from = $1 } }
     }
 }
 
 extension Session {
+    /// Starts a queue: its current entry, else the first one.
+    ///
+    /// - Returns: the load that the player will show.
+    fileprivate func start(_ queue: WireQueueState) async throws(Failure) -> String {
+        guard let entry = queue.entries.first(where: { $0.id == queue.current }) ?? queue.entries.first else {
+            throw Failure(
+                .queueEmpty,
+                "\(queue.shownName) is empty. Add something with `lockstep queue add --queue \(queue.name) EPISODE`.")
+        }
+        return try await self.queue(named: queue.name) { $0.play.entry = entry.id }.loadID
+    }
+
     /// Goes from the current entry to a neighbour, and says what is loaded then.
-    fileprivate func step(_ output: Output, _ build: (inout WireQueueRequest, String) -> Void) async throws {
-        let current = try await view(of: [.playback, .queue]).mainQueue?.current ?? ""
-        let reply = try await queue { build(&$0, current) }
+    fileprivate func step(
+        in name: String?, _ output: Output, _ build: (inout WireQueueRequest, String) -> Void
+    ) async throws {
+        let view = try await view(of: [.playback, .queue])
+        let queue = try name.map { name throws(Failure) in try view.queue(name) } ?? view.playingQueue
+        let reply = try await self.queue(named: queue.name) { build(&$0, queue.current) }
         let state = try await settled(load: reply.loadID) ?? WirePlaybackState()
         try output.change(state.nowJSON, Sentence.status(snapshot(state)))
     }
@@ -82,11 +107,11 @@ enum EntryReference {
         if found.isEmpty { found = queue.entries.filter { $0.episode.title.lowercased() == wanted } }
         if found.isEmpty { found = queue.entries.filter { $0.episode.title.lowercased().contains(wanted) } }
         guard let first = found.first, !text.isEmpty else {
-            throw Failure(.notFound, "Nothing in Up Next is named “\(text)”. `lockstep queue` lists it.")
+            throw Failure(.notFound, "Nothing in \(queue.shownName) is named “\(text)”. `lockstep queue` lists it.")
         }
         guard found.count == 1 else {
             throw Failure.ambiguous(
-                "“\(text)” could be \(found.count) entries of Up Next.",
+                "“\(text)” could be \(found.count) entries of \(queue.shownName).",
                 found.prefix(20).map { ($0.id, $0.episode.title) })
         }
         return first
@@ -99,7 +124,7 @@ enum EntryReference {
         if text.utf8.count <= 6, let number = UInt32(text) {
             guard number >= 1, number <= queue.entries.count else {
                 let count = NumberText.counted(queue.entries.count, "entry", "entries")
-                throw Failure(.notFound, "Up Next has no entry \(number); it has \(count).")
+                throw Failure(.notFound, "\(queue.shownName) has no entry \(number); it has \(count).")
             }
             return queue.entries[Int(number) - 1]
         }

@@ -99,19 +99,26 @@ struct Skip: LockstepCommand {
     }
 
     static let configuration = CommandConfiguration(
-        abstract: "Skip forward or back by the seconds in the settings (30 and 10).")
+        abstract: "Skip forward or back by the seconds in the settings (30 and 10).",
+        discussion:
+            "How far: --seconds, else `lockstep set skipForward` and `skipBack` for the podcast, else for all, else "
+            + "skip.forward and skip.back of config.yaml.")
     @Argument(help: "forward or back.") var direction: Direction
     @Option(help: "How far, in seconds.") var seconds: Double?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        let forward = seconds ?? context.settings.skipForward
-        let back = seconds ?? context.settings.skipBack
-        guard forward.isFinite, forward > 0, back > 0 else {
+        if let seconds, !(seconds.isFinite && seconds > 0) {
             throw Failure(.invalidArgument, "How far to skip must be a number of seconds above 0.")
         }
-        let delta = direction == .forward ? forward : -back
-        try await context.withSession { try await $0.seek(.relative(delta), output: context.output) }
+        try await context.withSession { session in
+            let view = try await session.view(of: [.playback])
+            let values = SettingValues(view.settings, settings: context.settings)
+            let key = direction == .forward ? SettingKey.skipForward : .skipBack
+            let distance = seconds ?? values.number(key, podcast: view.player?.episode.podcastID ?? "")
+            try await session.seek(
+                .relative(direction == .forward ? distance : -distance), output: context.output)
+        }
     }
 }
 
@@ -128,15 +135,17 @@ struct Status: LockstepCommand {
             let player = view.player ?? WirePlaybackState()
             let snapshot = PlayerSnapshot(view, now: SystemClocks.now(), bootID: SystemClocks.bootID)
             if let format { return try context.output.line(format.filled(snapshot.field)) }
-            try context.output.value(player.nowJSON, lines: Self.lines(snapshot))
+            try context.output.value(
+                player.nowJSON.adding("alerts", .array(view.alertsInOrder.map(\.json))), lines: Self.lines(snapshot))
         }
     }
 
     private static func lines(_ snapshot: PlayerSnapshot) -> [String] {
         var lines = [Sentence.status(snapshot), Sentence.levels(snapshot)]
         if let chapter = snapshot.chapter {
-            lines.append("Chapter \(chapter.number) of \(chapter.count): \(Sentence.stopped(chapter.title))")
+            lines.append(Sentence.chapter(chapter))
         }
+        if snapshot.sleep != nil { lines.append(Sentence.capitalised(Sentence.sleep(snapshot.sleep) + ".")) }
         if !snapshot.alerts.isEmpty {
             lines.append("\(NumberText.counted(snapshot.alerts.count, "alert")): see `lockstep alerts`.")
         }
@@ -160,6 +169,9 @@ extension PlayerSnapshot {
         case "speed": return NumberText.short(speed)
         case "volume": return NumberText.short(volume)
         case "output": return output
+        case "chapter": return chapter?.title ?? ""
+        case "sleep": return sleep == nil ? "" : Sentence.sleepTime(sleep)
+        case "retry": return retry.map(Sentence.retry) ?? ""
         default: return ""
         }
     }

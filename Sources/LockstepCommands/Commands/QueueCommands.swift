@@ -7,27 +7,38 @@ struct QueueCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue", abstract: "Show and change Up Next.",
         subcommands: [
-            QueueList.self, QueueAdd.self, QueueRemove.self, QueueMove.self, QueueClear.self, QueueUndo.self,
-            QueueRedo.self, QueueHistory.self,
+            QueueList.self, QueueAdd.self, QueueRemove.self, QueueMove.self, QueueClear.self, QueueSort.self,
+            QueueDedupe.self, QueueUndo.self, QueueRedo.self, QueueHistory.self, QueueRestore.self, QueueRepeat.self,
+            QueueConsume.self, QueueLimit.self, QueueCreate.self, QueueDelete.self,
         ],
         defaultSubcommand: QueueList.self)
 }
 
+/// Which queue a command is about.
+struct QueueOption: ParsableArguments {
+    @Option(name: .customLong("queue"), help: "Another queue than the usual one.", completion: .queues)
+    var name: String?
+
+    /// The queue's name.
+    var known: String { name ?? FleetView.usualQueue }
+}
+
 struct QueueList: LockstepCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "Show Up Next.")
+    @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            var queue = try await session.view(of: [.queue]).mainQueue ?? WireQueueState()
-            if queue.name.isEmpty { queue.name = "main" }
-            try context.output.value(queue.json, lines: Self.lines(queue))
+            let shown = try await session.view(of: [.queue]).queue(queue.known)
+            try context.output.value(shown.json, lines: Self.lines(shown))
         }
     }
 
     static func lines(_ queue: WireQueueState) -> [String] {
         guard !queue.entries.isEmpty else {
-            return ["Up Next is empty. Add something with `lockstep queue add EPISODE`."]
+            let option = queue.name == FleetView.usualQueue ? "" : "--queue \(queue.name) "
+            return ["\(queue.shownName) is empty. Add something with `lockstep queue add \(option)EPISODE`."]
         }
         var table = TextTable([
             .init(heading: "", right: true), .init(heading: ""), .init(heading: "episode", flexible: true),
@@ -42,7 +53,9 @@ struct QueueList: LockstepCommand {
                 episode.position >= 1 ? TimeText.clock(episode.position) : "", entry.id,
             ])
         }
+        let modes = queue.hasModes ? queue.modes.words : []
         return table.lines(width: Output.terminalWidth)
+            + (modes.isEmpty ? [] : [Sentence.capitalised(modes.joined(separator: ", ") + ".")])
     }
 }
 
@@ -51,22 +64,24 @@ struct QueueAdd: LockstepCommand {
         commandName: "add", abstract: "Add episodes at the end, or behind what plays.")
     @Flag(help: "Behind the current entry instead of at the end.") var next = false
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            var found: [WireEpisode] = []
-            for text in episodes { found.append(try await session.persistence.findEpisode(text)) }
-            let reply = try await session.queue {
+            let found = try await session.findEpisodes(episodes)
+            let reply = try await session.queue(named: queue.known) {
                 $0.add.episodes = found.map(\.id)
                 $0.add.next = next
             }
             let titles = Dictionary(found.map { ($0.id, $0.title) }) { first, _ in first }
             var parts: [String] = []
-            if !reply.entries.isEmpty { parts.append("Added \(Self.names(reply.entries.map(\.episode.title)))") }
+            if !reply.entries.isEmpty {
+                parts.append("Added \(Self.names(reply.entries.map(\.episode.title)))" + queue.suffix("to"))
+            }
             if !reply.alreadyThere.isEmpty {
                 let names = Self.names(reply.alreadyThere.map { titles[$0] ?? $0 })
-                parts.append("\(parts.isEmpty ? "No change: a" : "a")lready in Up Next: \(names)")
+                parts.append("\(parts.isEmpty ? "No change: a" : "a")lready in \(queue.shownName): \(names)")
             }
             try context.output.change(reply.json, Sentence.stopped(parts.joined(separator: "; ")))
         }
@@ -82,16 +97,19 @@ struct QueueRemove: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Remove entries; undo brings them back.")
     @Argument(help: "Numbers, ids, beginnings of ids, or parts of titles.", completion: .entries) var entries: [String]
+    @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            let queue = try await session.view(of: [.queue]).mainQueue ?? WireQueueState()
-            let ids = try entries.map { try EntryReference.resolve($0, in: queue).id }
-            let reply = try await session.queue { $0.remove.entries = ids }
+            let present = try await session.view(of: [.queue]).queue(queue.known)
+            let ids = try entries.map { try EntryReference.resolve($0, in: present).id }
+            let reply = try await session.queue(named: queue.known) { $0.remove.entries = ids }
             let names = QueueAdd.names(reply.entries.map(\.episode.title))
             try context.output.change(
-                reply.json, "Removed \(names). `lockstep queue undo` brings \(reply.pronoun) back.")
+                reply.json,
+                "Removed \(names)\(queue.suffix("from")). `lockstep queue undo\(queue.argument)` brings \(reply.pronoun) back."
+            )
         }
     }
 }
@@ -105,6 +123,7 @@ struct QueueMove: LockstepCommand {
     @Option(help: "The entry that it will stand before.", completion: .entries) var before: String?
     @Option(help: "The entry that it will stand behind.", completion: .entries) var after: String?
     @Option(help: "The number that it will have.") var to: Int?
+    @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
@@ -115,20 +134,21 @@ struct QueueMove: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            let queue = try await session.view(of: [.queue]).mainQueue ?? WireQueueState()
-            let moved = try EntryReference.resolve(entry, in: queue)
+            let present = try await session.view(of: [.queue]).queue(queue.known)
+            let moved = try EntryReference.resolve(entry, in: present)
             var move = WireMoveEntry()
             move.entry = moved.id
             if let before {
-                move.before = try EntryReference.resolve(before, in: queue).id
+                move.before = try EntryReference.resolve(before, in: present).id
             } else if let after {
-                move.after = try EntryReference.resolve(after, in: queue).id
+                move.after = try EntryReference.resolve(after, in: present).id
             } else {
                 move.index = UInt32(clamping: (place ?? to ?? 1) - 1)
             }
-            let reply = try await session.queue { $0.move = move }
+            let wanted = move
+            let reply = try await session.queue(named: queue.known) { $0.move = wanted }
             let name = "“\(DisplayText.sanitised(moved.episode.title))”"
-            let now = try await session.view(of: [.queue]).mainQueue?.entries.firstIndex { $0.id == moved.id }
+            let now = try await session.view(of: [.queue]).queue(queue.known).entries.firstIndex { $0.id == moved.id }
             let place = now.map { "place \($0 + 1)" } ?? "its place"
             try context.output.change(
                 reply.json, reply.changed ? "Moved \(name) to \(place)." : "No change: \(name) is at \(place) already.")
@@ -139,87 +159,36 @@ struct QueueMove: LockstepCommand {
 struct QueueClear: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "clear", abstract: "Remove all entries but the one that plays; undo brings them back.")
+    @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            let reply = try await session.queue { $0.clear = WireClearQueue() }
+            let reply = try await session.queue(named: queue.known) { $0.clear = WireClearQueue() }
             let count = reply.description_p.isEmpty ? "\(reply.entries.count) entries" : reply.description_p
             try context.output.change(
                 reply.json,
                 reply.changed
-                    ? "Cleared \(count) from Up Next. `lockstep queue undo` brings \(reply.pronoun) back."
+                    ? "Cleared \(count) from \(queue.shownName). `lockstep queue undo\(queue.argument)` brings \(reply.pronoun) back."
                     : "No change: there was nothing to clear.")
         }
     }
 }
 
-struct QueueUndo: LockstepCommand {
-    static let configuration = CommandConfiguration(commandName: "undo", abstract: "Take the last change back.")
-    @OptionGroup var options: GlobalOptions
+extension QueueOption {
+    /// As sentences name it.
+    var shownName: String { WireQueueState.shownName(known) }
 
-    func perform(_ context: CommandContext) async throws {
-        try await context.stepThroughHistory("Undone", else: "there is nothing to undo") {
-            $0.undo.fromRevision = $1
-        }
-    }
-}
+    /// ` to “evening”`; empty for the usual queue.
+    func suffix(_ word: String) -> String { known == FleetView.usualQueue ? "" : " \(word) \(shownName)" }
 
-struct QueueRedo: LockstepCommand {
-    static let configuration = CommandConfiguration(commandName: "redo", abstract: "Do again what was undone last.")
-    @OptionGroup var options: GlobalOptions
-
-    func perform(_ context: CommandContext) async throws {
-        try await context.stepThroughHistory("Done again", else: "there is nothing to redo") {
-            $0.redo.fromRevision = $1
-        }
-    }
-}
-
-extension CommandContext {
-    /// Undoes or redoes one change from the revision that is shown now, and says which.
-    fileprivate func stepThroughHistory(
-        _ done: String, else nothing: String, _ build: @Sendable (inout WireQueueRequest, UInt64) -> Void
-    ) async throws {
-        try await withSession { session in
-            let revision = try await session.view(of: [.queue]).mainQueue?.revision ?? 0
-            let reply = try await session.queue { build(&$0, revision) }
-            try output.change(
-                reply.json,
-                reply.changed ? "\(done): \(Sentence.stopped(reply.description_p))" : "No change: \(nothing).")
-        }
-    }
-}
-
-struct QueueHistory: LockstepCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "history", abstract: "Show the last changes, the newest first.")
-    @Option(help: "How many.") var limit: UInt32 = 20
-    @OptionGroup var options: GlobalOptions
-
-    func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let reply = try await session.queue { $0.history.limit = limit }
-            var table = TextTable([
-                .init(heading: "revision", right: true), .init(heading: "when (UTC)"),
-                .init(heading: "what", flexible: true),
-            ])
-            for item in reply.history {
-                table.add([
-                    "\(item.revision)", TimeText.minute(milliseconds: item.at),
-                    item.description_p + (item.undone ? " (undone)" : ""),
-                ])
-            }
-            try context.output.value(
-                .array(reply.history.map(\.json)),
-                lines: table.isEmpty ? ["Nothing has changed yet."] : table.lines(width: Output.terminalWidth))
-        }
-    }
+    /// ` --queue evening`; empty for the usual queue.
+    var argument: String { known == FleetView.usualQueue ? "" : " --queue \(known)" }
 }
 
 extension WireQueueReply {
     /// For what it was about.
-    fileprivate var pronoun: String { entries.count == 1 ? "it" : "them" }
+    var pronoun: String { entries.count == 1 ? "it" : "them" }
 
     /// What a command that changes the queue prints with `--json`.
     var json: JSONValue {

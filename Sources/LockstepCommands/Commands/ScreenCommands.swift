@@ -14,7 +14,9 @@ import Darwin
 struct Mini: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "A player on one line.",
-        discussion: "Keys: space pauses, arrows seek, [ ] speed, + - volume, n p next and previous, q quits.")
+        discussion:
+            "Keys: space pauses, arrows seek, < > chapter, [ ] speed, + - volume, n p next and previous, z sleep timer, b "
+            + "bookmark, digits answer alerts, i says everything in a sentence, q quits.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -26,8 +28,9 @@ struct Expanded: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "A player on the whole screen.",
         discussion:
-            "Keys: space pauses, left and right seek, up and down select, Enter plays, x removes, u undoes, [ ] "
-            + "speed, + - volume, n p next and previous, digits answer alerts, i says everything in a sentence, q quits."
+            "Keys: space pauses, left and right seek, < > chapter, c shows the chapters in place of Up Next, up and down "
+            + "select, Enter plays, x removes, u undoes, [ ] speed, + - volume, n p next and previous, z sleep timer, b "
+            + "bookmark, digits answer alerts, i says everything in a sentence, q quits."
     )
     @OptionGroup var options: GlobalOptions
 
@@ -80,11 +83,22 @@ extension CommandContext {
             let now = SystemClocks.now()
             let snapshot = PlayerSnapshot(view, now: now, bootID: SystemClocks.bootID)
             if output.json {
-                guard changes.contains(.player) || changes.contains(.everything) else { continue }
-                try output.line((view.player ?? WirePlaybackState()).nowJSON.line)
+                guard changes.contains(where: \.concernsPlayer) else { continue }
+                let alerts = JSONValue.array(view.alertsInOrder.map(\.json))
+                try output.line((view.player ?? WirePlaybackState()).nowJSON.adding("alerts", alerts).line)
             } else {
                 for line in narrator.lines(for: snapshot, now: now.monotonic) { try output.line(line) }
             }
+        }
+    }
+}
+
+extension FleetView.Change {
+    /// Whether a player that prints JSON says it.
+    fileprivate var concernsPlayer: Bool {
+        switch self {
+        case .player, .everything, .alert: true
+        default: false
         }
     }
 }
@@ -112,15 +126,21 @@ extension Session {
     private func perform(_ intent: PlayerIntent) async throws(Failure) {
         switch intent {
         case .setPaused(let paused): _ = try await playback { $0.setPaused.paused = paused }
-        case .start: _ = try await queue { $0.play.resume = true }
-        case .next(let from): _ = try await queue { $0.next.from = from }
-        case .previous(let from): _ = try await queue { $0.previous.from = from }
-        case .play(let entry): _ = try await queue { $0.play.entry = entry }
-        case .remove(let entry): _ = try await queue { $0.remove.entries = [entry] }
-        case .undo: _ = try await queue { $0.undo.fromRevision = 0 }
+        case .start(let name): _ = try await queue(named: name) { $0.play.resume = true }
+        case .next(let from, let name): _ = try await queue(named: name) { $0.next.from = from }
+        case .previous(let from, let name): _ = try await queue(named: name) { $0.previous.from = from }
+        case .play(let entry, let name): _ = try await queue(named: name) { $0.play.entry = entry }
+        case .remove(let entry, let name): _ = try await queue(named: name) { $0.remove.entries = [entry] }
+        case .undo(let name): _ = try await queue(named: name) { $0.undo.fromRevision = 0 }
+        case .sleep(let request): _ = try await playback { $0.setSleep = request }
+        case .bookmark(let episode, let position):
+            _ = try await playback {
+                $0.setBookmark.episode = episode
+                $0.setBookmark.position = position
+            }
         case .answer(let alert, let owner, let action):
             _ = try await answer(alert: alert, owner: owner, action: action)
-        case .quit, .select, .describe, .seek, .speed, .volume: break
+        case .quit, .select, .selectChapter, .switchList, .describe, .seek, .chapter, .speed, .volume: break
         }
     }
 }

@@ -134,6 +134,7 @@ extension Session {
         case "playback": return try await playback { $0.answerAlert = given }.alertAnswered
         case "queue": return try await queue { $0.answerAlert = given }.alertAnswered
         case "feeds": return try await feeds { $0.answerAlert = given }.alertAnswered
+        case "downloads": return try await downloads { $0.answerAlert = given }.alertAnswered
         case "persistence":
             var request = WirePersistenceRequest()
             request.answerAlert = given
@@ -154,6 +155,9 @@ struct Candidates: LockstepCommand {
         case episodes
         case podcasts
         case entries
+        case queues
+        case bookmarks
+        case alerts
     }
 
     static let configuration = CommandConfiguration(shouldDisplay: false)
@@ -161,12 +165,15 @@ struct Candidates: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession(observing: kind == .entries) { session in
+        try await context.withSession(observing: kind != .episodes && kind != .podcasts) { session in
             let ids: [String]
             switch kind {
             case .episodes: ids = try await session.persistence.episodes(WireEpisodesQuery()).episodes.map(\.id)
             case .podcasts: ids = try await session.persistence.allPodcasts().map(\.id)
             case .entries: ids = try await session.view(of: [.queue]).mainQueue?.entries.map(\.id) ?? []
+            case .queues: ids = try await session.view(of: [.queue]).queues.keys.sorted()
+            case .bookmarks: ids = try await session.view(of: [.playback]).allBookmarks.map(\.id)
+            case .alerts: ids = try await session.view(of: []).alertsInOrder.map(\.id)
             }
             for id in ids { try context.output.line(id) }
         }

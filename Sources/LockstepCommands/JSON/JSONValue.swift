@@ -52,6 +52,12 @@ indirect enum JSONValue: Sendable, Hashable {
         return members.first { $0.name == name }?.value
     }
 
+    /// An object with one more member at its end; anything else as it is.
+    func adding(_ name: String, _ value: JSONValue) -> JSONValue {
+        guard case .object(let members) = self else { return self }
+        return .object(members + [Member(name: name, value: value)])
+    }
+
     /// The value on one line.
     var line: String {
         var text = ""

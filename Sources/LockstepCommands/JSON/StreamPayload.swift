@@ -12,6 +12,9 @@ enum StreamPayload {
 
     private static func known(_ event: StreamEvent) throws -> JSONValue? {
         let parts = event.topic.parts.map(String.init)
+        if parts.count == 3, parts[0] == "live", parts[1] == "downloads" {
+            return try WireDownloadProgress(wireBytes: event.payload).json
+        }
         guard parts.count >= 3, parts[0] == "stream" else { return nil }
         switch (parts[1], parts[2], parts.count) {
         case ("bus", "service", 4): return json(try WireServiceStatus(wireBytes: event.payload))
@@ -23,6 +26,10 @@ enum StreamPayload {
                 ? json(try WireQueueDelta(wireBytes: event.payload)) : try WireQueueState(wireBytes: event.payload).json
         case ("feeds", "podcast", 4): return try WirePodcast(wireBytes: event.payload).json(unplayed: .null)
         case ("feeds", "episodes", 4): return json(try WireEpisodesChanged(wireBytes: event.payload))
+        case ("playback", "bookmarks", 4):
+            return .array(try WireBookmarks(wireBytes: event.payload).bookmarks.map(\.json))
+        case ("downloads", "download", 4): return try WireDownload(wireBytes: event.payload).json
+        case (_, "settings", 4): return json(try WireSettingsState(wireBytes: event.payload))
         case ("persistence", "status", 3): return json(try WirePersistenceStatus(wireBytes: event.payload))
         case (_, "alert", 4): return try WireAlert(wireBytes: event.payload).json
         default: return nil
@@ -45,7 +52,36 @@ enum StreamPayload {
             "speed": .number(state.speed), "volume": .number(state.volume), "output": .text(state.output),
             "silent": .bool(state.nullOutput), "buffering": .bool(state.buffering),
             "error": state.hasError ? state.error.json : .null, "chapters": .array(state.chapters.map(\.json)),
-            "revision": .unsigned(state.revision),
+            "revision": .unsigned(state.revision), "willPlay": .bool(state.willPlay),
+            "retry": state.hasRetry ? json(state.retry) : .null, "sleep": state.hasSleep ? json(state.sleep) : .null,
+            "chapter": state.chapter == 0 ? .null : .integer(Int64(state.chapter)),
+            "sound": state.hasSound ? state.sound.json : .null, "local": .bool(state.local),
+            "skipped": .bool(state.skip),
+        ])
+    }
+
+    private static func json(_ retry: WireRetryState) -> JSONValue {
+        retry.json(in: retry.nextInSeconds).adding(
+            "nextMonotonic", retry.nextAt == 0 ? .null : .number(Double(retry.nextAt) / 1e9))
+    }
+
+    private static func json(_ sleep: WireSleepState) -> JSONValue {
+        .object([
+            "endsAt": .moment(milliseconds: sleep.endsAtWall),
+            "monotonic": sleep.endsAt == 0 ? .null : .number(Double(sleep.endsAt) / 1e9),
+            "bootId": .text(sleep.bootID), "episodes": sleep.episodes == 0 ? .null : .integer(Int64(sleep.episodes)),
+            "endOfChapter": .bool(sleep.endOfChapter), "fading": .bool(sleep.fading),
+        ])
+    }
+
+    private static func json(_ state: WireSettingsState) -> JSONValue {
+        .object([
+            "podcast": .text(state.podcast),
+            "settings": .object(
+                state.settings.map { setting in
+                    let key = SettingKey(rawValue: setting.key)
+                    return .init(name: setting.key, value: key?.json(setting.value) ?? .string(setting.value))
+                }),
         ])
     }
 
@@ -53,7 +89,7 @@ enum StreamPayload {
         .object([
             "position": .seconds(anchor.position), "running": .bool(anchor.running),
             "at": .moment(milliseconds: anchor.wall), "monotonic": .number(Double(anchor.at) / 1e9),
-            "bootId": .string(anchor.bootID),
+            "bootId": .string(anchor.bootID), "speed": anchor.speed == 0 ? .null : .number(anchor.speed),
         ])
     }
 
@@ -63,7 +99,10 @@ enum StreamPayload {
 
     private static func json(_ step: WireQueueStep) -> JSONValue? {
         func entry(_ insert: WireQueueStep.Insert) -> JSONValue {
-            .object(["id": .string(insert.entry.id), "episode": insert.entry.episode.json])
+            .object([
+                "id": .string(insert.entry.id), "episode": insert.entry.episode.json,
+                "addedAt": .moment(milliseconds: insert.entry.addedAt), "reason": .text(insert.entry.reason),
+            ])
         }
         switch step.step {
         case .insert(let insert):

@@ -92,7 +92,7 @@ extension WireEpisodeState {
     var json: JSONValue {
         .object([
             "episode": .string(episode), "position": .seconds(position), "duration": .knownSeconds(duration),
-            "played": .bool(played), "completedAt": .moment(milliseconds: completedAt),
+            "played": .bool(played), "completedAt": .moment(milliseconds: completedAt), "reason": .text(reason),
         ])
     }
 }
@@ -162,7 +162,10 @@ extension WireAlert {
 extension WireQueueEntry {
     /// An entry; `current`: whether it is the one that is marked.
     func json(current: Bool) -> JSONValue {
-        .object(["id": .string(id), "current": .bool(current), "episode": episode.json])
+        .object([
+            "id": .string(id), "current": .bool(current), "episode": episode.json,
+            "addedAt": .moment(milliseconds: addedAt), "reason": .text(reason),
+        ])
     }
 }
 
@@ -170,7 +173,7 @@ extension WireQueueState {
     var json: JSONValue {
         .object([
             "name": .string(name), "revision": .unsigned(revision),
-            "entries": .array(entries.map { $0.json(current: $0.id == current) }),
+            "entries": .array(entries.map { $0.json(current: $0.id == current) }), "modes": modes.json,
         ])
     }
 }
@@ -189,7 +192,7 @@ extension WireHistoryItem {
     var json: JSONValue {
         .object([
             "revision": .unsigned(revision), "at": .moment(milliseconds: at), "description": .string(description_p),
-            "undone": .bool(undone),
+            "undone": .bool(undone), "origin": .text(origin), "entries": .integer(Int64(entries)),
         ])
     }
 }

@@ -11,18 +11,37 @@ enum MiniLine {
             return DisplayText.cut(mark + idle + alerts(snapshot), to: columns)
         }
         let time = "\(TimeText.clock(snapshot.position))/\(TimeText.clock(snapshot.duration))"
-        let head = "\(mark)\(symbol(snapshot.status)) \(time)"
-        var tail = snapshot.speed == 1 ? "" : " \(NumberText.short(snapshot.speed))×"
-        tail += alerts(snapshot)
-        let room = columns - DisplayText.width(head) - DisplayText.width(tail)
-        let name = snapshot.podcast.isEmpty ? snapshot.shownTitle : "\(snapshot.shownTitle) — \(snapshot.podcast)"
+        let head = "\(mark)\(symbol(snapshot.status)) \(time)\(trouble(snapshot))"
+        let tail = tail(snapshot)
+        var room = columns - DisplayText.width(head) - DisplayText.width(tail)
         guard room > 4 else { return DisplayText.cut(head + tail, to: columns) }
+        // What needs an answer comes before the title, but leaves some of it.
+        let alert = alert(snapshot, room: room - 12)
+        room -= DisplayText.width(alert)
         // A bar where there is more room than a title needs.
         let barWidth = min(20, room - 30)
         let bar =
             barWidth >= 8
             ? " " + ProgressBar.text(snapshot.duration.map { snapshot.position / $0 }, columns: barWidth) : ""
-        return head + bar + " " + DisplayText.cut(name, to: room - DisplayText.width(bar) - 1) + tail
+        return head + bar + " " + DisplayText.cut(name(snapshot), to: room - DisplayText.width(bar) - 1) + tail + alert
+    }
+
+    private static func name(_ snapshot: PlayerSnapshot) -> String {
+        let chapter = snapshot.chapter.map { $0.title.isEmpty ? "" : " › \($0.title)" } ?? ""
+        let title = snapshot.shownTitle + chapter
+        return snapshot.podcast.isEmpty ? title : "\(title) — \(snapshot.podcast)"
+    }
+
+    private static func trouble(_ snapshot: PlayerSnapshot) -> String {
+        if let retry = snapshot.retry { return " " + Sentence.retry(retry) }
+        return snapshot.status == .playing && snapshot.isBuffering ? " buffering" : ""
+    }
+
+    private static func tail(_ snapshot: PlayerSnapshot) -> String {
+        var tail = snapshot.speed == 1 ? "" : " \(NumberText.short(snapshot.speed))×"
+        if snapshot.isLocal { tail += " ↓" }
+        if snapshot.sleep != nil { tail += " ☾\(Sentence.sleepTime(snapshot.sleep))" }
+        return tail
     }
 
     /// The sign for a state; the words are for plain screens.
@@ -38,5 +57,16 @@ enum MiniLine {
 
     private static func alerts(_ snapshot: PlayerSnapshot) -> String {
         snapshot.alerts.isEmpty ? "" : " !\(snapshot.alerts.count)"
+    }
+
+    /// The first alert and the keys of its answers; where there is no room for a part of its words only that there are any.
+    private static func alert(_ snapshot: PlayerSnapshot, room: Int) -> String {
+        guard let first = snapshot.alerts.first else { return "" }
+        var keys = ""
+        for (index, action) in first.actions.prefix(9).enumerated() { keys += "  \(index + 1) \(action)" }
+        if snapshot.alerts.count > 1 { keys += "  and \(snapshot.alerts.count - 1) more" }
+        let left = room - DisplayText.width(keys) - 3
+        guard left >= 8 else { return alerts(snapshot) }
+        return " ! " + DisplayText.cut(first.title, to: left) + keys
     }
 }

@@ -21,16 +21,23 @@ enum PlayerIntent: Sendable, Hashable {
     case quit
     case select(String)
     case describe
+    /// Shows the chapters in place of Up Next, or Up Next again.
+    case switchList
+    /// By its index.
+    case selectChapter(Int)
     case setPaused(Bool)
-    case start
+    case start(queue: String)
     case seek(by: Double)
+    case chapter(ChapterTarget)
     case speed(LevelExpression)
     case volume(LevelExpression)
-    case next(from: String)
-    case previous(from: String)
-    case play(entry: String)
-    case remove(entry: String)
-    case undo
+    case next(from: String, queue: String)
+    case previous(from: String, queue: String)
+    case play(entry: String, queue: String)
+    case remove(entry: String, queue: String)
+    case undo(queue: String)
+    case sleep(WireSetSleep)
+    case bookmark(episode: String, position: Double)
     case answer(alert: String, owner: String, action: String)
 }
 
@@ -47,12 +54,22 @@ extension PlayerScreen {
         case .character("]"): return .speed(.up)
         case .character("+"), .character("="): return .volume(.up)
         case .character("-"): return .volume(.down)
-        case .character("n"): return .next(from: snapshot.currentEntry)
-        case .character("p"): return .previous(from: snapshot.currentEntry)
-        case .character("u"): return .undo
+        case .character("n"): return .next(from: snapshot.currentEntry, queue: snapshot.queueName)
+        case .character("p"): return .previous(from: snapshot.currentEntry, queue: snapshot.queueName)
+        case .character("u"): return .undo(queue: snapshot.queueName)
+        case .character("<"), .character(","): return snapshot.parts.isEmpty ? nil : .chapter(.previous)
+        case .character(">"), .character("."): return snapshot.parts.isEmpty ? nil : .chapter(.next)
+        case .character("c"): return snapshot.parts.isEmpty && list == .queue ? nil : .switchList
+        case .character("z"): return .sleep(SleepKey.next(after: snapshot))
+        case .character("b"):
+            return snapshot.hasEpisode ? .bookmark(episode: snapshot.episodeID, position: snapshot.position) : nil
         case .up, .down, .pageUp, .pageDown, .home, .end: return moved(by: key)
-        case .enter: return selectedIndex.map { .play(entry: snapshot.entries[$0].id) }
-        case .character("x"), .delete: return selectedIndex.map { .remove(entry: snapshot.entries[$0].id) }
+        case .enter:
+            if shownList == .chapters { return selectedChapter.map { .chapter(.number($0 + 1)) } }
+            return selectedIndex.map { .play(entry: snapshot.entries[$0].id, queue: snapshot.queueName) }
+        case .character("x"), .delete:
+            guard shownList == .queue else { return nil }
+            return selectedIndex.map { .remove(entry: snapshot.entries[$0].id, queue: snapshot.queueName) }
         case .character(let character):
             guard let digit = character.wholeNumberValue, digit >= 1, digit <= answers.count else { return nil }
             let answer = answers[digit - 1]
@@ -64,13 +81,16 @@ extension PlayerScreen {
         switch snapshot.status {
         case .playing, .loading: .setPaused(true)
         case .paused: .setPaused(false)
-        default: .start
+        default: .start(queue: snapshot.queueName)
         }
     }
 
     private func moved(by key: PlayerKey) -> PlayerIntent? {
-        guard let selected = selectedIndex else { return nil }
-        let last = snapshot.entries.count - 1
+        let isChapters = shownList == .chapters
+        let count = isChapters ? snapshot.parts.count : snapshot.entries.count
+        guard count > 0 else { return nil }
+        // Where nothing is selected, the first key leads to the beginning.
+        let selected = (isChapters ? selectedChapter : selectedIndex) ?? -1
         let index: Int
         switch key {
         case .up: index = selected - 1
@@ -78,8 +98,35 @@ extension PlayerScreen {
         case .pageUp: index = selected - 10
         case .pageDown: index = selected + 10
         case .home: index = 0
-        default: index = last
+        default: index = count - 1
         }
-        return .select(snapshot.entries[max(0, min(last, index))].id)
+        let wanted = max(0, min(count - 1, index))
+        return isChapters ? .selectChapter(wanted) : .select(snapshot.entries[wanted].id)
+    }
+}
+
+/// What the key of the sleep timer leads to: 15, 30 and 60 minutes, the end of the chapter, that of the episode, and off.
+enum SleepKey {
+    private static let steps = [15.0, 30, 60].map { $0 * 60 }
+
+    /// What comes next after what is set. Each press says it anew, so that two players never add theirs up.
+    static func next(after snapshot: PlayerSnapshot) -> WireSetSleep {
+        var request = WireSetSleep()
+        guard let sleep = snapshot.sleep else {
+            request.seconds = steps[0]
+            return request
+        }
+        if let remaining = sleep.remaining {
+            if let step = steps.first(where: { $0 > remaining + 5 }) {
+                request.seconds = step
+            } else if snapshot.chapter != nil {
+                request.endOfChapter = true
+            } else {
+                request.episodes = 1
+            }
+        } else if sleep.isEndOfChapter {
+            request.episodes = 1
+        }
+        return request
     }
 }

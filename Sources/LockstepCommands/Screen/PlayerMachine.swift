@@ -16,6 +16,8 @@ struct PlayerMachine: Sendable {
 
     private var view = FleetView()
     private var selection: String?
+    private var list = PlayerScreen.List.queue
+    private var chapterSelection: Int?
     private var notice: String?
     private var noticeUntil: MonotonicTime?
     private var seeks = KeyRepeatCoalescer<Double>()
@@ -40,7 +42,8 @@ struct PlayerMachine: Sendable {
         if let target = seeks.target, seeks.subject == snapshot.loadID { snapshot.position = target }
         if let target = speeds.target { snapshot.speed = target }
         if let target = volumes.target { snapshot.volume = target }
-        return PlayerScreen(snapshot: snapshot, selection: selection, notice: notice)
+        return PlayerScreen(
+            snapshot: snapshot, selection: selection, notice: notice, list: list, chapterSelection: chapterSelection)
     }
 
     /// When the screen next changes by itself, in seconds from `now`; nil: it does not.
@@ -56,7 +59,9 @@ struct PlayerMachine: Sendable {
 
     /// The stream has news.
     mutating func apply(_ update: ReplicaUpdate) {
+        let load = view.player?.loadID
         view.apply(update)
+        if view.player?.loadID != load { chapterSelection = nil }
     }
 
     /// Time has passed.
@@ -69,14 +74,24 @@ struct PlayerMachine: Sendable {
     /// A key was pressed.
     mutating func press(_ key: PlayerKey, now: Moment) -> Outcome {
         let screen = screen(at: now)
-        guard let intent = screen.intent(for: key, forward: settings.skipForward, back: settings.skipBack) else {
-            return .none
-        }
+        let values = SettingValues(view.settings, settings: settings)
+        let podcast = view.player?.episode.podcastID ?? ""
+        let intent = screen.intent(
+            for: key, forward: values.number(.skipForward, podcast: podcast),
+            back: values.number(.skipBack, podcast: podcast))
+        guard let intent else { return .none }
         let snapshot = snapshot(at: now)
         switch intent {
         case .quit: return .quit
         case .select(let id):
             selection = id
+            return .none
+        case .selectChapter(let index):
+            chapterSelection = index
+            return .none
+        case .switchList:
+            list = list == .queue ? .chapters : .queue
+            chapterSelection = nil
             return .none
         case .describe:
             let entry = screen.selectedIndex.map { screen.snapshot.entries[$0] }
@@ -89,6 +104,18 @@ struct PlayerMachine: Sendable {
                 return place?.seconds ?? position
             }
             return target.map { .ask(.seek(load: snapshot.loadID, to: $0)) } ?? .none
+        case .chapter(let target):
+            guard let player = view.player else { return .none }
+            // From where the keys before it lead to, so that held down it goes on.
+            let place = seeks.subject == snapshot.loadID ? seeks.target ?? snapshot.position : snapshot.position
+            do throws(Failure) {
+                let start = player.chapters[try target.number(in: player, at: place) - 1].start
+                let wanted = seeks.press(subject: snapshot.loadID, from: snapshot.position) { _ in start }
+                return wanted.map { .ask(.seek(load: snapshot.loadID, to: $0)) } ?? .none
+            } catch {
+                say(error.message, now: now)
+                return .none
+            }
         case .speed(let level):
             let step = settings.speedStep
             let target = speeds.press(subject: "", from: snapshot.speed) {
@@ -126,7 +153,13 @@ struct PlayerMachine: Sendable {
             return volumes.finished().map { .ask(.volume($0)) } ?? .none
         case .command(let intent):
             command = nil
-            if failure == nil, case .remove = intent { say("Removed; u brings it back.", now: now) }
+            guard failure == nil else { return .none }
+            switch intent {
+            case .remove: say("Removed; u brings it back.", now: now)
+            case .bookmark(_, let position): say("Bookmarked at \(TimeText.clock(position)).", now: now)
+            case .sleep: say(Sentence.capitalised(Sentence.sleep(self.snapshot(at: now).sleep)) + ".", now: now)
+            default: break
+            }
             return .none
         }
     }

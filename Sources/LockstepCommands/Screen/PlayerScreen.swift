@@ -8,9 +8,28 @@ struct PlayerScreen: Sendable {
     var selection: String?
     /// What the last key led to, or a description; nil: nothing to say.
     var notice: String?
+    /// Which list is asked for; without chapters it is the queue.
+    var list = List.queue
+    /// The index of the selected chapter; nil: the one that plays.
+    var chapterSelection: Int?
+
+    /// What the list shows.
+    enum List: Sendable, Hashable {
+        case queue, chapters
+    }
 
     private static let help =
-        "space pause  ←→ seek  [] speed  +- volume  n p next/prev  ↑↓ ⏎ play  x remove  u undo  i describe  q quit"
+        "space pause  ←→ seek  [] speed  +- volume  n p next/prev  ↑↓ ⏎ play  x remove  u undo  < > c chapters  z sleep  "
+        + "b bookmark  i describe  q quit"
+
+    /// The list that is shown.
+    var shownList: List { snapshot.parts.isEmpty ? .queue : list }
+
+    /// The index of the selected chapter; nil: none, and nothing plays in one.
+    var selectedChapter: Int? {
+        if let chapterSelection, snapshot.parts.indices.contains(chapterSelection) { return chapterSelection }
+        return snapshot.chapter.map { $0.number - 1 }
+    }
 
     /// The index of the selected entry; nil when there is none.
     var selectedIndex: Int? {
@@ -27,7 +46,7 @@ struct PlayerScreen: Sendable {
     private struct Section {
         var priority: Int
         var lines: [[ScreenImage.Span]]
-        var isQueue = false
+        var isList = false
     }
 
     /// The screen at this size.
@@ -37,19 +56,18 @@ struct PlayerScreen: Sendable {
         var kept: Set<Int> = []
         var room = rows
         for index in sections.indices.sorted(by: { (sections[$0].priority, $0) < (sections[$1].priority, $1) }) {
-            let needed = sections[index].isQueue ? min(2, snapshot.entries.count + 1) : sections[index].lines.count
+            let needed = sections[index].isList ? min(2, listCount + 1) : sections[index].lines.count
             guard needed <= room else { continue }
             kept.insert(index)
             room -= needed
         }
         var image = ScreenImage()
         for index in sections.indices where kept.contains(index) {
-            guard sections[index].isQueue else {
+            guard sections[index].isList else {
                 image.lines += sections[index].lines
                 continue
             }
-            let height = min(2, snapshot.entries.count + 1) + room
-            appendQueue(to: &image, columns: columns, height: height)
+            appendList(to: &image, columns: columns, height: min(2, listCount + 1) + room)
         }
         return image
     }
@@ -64,8 +82,7 @@ struct PlayerScreen: Sendable {
             sections.append(Section(priority: 1, lines: [line(snapshot.shownTitle, .bold)]))
             if !snapshot.podcast.isEmpty { sections.append(Section(priority: 6, lines: [line(snapshot.podcast)])) }
             if let chapter = snapshot.chapter {
-                let text = "Chapter \(chapter.number) of \(chapter.count): \(chapter.title)"
-                sections.append(Section(priority: 8, lines: [line(text, .dim)]))
+                sections.append(Section(priority: 8, lines: [line(Sentence.chapterName(chapter), .dim)]))
             }
             sections.append(Section(priority: 2, lines: [line(progress(columns: columns))]))
         } else {
@@ -73,10 +90,17 @@ struct PlayerScreen: Sendable {
             sections.append(Section(priority: 1, lines: [line(idle, .bold)]))
         }
         sections.append(Section(priority: 3, lines: [line(levels)]))
+        if let retry = snapshot.retry {
+            let reason = retry.error.isEmpty ? "" : ": \(retry.error)"
+            sections.append(Section(priority: 3, lines: [line("… \(Sentence.retry(retry))\(reason)", .bold)]))
+        }
+        if snapshot.sleep != nil {
+            sections.append(Section(priority: 4, lines: [line("☾ \(Sentence.sleep(snapshot.sleep))")]))
+        }
         if let error = snapshot.error { sections.append(Section(priority: 4, lines: [line("✗ " + error, .bold)])) }
         sections += alertSections(columns: columns)
         sections.append(Section(priority: 9, lines: [[]]))
-        sections.append(Section(priority: 5, lines: [], isQueue: true))
+        sections.append(Section(priority: 5, lines: [], isList: true))
         if let notice {
             sections.append(Section(priority: 2, lines: wrapped(notice, columns: columns).map { line($0, .bold) }))
         }
@@ -114,7 +138,8 @@ struct PlayerScreen: Sendable {
         } else if !snapshot.output.isEmpty {
             parts.append(snapshot.output)
         }
-        return parts.joined(separator: " · ")
+        if snapshot.isLocal { parts.append("downloaded file") }
+        return (parts + snapshot.sound).joined(separator: " · ")
     }
 
     private func alertSections(columns: Int) -> [Section] {
@@ -130,45 +155,6 @@ struct PlayerScreen: Sendable {
             let span = ScreenImage.Span(text: DisplayText.cut(text + keys, to: columns), style: .bold)
             return Section(priority: 4, lines: [[span]])
         }
-    }
-
-    private func appendQueue(to image: inout ScreenImage, columns: Int, height: Int) {
-        let count = snapshot.entries.count
-        let heading = count == 0 ? "Up Next is empty" : "Up Next (\(count))"
-        image.lines.append([.init(text: DisplayText.cut(heading, to: columns), style: .bold)])
-        let shown = max(0, height - 1)
-        let selected = selectedIndex
-        // The selection stays in the middle where the list is longer than its part of the screen.
-        let start = max(0, min((selected ?? 0) - shown / 2, count - shown))
-        for row in 0..<shown {
-            let index = start + row
-            guard index < count else {
-                image.lines.append([])
-                continue
-            }
-            let isSelected = index == selected
-            if isSelected { image.cursor = .init(row: image.lines.count, column: 0) }
-            let text = Self.row(snapshot.entries[index], number: index + 1, isSelected: isSelected, columns: columns)
-            image.lines.append([.init(text: text, style: isSelected ? .selected : .plain)])
-        }
-    }
-
-    private static func row(
-        _ entry: PlayerSnapshot.Entry, number: Int, isSelected: Bool, columns: Int
-    ) -> String {
-        let head = "\(isSelected ? ">" : " ")\(entry.isCurrent ? "▶" : " ")\(number) "
-        let tail: String
-        if let duration = entry.duration {
-            tail =
-                entry.position > 0
-                ? "\(TimeText.clock(max(0, duration - entry.position))) left" : TimeText.clock(duration)
-        } else {
-            tail = ""
-        }
-        let name = entry.podcast.isEmpty ? entry.title : "\(entry.title) — \(entry.podcast)"
-        let room = columns - DisplayText.width(head) - DisplayText.width(tail) - 1
-        guard room >= 8 else { return DisplayText.cut(head + name, to: columns) }
-        return head + DisplayText.fitted(name, to: room) + " " + tail
     }
 
     /// Words on as many lines as they need, three at most.

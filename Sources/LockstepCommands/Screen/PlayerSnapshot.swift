@@ -43,6 +43,34 @@ struct PlayerSnapshot: Sendable, Hashable {
         var title: String
     }
 
+    /// A line of the list of chapters.
+    struct Part: Sendable, Hashable {
+        /// In seconds.
+        var start: Double
+        var title: String
+    }
+
+    /// What failed and is tried again.
+    struct Retry: Sendable, Hashable {
+        var attempt: Int
+        var of: Int
+        /// Seconds until it is tried, at the moment of the snapshot; 0: it is being tried.
+        var wait: Double
+        var error: String
+    }
+
+    /// A sleep timer that runs.
+    struct Sleep: Sendable, Hashable {
+        /// Seconds of the clock that are left; nil: it does not end by time.
+        var remaining: Double?
+        /// How many episodes will still end; 0: it does not end by those.
+        var episodes = 0
+        var isEndOfChapter = false
+        var isFading = false
+        /// What tells one timer from another.
+        var mark: UInt64 = 0
+    }
+
     /// A service and the word for its state.
     struct Service: Sendable, Hashable {
         var name: String
@@ -70,6 +98,16 @@ struct PlayerSnapshot: Sendable, Hashable {
     var isRunning = false
     var error: String?
     var chapter: Chapter?
+    /// All chapters, in order.
+    var parts: [Part] = []
+    var retry: Retry?
+    var sleep: Sleep?
+    /// Whether the downloaded file plays.
+    var isLocal = false
+    /// What is done to the sound, in words.
+    var sound: [String] = []
+    /// The queue that is shown: that of what is loaded.
+    var queueName = FleetView.usualQueue
     var entries: [Entry] = []
     var currentEntry = ""
     var queueRevision: UInt64 = 0
@@ -86,7 +124,7 @@ struct PlayerSnapshot: Sendable, Hashable {
             }
         isStale = link != .live || view.isStale(.playback) || view.isStale(.queue)
         if let player = view.player { take(player, now: now, bootID: bootID) }
-        if let queue = view.mainQueue { take(queue) }
+        take(view.playingQueue)
         alerts = view.alertsInOrder.map { alert in
             Alert(
                 id: alert.id, owner: alert.owner, severity: alert.severity.word,
@@ -118,14 +156,18 @@ struct PlayerSnapshot: Sendable, Hashable {
         isSilent = player.nullOutput
         isBuffering = player.buffering
         error = player.hasError ? DisplayText.sanitised(player.error.message) : nil
-        if let index = player.chapters.lastIndex(where: { $0.start <= position + 0.001 }) {
-            chapter = Chapter(
-                number: index + 1, count: player.chapters.count,
-                title: DisplayText.sanitised(player.chapters[index].title))
-        }
+        isLocal = player.local
+        retry = player.hasRetry ? Retry(player.retry, wait: player.retryWait(at: now, bootID: bootID)) : nil
+        sleep = player.hasSleep ? Sleep(player.sleep, at: now, bootID: bootID) : nil
+        sound = player.hasSound ? player.sound.words : []
+        parts = player.chapters.map { Part(start: $0.start, title: DisplayText.sanitised($0.title)) }
+        let number = player.chapters.number(at: position)
+        chapter =
+            number == 0 ? nil : Chapter(number: number, count: parts.count, title: parts[number - 1].title)
     }
 
     private mutating func take(_ queue: WireQueueState) {
+        queueName = queue.name.isEmpty ? FleetView.usualQueue : queue.name
         currentEntry = queue.current
         queueRevision = queue.revision
         entries = queue.entries.map { entry in
@@ -135,30 +177,6 @@ struct PlayerSnapshot: Sendable, Hashable {
                 duration: entry.episode.duration > 0 ? entry.episode.duration : nil,
                 position: entry.episode.position, isCurrent: entry.id == queue.current)
         }
-    }
-}
-
-extension WirePlaybackState {
-    /// The position at `now`, in seconds, from the anchor.
-    func position(at now: Moment, bootID: String) -> Double {
-        guard hasEpisode, hasAnchor else { return 0 }
-        let anchor = PlaybackAnchor(
-            position: PlaybackPosition(clamping: anchor.position),
-            speed: PlaybackSpeed(factor: speed) ?? .normal, at: MonotonicTime(nanoseconds: anchor.at),
-            bootID: anchor.bootID, running: anchor.running, wall: Timestamp(milliseconds: anchor.wall))
-        return anchor.position(at: now, bootID: bootID, duration: EpisodeDuration(seconds: duration)).seconds
-    }
-
-    /// What `status --json` prints.
-    func statusJSON(at now: Moment, bootID: String) -> JSONValue {
-        let loaded = hasEpisode && status != .idle && status != .unknown
-        return .object([
-            "state": .string(status.word), "episode": loaded ? episode.briefJSON : .null,
-            "position": loaded ? .seconds(position(at: now, bootID: bootID)) : .integer(0),
-            "duration": loaded ? .knownSeconds(duration) : .null, "speed": .number(speed), "volume": .number(volume),
-            "output": .text(output), "silent": .bool(nullOutput), "buffering": .bool(buffering),
-            "error": hasError ? error.json : .null,
-        ])
     }
 }
 
@@ -198,10 +216,34 @@ extension PlayerSnapshot {
         }
     }
 
-    /// When the shown position next changes by a second, in seconds from now; nil: it does not move.
+    /// When what is shown next changes by itself, in seconds from now; nil: it does not.
     var nextTick: Double? {
-        guard isRunning, link == .live || !isStale else { return nil }
-        let fraction = position - position.rounded(.down)
-        return max(0.02, min(1, (1 - fraction) / max(0.1, speed)) + 0.005)
+        guard link == .live || !isStale else { return nil }
+        var ticks: [Double] = []
+        if isRunning {
+            let fraction = position - position.rounded(.down)
+            ticks.append(max(0.02, min(1, (1 - fraction) / max(0.1, speed)) + 0.005))
+        }
+        // What counts down shows whole seconds, rounded up.
+        for left in [sleep?.remaining, retry?.wait].compactMap(\.self) where left > 0 {
+            ticks.append(max(0.02, left - (left.rounded(.up) - 1) + 0.005))
+        }
+        return ticks.min()
+    }
+}
+
+extension PlayerSnapshot.Retry {
+    init(_ retry: WireRetryState, wait: Double) {
+        self.init(
+            attempt: Int(retry.attempt), of: Int(retry.of), wait: wait,
+            error: retry.hasError ? DisplayText.sanitised(retry.error.message) : "")
+    }
+}
+
+extension PlayerSnapshot.Sleep {
+    init(_ sleep: WireSleepState, at now: Moment, bootID: String) {
+        self.init(
+            remaining: sleep.remaining(at: now, bootID: bootID), episodes: Int(sleep.episodes),
+            isEndOfChapter: sleep.endOfChapter, isFading: sleep.fading, mark: sleep.endsAt)
     }
 }

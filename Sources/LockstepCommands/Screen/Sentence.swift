@@ -9,13 +9,17 @@ enum Sentence {
         let what = snapshot.podcast.isEmpty ? snapshot.shownTitle : "\(snapshot.shownTitle), \(snapshot.podcast)"
         let beginning: String
         switch snapshot.status {
-        case .loading: beginning = "Loading"
+        case .loading: beginning = snapshot.retry == nil ? "Loading" : "Loading at \(snapshot.place)"
         case .finished: beginning = "Finished"
         case .failed: beginning = "Failed at \(snapshot.place)"
         case .playing: beginning = "\(snapshot.isBuffering ? "Buffering" : "Playing") at \(snapshot.place)"
         default: beginning = "Paused at \(snapshot.place)"
         }
-        let reason = snapshot.error.map { " \(stopped($0))" } ?? ""
+        var reason = snapshot.error.map { " \(stopped($0))" } ?? ""
+        if let retry = snapshot.retry {
+            reason = " \(capitalised(Self.retry(retry)))" + stopped(retry.error.isEmpty ? "" : ": \(retry.error)")
+            if retry.error.isEmpty { reason += "." }
+        }
         return "\(beginning): \(stopped(what))\(reason)"
     }
 
@@ -27,8 +31,45 @@ enum Sentence {
         } else if !snapshot.output.isEmpty {
             text += ", output \(snapshot.output)"
         }
+        if snapshot.isLocal { text += ", from the downloaded file" }
+        for word in snapshot.sound { text += ", \(word)" }
         return text + "."
     }
+
+    /// `chapter 2 of 5: A title`.
+    static func chapterName(_ chapter: PlayerSnapshot.Chapter) -> String {
+        "Chapter \(chapter.number) of \(chapter.count)" + (chapter.title.isEmpty ? "" : ": \(chapter.title)")
+    }
+
+    /// `Chapter 2 of 5: A title.`
+    static func chapter(_ chapter: PlayerSnapshot.Chapter) -> String { stopped(chapterName(chapter)) }
+
+    /// `retry 2 of 3 in 5 s`; without a time while it is being tried.
+    static func retry(_ retry: PlayerSnapshot.Retry) -> String {
+        let wait = retry.wait > 0 ? " in \(Int(min(retry.wait, 1e6).rounded(.up))) s" : ""
+        return "retry \(retry.attempt) of \(retry.of)\(wait)"
+    }
+
+    /// `sleep in 14:32`, `sleep at the end of the episode`, `no sleep timer`.
+    static func sleep(_ sleep: PlayerSnapshot.Sleep?) -> String {
+        guard let sleep else { return "no sleep timer" }
+        let fading = sleep.isFading ? ", fading out" : ""
+        if sleep.remaining != nil { return "sleep in \(sleepTime(sleep))\(fading)" }
+        if sleep.isEndOfChapter { return "sleep at the end of the chapter\(fading)" }
+        return sleep.episodes > 1
+            ? "sleep at the end of \(sleep.episodes) episodes\(fading)" : "sleep at the end of the episode\(fading)"
+    }
+
+    /// `14:32`, `episode`, `3 episodes`, `chapter`.
+    static func sleepTime(_ sleep: PlayerSnapshot.Sleep?) -> String {
+        guard let sleep else { return "" }
+        if let remaining = sleep.remaining { return TimeText.clock(remaining.rounded(.up)) }
+        if sleep.isEndOfChapter { return "chapter" }
+        return sleep.episodes > 1 ? "\(sleep.episodes) episodes" : "episode"
+    }
+
+    /// With a capital at its beginning.
+    static func capitalised(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
 
     /// Everything in one sentence, for those who listen to the screen.
     static func everything(_ snapshot: PlayerSnapshot, selection: PlayerSnapshot.Entry?) -> String {
@@ -37,12 +78,18 @@ enum Sentence {
         if let chapter = snapshot.chapter {
             parts.append("chapter \(chapter.number) of \(chapter.count), \(chapter.title)")
         }
+        if let sleep = snapshot.sleep { parts.append(Self.sleep(sleep)) }
         parts.append("speed \(NumberText.short(snapshot.speed))")
         parts.append("volume \(NumberText.short(snapshot.volume)) per cent")
+        if snapshot.isLocal { parts.append("from the downloaded file") }
+        parts += snapshot.sound
         parts.append(snapshot.entries.isEmpty ? "Up Next is empty" : "\(snapshot.entries.count) in Up Next")
         if let selection { parts.append("selected \(selection.title)") }
         if !snapshot.alerts.isEmpty {
-            parts.append("\(NumberText.counted(snapshot.alerts.count, "alert")), first \(snapshot.alerts[0].title)")
+            let first = snapshot.alerts[0]
+            let keys = first.actions.prefix(9).enumerated().map { "\($0 + 1) \($1)" }.joined(separator: ", ")
+            let answers = keys.isEmpty ? "" : " (answer \(keys))"
+            parts.append("\(NumberText.counted(snapshot.alerts.count, "alert")), first \(first.title)\(answers)")
         }
         parts.append(snapshot.health)
         return parts.joined(separator: "; ") + "."
@@ -52,82 +99,12 @@ enum Sentence {
     static func alert(_ alert: PlayerSnapshot.Alert) -> String {
         let actions = alert.actions.isEmpty ? "" : " Answers: \(alert.actions.joined(separator: ", "))."
         let message = alert.message.isEmpty ? "" : " \(stopped(alert.message))"
-        return "Alert (\(alert.severity)): \(stopped(alert.title))\(message)\(actions)"
+        return "Alert \(alert.id) (\(alert.severity)): \(stopped(alert.title))\(message)\(actions)"
     }
 
     /// Ends `text` with a full stop unless it ends a sentence already.
     static func stopped(_ text: String) -> String {
         guard let last = text.last else { return text }
         return ".!?…".contains(last) ? text : text + "."
-    }
-}
-
-/// The plain form of a player: a line for each change, no bars, no ticking.
-struct PlainNarrator: Sendable {
-    private var last: PlayerSnapshot?
-    private var expected: (position: Double, at: MonotonicTime)?
-
-    /// Has said nothing yet.
-    init() {}
-
-    /// The lines for what has changed since the last time; `now` is the moment of the snapshot.
-    mutating func lines(for snapshot: PlayerSnapshot, now: MonotonicTime) -> [String] {
-        defer {
-            last = snapshot
-            expected = (snapshot.position, now)
-        }
-        // The state is told once there is one.
-        guard let last, last.link != .connecting || snapshot.link == .connecting else { return first(snapshot) }
-        var lines: [String] = []
-        if last.link != snapshot.link || last.isStale != snapshot.isStale {
-            lines.append(Self.connection(snapshot))
-        }
-        if last.status != snapshot.status || last.loadID != snapshot.loadID || last.episodeID != snapshot.episodeID
-            || last.isBuffering != snapshot.isBuffering || jumped(from: last, to: snapshot, now: now)
-        {
-            lines.append(Sentence.status(snapshot))
-        }
-        if last.speed != snapshot.speed || last.volume != snapshot.volume || last.output != snapshot.output
-            || last.isSilent != snapshot.isSilent
-        {
-            lines.append(Sentence.levels(snapshot))
-        }
-        if last.entries.map(\.id) != snapshot.entries.map(\.id) { lines.append(Self.queue(snapshot)) }
-        let known = Set(last.alerts.map(\.id))
-        lines += snapshot.alerts.filter { !known.contains($0.id) }.map(Sentence.alert)
-        let open = Set(snapshot.alerts.map(\.id))
-        lines += last.alerts.filter { !open.contains($0.id) }.map { "Alert gone: \(Sentence.stopped($0.title))" }
-        return lines
-    }
-
-    private func first(_ snapshot: PlayerSnapshot) -> [String] {
-        guard snapshot.link != .connecting else { return ["Connecting to the fleet."] }
-        return [Sentence.status(snapshot), Sentence.levels(snapshot), Self.queue(snapshot)]
-            + snapshot.alerts.map(Sentence.alert)
-    }
-
-    private func jumped(from last: PlayerSnapshot, to snapshot: PlayerSnapshot, now: MonotonicTime) -> Bool {
-        guard let expected, snapshot.hasEpisode else { return false }
-        let elapsed = last.isRunning ? now.since(expected.at) / .seconds(1) * last.speed : 0
-        return abs(snapshot.position - expected.position - elapsed) > 1
-    }
-
-    private static func connection(_ snapshot: PlayerSnapshot) -> String {
-        switch snapshot.link {
-        case .connecting: "Connecting to the fleet."
-        case .reconnecting: "Reconnecting to the fleet; what was said before may be out of date."
-        case .live:
-            snapshot.isStale ? "Connected; waiting for \(snapshot.health)." : "Connected; everything is up to date."
-        }
-    }
-
-    private static func queue(_ snapshot: PlayerSnapshot) -> String {
-        let count = NumberText.counted(snapshot.entries.count, "entry", "entries")
-        let current = snapshot.entries.firstIndex(where: \.isCurrent)
-        guard let next = snapshot.entries.dropFirst(current.map { $0 + 1 } ?? 0).first else {
-            return snapshot.entries.isEmpty
-                ? "Up Next is empty." : "Up Next: \(count), nothing behind the current one."
-        }
-        return "Up Next: \(count), next \(Sentence.stopped(next.title))"
     }
 }

@@ -26,7 +26,8 @@ extension Session {
 
     /// What `play` alone does: resumes, else starts the current entry, else the first one.
     func resume() async throws(Failure) -> WirePlaybackState? {
-        try await settled(load: try await queue { $0.play.resume = true }.loadID)
+        let name = try await view(of: [.playback, .queue]).playingQueue.name
+        return try await settled(load: try await queue(named: name) { $0.play.resume = true }.loadID)
     }
 
     /// The player once it plays, or has failed to play, what was asked for; empty: whatever is loaded.

@@ -78,11 +78,21 @@ struct Session: Sendable {
         return try await ask(.playback, request, reply: WirePlaybackReply.self)
     }
 
-    /// Asks Up Next.
-    func queue(_ build: (inout WireQueueRequest) -> Void) async throws(Failure) -> WireQueueReply {
+    /// Asks a queue; without a name Up Next, the usual one.
+    func queue(
+        named name: String = "", _ build: (inout WireQueueRequest) -> Void
+    ) async throws(Failure) -> WireQueueReply {
         var request = WireQueueRequest()
+        request.queue = name
         build(&request)
         return try await ask(.queue, request, reply: WireQueueReply.self)
+    }
+
+    /// Asks the downloads.
+    func downloads(_ build: (inout WireDownloadsRequest) -> Void) async throws(Failure) -> WireDownloadsReply {
+        var request = WireDownloadsRequest()
+        build(&request)
+        return try await ask(.downloads, request, reply: WireDownloadsReply.self)
     }
 
     /// Asks the feeds, which may take a minute to fetch.

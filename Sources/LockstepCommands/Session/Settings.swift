@@ -7,10 +7,10 @@ import PodcastModel
 /// A setting that cannot be used leaves its default in force and is one of the `problems`: they keep a fleet from being
 /// started, but no command from reaching one that runs.
 struct Settings: Sendable, Hashable {
-    /// How far `skip forward` and the right arrow go, in seconds.
-    var skipForward = 30.0
-    /// How far `skip back` and the left arrow go, in seconds.
-    var skipBack = 10.0
+    /// How far `skip forward` and the right arrow go, in seconds, unless the player's own settings say so; nil: not set.
+    var skipForward: Double?
+    /// How far `skip back` and the left arrow go, in seconds, unless the player's own settings say so; nil: not set.
+    var skipBack: Double?
     /// How much `speed up` adds.
     var speedStep = 0.1
     /// How much `volume up` adds, in per cent.

@@ -61,20 +61,8 @@ final class SingleLine: PlayerTerminal {
     init() {
         TerminalLocale.set()
         tcgetattr(STDIN_FILENO, &saved)
-        var outcome: Int32 = 0
-        var capabilities = LiveLine.Capabilities()
-        if setupterm(nil, STDOUT_FILENO, &outcome) == 0 {
-            capabilities.clearToEnd = Self.capability("el") ?? ""
-            capabilities.clearBelow = Self.capability("ed") ?? ""
-            capabilities.up = Self.capability("cuu1") ?? ""
-        }
-        line = LiveLine(capabilities)
+        line = LiveLine(.ofTerminal)
         enterMode()
-    }
-
-    private static func capability(_ name: String) -> String? {
-        guard let text = tigetstr(name), Int(bitPattern: text) != -1 else { return nil }
-        return String(cString: text)
     }
 
     private func enterMode() {

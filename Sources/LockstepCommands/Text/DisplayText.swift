@@ -80,3 +80,23 @@ enum DisplayText {
         0x1f93c...0x1f945, 0x1f947...0x1f9ff, 0x1fa70...0x1faff, 0x20000...0x3fffd,
     ]
 }
+
+extension DisplayText {
+    /// A line broken between words into lines of at most `columns`; those behind the first begin with `indent` spaces. A word
+    /// that is longer than a line stays whole.
+    static func wrapped(_ text: String, to columns: Int, indent: Int = 0) -> [String] {
+        guard columns > 0, width(text) > columns else { return [text] }
+        var lines: [String] = []
+        var line = ""
+        for word in text.split(separator: " ") {
+            let longer = line.isEmpty ? String(word) : "\(line) \(word)"
+            if width(longer) <= columns || line.allSatisfy({ $0 == " " }) {
+                line = longer
+            } else {
+                lines.append(line)
+                line = String(repeating: " ", count: indent) + word
+            }
+        }
+        return lines + [line]
+    }
+}

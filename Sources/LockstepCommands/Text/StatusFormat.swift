@@ -10,6 +10,7 @@ struct StatusFormat: Sendable, Hashable {
     /// The names that may stand in braces.
     static let fields = [
         "state", "title", "podcast", "id", "position", "duration", "remaining", "percent", "speed", "volume", "output",
+        "chapter", "sleep", "retry",
     ]
 
     private let parts: [Part]

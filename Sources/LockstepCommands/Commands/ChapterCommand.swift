@@ -1,0 +1,142 @@
+import ArgumentParser
+import BusKit
+import PodcastModel
+import WireMessages
+
+struct ChapterCommand: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "chapter", abstract: "List the chapters of what is loaded, or go to one.",
+        discussion: "`previous` goes to the start of the chapter first, and from its first seconds to the one before.")
+    @Argument(
+        help: "next, previous or a chapter's number; without it, they are listed.",
+        completion: .list(["next", "previous", "list"]))
+    var target: String?
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        let target = try target.map { text throws(Failure) in
+            guard let target = ChapterTarget(text) else {
+                throw Failure(.invalidArgument, "“\(text)” is no chapter. Give next, previous or a number.")
+            }
+            return target
+        }
+        try await context.withSession { session in
+            let player = try await session.view(of: [.playback]).player ?? WirePlaybackState()
+            guard player.hasEpisode, player.status != .idle else {
+                throw Failure(.nothingLoaded, "Nothing is loaded. Start something with `lockstep play EPISODE`.")
+            }
+            let now = player.position(at: SystemClocks.now(), bootID: SystemClocks.bootID)
+            guard let target, target != .list else {
+                return try context.output.value(
+                    player.chaptersJSON(at: now), lines: Self.lines(player, position: now))
+            }
+            let number = try target.number(in: player, at: now)
+            let start = player.chapters[number - 1].start
+            if player.status == .paused, abs(start - now) < 0.01 {
+                return try session.report(player, to: context.output, already: true)
+            }
+            let reply = try await session.playback {
+                $0.seek.loadID = player.loadID
+                $0.seek.position = start
+            }
+            let title = DisplayText.sanitised(player.chapters[number - 1].title)
+            let place = session.snapshot(reply.state).place
+            let name = title.isEmpty ? "" : ": \(title)"
+            try context.output.change(
+                reply.state.nowJSON,
+                Sentence.stopped("Chapter \(number) of \(player.chapters.count), at \(place)\(name)"))
+        }
+    }
+
+    static func lines(_ player: WirePlaybackState, position: Double) -> [String] {
+        guard !player.chapters.isEmpty else { return ["This episode has no chapters."] }
+        let current = player.chapters.number(at: position)
+        var table = TextTable([
+            .init(heading: "", right: true), .init(heading: ""), .init(heading: "start", right: true),
+            .init(heading: "length", right: true), .init(heading: "chapter", flexible: true),
+        ])
+        for (index, chapter) in player.chapters.enumerated() {
+            let end = player.chapters.end(of: index, duration: player.duration)
+            table.add([
+                "\(index + 1)", index + 1 == current ? "*" : "", TimeText.clock(chapter.start),
+                TimeText.clock(end.map { $0 - chapter.start }), chapter.title,
+            ])
+        }
+        return table.lines(width: Output.terminalWidth)
+    }
+}
+
+/// Which chapter to go to.
+enum ChapterTarget: Sendable, Hashable {
+    case list, next, previous
+    /// From 1.
+    case number(Int)
+
+    /// Seconds into a chapter within which `previous` means the one before.
+    static let grace = 3.0
+
+    /// Nil unless `text` is one of the words or a number.
+    init?(_ text: String) {
+        switch text {
+        case "list": self = .list
+        case "next": self = .next
+        case "previous", "prev": self = .previous
+        default:
+            guard text.utf8.count <= 6, let number = UInt32(text) else { return nil }
+            self = .number(Int(number))
+        }
+    }
+
+    /// The number, from 1, of the chapter that is meant at `position`.
+    ///
+    /// - Throws: `notFound` where there is no such chapter, `atEdge` behind the last one.
+    func number(in player: WirePlaybackState, at position: Double) throws(Failure) -> Int {
+        let chapters = player.chapters
+        guard !chapters.isEmpty else {
+            throw Failure(.notFound, "“\(DisplayText.sanitised(player.episode.title))” has no chapters.")
+        }
+        switch self {
+        case .number(let number):
+            guard chapters.indices.contains(number - 1) else {
+                let count = NumberText.counted(chapters.count, "chapter")
+                throw Failure(.notFound, "There is no chapter \(number); this episode has \(count).")
+            }
+            return number
+        case .next, .list:
+            guard let index = chapters.next(after: position) else {
+                throw Failure(.atEdge, "This is the last chapter.")
+            }
+            return index + 1
+        case .previous:
+            guard let index = chapters.previous(before: position) else {
+                throw Failure(.atEdge, "There is no chapter before this place.")
+            }
+            return index + 1
+        }
+    }
+}
+
+extension [WireChapter] {
+    /// The number, from 1, of the chapter at a place in seconds; 0: it is in none.
+    func number(at position: Double) -> Int {
+        // An anchor may be that far behind the engine when it tells that a chapter has begun.
+        guard let index = lastIndex(where: { $0.start <= position + 0.05 }) else { return 0 }
+        let end = self[index].end
+        return end > self[index].start && position >= end ? 0 : index + 1
+    }
+
+    /// Where the chapter of this index ends, in seconds; nil: unknown.
+    func end(of index: Int, duration: Double) -> Double? {
+        if self[index].end > self[index].start { return self[index].end }
+        if index + 1 < count { return self[index + 1].start }
+        return duration > self[index].start ? duration : nil
+    }
+
+    /// The index of the first chapter that begins behind a place.
+    func next(after position: Double) -> Int? { firstIndex { $0.start > position + 0.05 } }
+
+    /// The index of the chapter whose start lies far enough before a place, so that repeating it leads on.
+    func previous(before position: Double) -> Int? {
+        lastIndex { $0.start < position - ChapterTarget.grace } ?? (isEmpty || position <= self[0].start ? nil : 0)
+    }
+}

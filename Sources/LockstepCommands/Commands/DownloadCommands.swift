@@ -1,0 +1,200 @@
+import ArgumentParser
+import BusKit
+import PodcastModel
+import WireMessages
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+struct DownloadCommands: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "download", abstract: "Download episodes, and manage their files.",
+        subcommands: [
+            DownloadAdd.self, DownloadPause.self, DownloadResume.self, DownloadCancel.self, DownloadRemove.self,
+        ])
+}
+
+/// Something that is done to the files of episodes.
+protocol DownloadChange: LockstepCommand {
+    /// The episodes, as users name them.
+    var episodes: [String] { get }
+    /// What has become of those that it changed: `Paused`.
+    static var done: String { get }
+    /// What was so already: `paused`.
+    static var already: String { get }
+    /// Asks for it.
+    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String])
+}
+
+extension DownloadChange {
+    func perform(_ context: CommandContext) async throws {
+        try await DownloadAction(done: Self.done, already: Self.already, build: Self.build)
+            .perform(on: episodes, context)
+    }
+}
+
+/// What a command does to files, apart from the command.
+struct DownloadAction: Sendable {
+    var done: String
+    var already: String
+    var build: @Sendable (inout WireDownloadsRequest, [String]) -> Void
+
+    func perform(on names: [String], _ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let found = try await session.findEpisodes(names)
+            guard found.count <= 500 else {
+                throw Failure(.invalidArgument, "\(found.count) episodes are too many at once; 500 are the most.")
+            }
+            let reply = try await session.downloads { build(&$0, found.map(\.id)) }
+            let changed = found.indices.filter { reply.changed.indices.contains($0) ? reply.changed[$0] : true }
+            let same = found.indices.filter { !changed.contains($0) }
+            var parts: [String] = []
+            if !changed.isEmpty { parts.append("\(done) \(QueueAdd.names(changed.map { found[$0].title }))") }
+            if !same.isEmpty {
+                let verb = same.count == 1 ? "is" : "are"
+                let names = QueueAdd.names(same.map { found[$0].title })
+                parts.append("\(changed.isEmpty ? "No change: " : "")\(names) \(verb) \(already) already")
+            }
+            let values = reply.downloads.enumerated().map { index, download in
+                download.json.adding("changed", .bool(changed.contains(index)))
+            }
+            try context.output.change(.array(values), Sentence.stopped(parts.joined(separator: "; ")))
+        }
+    }
+}
+
+struct DownloadAdd: DownloadChange {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Download episodes; those that failed go on where they were.")
+    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @OptionGroup var options: GlobalOptions
+    static let done = "To be downloaded:"
+    static let already = "downloaded or on the way"
+    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
+        request.add.episodes = episodes
+    }
+}
+
+struct DownloadPause: DownloadChange {
+    static let configuration = CommandConfiguration(
+        commandName: "pause", abstract: "Pause downloads; what has come is kept.")
+    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @OptionGroup var options: GlobalOptions
+    static let done = "Paused the download of"
+    static let already = "paused"
+    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
+        request.pause.episodes = episodes
+    }
+}
+
+struct DownloadResume: DownloadChange {
+    static let configuration = CommandConfiguration(
+        commandName: "resume", abstract: "Go on with downloads that were paused or have failed.")
+    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @OptionGroup var options: GlobalOptions
+    static let done = "Going on with the download of"
+    static let already = "on the way"
+    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
+        request.resume.episodes = episodes
+    }
+}
+
+struct DownloadCancel: DownloadChange {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel", abstract: "Give downloads up that have not ended, and delete what has come.")
+    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @OptionGroup var options: GlobalOptions
+    static let done = "Cancelled the download of"
+    static let already = "not downloading"
+    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
+        request.cancel.episodes = episodes
+    }
+}
+
+struct DownloadRemove: DownloadChange {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Delete downloaded files; the episodes stay.")
+    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @OptionGroup var options: GlobalOptions
+    static let done = "Removed the file of"
+    static let already = "not downloaded"
+    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
+        request.remove.episodes = episodes
+    }
+}
+
+struct Downloads: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show downloads; on a terminal with bars, until none is under way any more.",
+        discussion: "Without a terminal, with --plain or --json they are printed as they are now; --watch follows them."
+    )
+    @Flag(help: "Follow them, a line for each change.") var watch = false
+    @Flag(help: "As they are now, even if some are under way.") var once = false
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        guard !watch || !once else { throw ValidationError("--watch and --once exclude each other.") }
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let view = try await session.view(of: [.downloads])
+            var board = DownloadsBoard()
+            _ = board.apply(.snapshot(view.replica))
+            if watch {
+                try await context.output.whileRead { try await Self.narrate(session, context.output) }
+                return
+            }
+            let isTerminal = isatty(STDOUT_FILENO) == 1
+            guard isTerminal, !context.plain, !context.output.json, !once, board.isActive else {
+                return try context.output.value(
+                    .array(board.ordered.map(\.json)), lines: Self.lines(board.ordered))
+            }
+            try await Self.draw(session)
+        }
+    }
+
+    static func lines(_ downloads: [WireDownload]) -> [String] {
+        guard !downloads.isEmpty else { return [DownloadText.none] }
+        var table = TextTable([
+            .init(heading: "episode", flexible: true), .init(heading: "podcast", flexible: true),
+            .init(heading: "state", flexible: true), .init(heading: "id"),
+        ])
+        for download in downloads {
+            table.add([download.title, download.podcastTitle, DownloadText.state(download), download.episode])
+        }
+        return table.lines(width: Output.terminalWidth)
+    }
+
+    /// A line for each change, until it is ended.
+    private static func narrate(_ session: Session, _ output: Output) async throws {
+        var board = DownloadsBoard()
+        var narrator = DownloadsNarrator()
+        for await update in session.client.updates() {
+            guard board.apply(update), board.isCurrent else { continue }
+            for download in narrator.news(board.ordered) {
+                try output.line(output.json ? download.json.line : DownloadsNarrator.line(download))
+            }
+        }
+    }
+
+    /// Bars, until nothing is under way any more.
+    private static func draw(_ session: Session) async throws {
+        var board = DownloadsBoard()
+        var block = LiveBlock(.ofTerminal)
+        defer { try? Output.write("\n", to: STDOUT_FILENO) }
+        for await update in session.client.updates() {
+            guard board.apply(update), board.isCurrent else { continue }
+            let size = TerminalLocale.size ?? (80, 24)
+            // The last column stays empty: writing there wraps on some terminals.
+            let lines = board.lines(columns: max(1, size.columns - 1), rows: max(1, size.rows - 1))
+            try Output.write(block.show(lines, columns: size.columns), to: STDOUT_FILENO)
+            if !board.isActive { return }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+import ArgumentParser
+import BusKit
+import PodcastModel
+import WireMessages
+
+struct ShowEpisode: LockstepCommand {
+    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show everything about an episode.")
+    @Argument(help: "An id, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let found = try await session.persistence.findEpisode(episode)
+            let details = EpisodeDetails(
+                // That answer has what is known of the file, too.
+                try await session.persistence.episodes(ids: [found.id]).first ?? found,
+                // What the queue and the player would add is left out while they are away.
+                in: await session.presentView())
+            try context.output.value(details.json, lines: details.lines(width: Output.terminalWidth))
+        }
+    }
+}
+
+extension Session {
+    /// What is known now, without waiting for services that are away for longer than others take to answer.
+    func presentView() async -> FleetView {
+        await follow(until: Self.ownerLimit) { view in
+            view.connection == .live
+                && [.playback, .queue, .downloads].allSatisfy { (name: ServiceName) in
+                    !view.isStale(name) || view.services[name]?.state != .starting
+                }
+        }.view
+    }
+}
+
+/// An episode with all that the fleet knows of it.
+struct EpisodeDetails: Sendable {
+    /// A place in a queue.
+    struct Place: Sendable, Hashable {
+        var queue: String
+        var entry: String
+        /// From 1.
+        var number: Int
+        var isCurrent: Bool
+        var reason: String
+    }
+
+    let episode: WireEpisode
+    /// In the queues, the usual one first.
+    let places: [Place]
+    let bookmarks: [WireBookmark]
+    let chapters: [WireChapter]
+    let download: WireDownload
+    let notes: ShowNotes
+
+    init(_ episode: WireEpisode, in view: FleetView) {
+        self.episode = episode
+        places = Self.places(of: episode.id, in: view)
+        bookmarks = (view.bookmarks[episode.id]?.bookmarks ?? []).sorted { $0.position < $1.position }
+        // Those of the file are known to the player alone.
+        let isLoaded = view.player?.episode.id == episode.id
+        chapters = isLoaded ? view.player?.chapters ?? episode.chapters : episode.chapters
+        download = view.downloads[episode.id] ?? episode.download
+        notes = ShowNotes(episode.description_p)
+    }
+
+    static func places(of episode: String, in view: FleetView) -> [Place] {
+        view.queues.values.sorted { FleetView.isQueue($0.name, before: $1.name) }.flatMap { queue in
+            queue.entries.enumerated().filter { $1.episode.id == episode }.map { index, entry in
+                Place(
+                    queue: queue.name, entry: entry.id, number: index + 1, isCurrent: entry.id == queue.current,
+                    reason: entry.reason)
+            }
+        }
+    }
+
+    var json: JSONValue {
+        episode.detailJSON
+            .adding("playedReason", .text(episode.state.reason))
+            .adding("notes", .text(notes.text(width: nil).joined(separator: "\n")))
+            .adding(
+                "links",
+                .array(
+                    notes.links.map {
+                        .object(["number": .integer(Int64($0.number)), "text": .text($0.text), "url": .string($0.url)])
+                    })
+            )
+            .adding("chapters", .array(chapters.map(\.json)))
+            .adding("download", download.episode.isEmpty ? .null : download.json)
+            .adding("bookmarks", .array(bookmarks.map(\.json)))
+            .adding("queues", .array(places.map(\.json)))
+    }
+
+    /// For people; the notes at the end, on lines of at most `width` columns.
+    func lines(width: Int?) -> [String] {
+        var lines = [
+            DisplayText.sanitised(episode.title), DisplayText.sanitised(episode.podcastTitle),
+            "Published \(TimeText.day(milliseconds: episode.published)), \(TimeText.clock(episode.knownDuration > 0 ? episode.knownDuration : nil)) long",
+        ]
+        let reason = episode.state.reason.isEmpty ? "" : ": \(DisplayText.sanitised(episode.state.reason))"
+        if episode.state.played {
+            lines.append("Played\(reason)")
+        } else if episode.state.position >= 1 {
+            lines.append("At \(TimeText.clock(episode.state.position))")
+        }
+        if !download.episode.isEmpty, download.state != .notDownloaded {
+            lines.append(Sentence.capitalised(DownloadText.state(download)))
+        }
+        lines += places.map(\.sentence)
+        lines.append("Id \(episode.id)")
+        for (name, value) in [("Page", episode.link), ("Audio", episode.enclosureURL), ("File", download.path)]
+        where !value.isEmpty {
+            lines.append("\(name) \(DisplayText.sanitised(value))")
+        }
+        if !bookmarks.isEmpty {
+            lines += ["", "Bookmarks"]
+            lines += bookmarks.map {
+                "  \(TimeText.clock($0.position))  \(DisplayText.sanitised($0.note.isEmpty ? $0.id : $0.note))"
+            }
+        }
+        if !chapters.isEmpty {
+            lines += ["", "Chapters"]
+            lines += chapters.map { "  \(TimeText.clock($0.start))  \(DisplayText.sanitised($0.title))" }
+        }
+        let text = notes.text(width: width)
+        return text.isEmpty ? lines : lines + [""] + text
+    }
+}
+
+extension EpisodeDetails.Place {
+    /// `Number 3 in Up Next: added by hand`.
+    var sentence: String {
+        let why = reason.isEmpty ? "" : ": \(DisplayText.sanitised(reason))"
+        return "Number \(number) in \(WireQueueState.shownName(queue))\(isCurrent ? ", the current entry" : "")\(why)"
+    }
+
+    var json: JSONValue {
+        .object([
+            "queue": .string(queue), "entry": .string(entry), "place": .integer(Int64(number)),
+            "current": .bool(isCurrent), "reason": .text(reason),
+        ])
+    }
+}
+
+struct Why: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Say why an episode is as it is: downloaded or not, played or not, in a queue or not.")
+    @Argument(help: "An id, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let found = try await session.persistence.findEpisode(episode)
+            var file: [String] = []
+            var failure: Failure?
+            do throws(Failure) {
+                file = try await session.downloads { $0.why.episode = found.id }.why
+            } catch {
+                // The rest is worth saying all the same.
+                failure = error
+            }
+            let places = EpisodeDetails.places(of: found.id, in: await session.presentView())
+            let lines = Self.lines(found, file: file, failure: failure, places: places)
+            try context.output.value(
+                .object([
+                    "episode": .string(found.id), "title": .string(found.title),
+                    "download": .array(file.map { .string($0) }), "played": .bool(found.state.played),
+                    "playedReason": .text(found.state.reason), "queues": .array(places.map(\.json)),
+                    "error": failure.map { $0.json["error"] ?? .null } ?? .null,
+                ]), lines: lines)
+        }
+    }
+
+    static func lines(
+        _ episode: WireEpisode, file: [String], failure: Failure?, places: [EpisodeDetails.Place]
+    ) -> [String] {
+        var lines = [DisplayText.sanitised(episode.title)]
+        lines += file.map { Sentence.stopped(DisplayText.sanitised($0)) }
+        if let failure { lines.append("Nothing can be said of its file: \(DisplayText.sanitised(failure.message))") }
+        let played = episode.state.played ? "Played" : "Not played"
+        let reason = episode.state.reason.isEmpty ? "" : ": \(DisplayText.sanitised(episode.state.reason))"
+        lines.append(Sentence.stopped(played + reason))
+        lines += places.isEmpty ? ["In no queue."] : places.map { Sentence.stopped($0.sentence) }
+        return lines
+    }
+}

@@ -1,0 +1,61 @@
+import ArgumentParser
+import BusKit
+import PodcastModel
+import WireMessages
+
+struct Mark: LockstepCommand {
+    enum Kind: String, ExpressibleByArgument, CaseIterable {
+        case played
+        case unplayed
+    }
+
+    static let configuration = CommandConfiguration(abstract: "Mark episodes as played or unplayed.")
+    @Argument(help: "played or unplayed.") var kind: Kind
+    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            // All are found before any is changed.
+            let found = try await session.findEpisodes(episodes)
+            var changed: [String] = []
+            var same: [String] = []
+            var values: [JSONValue] = []
+            for episode in found {
+                var state = episode.state
+                state.episode = episode.id
+                let isChanged = state.played != (kind == .played)
+                if isChanged {
+                    state = try await session.playback {
+                        $0.setPlayed.episode = episode.id
+                        $0.setPlayed.played = kind == .played
+                    }.episodeState
+                }
+                if isChanged { changed.append(episode.title) } else { same.append(episode.title) }
+                values.append(state.json.adding("changed", .bool(isChanged)))
+            }
+            var parts: [String] = []
+            if !changed.isEmpty { parts.append("Marked \(QueueAdd.names(changed)) as \(kind.rawValue)") }
+            if !same.isEmpty {
+                let verb = same.count == 1 ? "is" : "are"
+                parts.append(
+                    "\(changed.isEmpty ? "No change: " : "")\(QueueAdd.names(same)) \(verb) \(kind.rawValue) already")
+            }
+            try context.output.change(.array(values), Sentence.stopped(parts.joined(separator: "; ")))
+        }
+    }
+}
+
+extension Session {
+    /// The episodes that texts mean, each once, in order.
+    ///
+    /// - Throws: `notFound`, `ambiguous`.
+    func findEpisodes(_ texts: [String]) async throws(Failure) -> [WireEpisode] {
+        var found: [WireEpisode] = []
+        for text in texts {
+            let episode = try await persistence.findEpisode(text)
+            if !found.contains(where: { $0.id == episode.id }) { found.append(episode) }
+        }
+        return found
+    }
+}

@@ -1,0 +1,214 @@
+import ArgumentParser
+import BusKit
+import PodcastModel
+import WireMessages
+
+struct QueueSort: LockstepCommand {
+    enum Key: String, ExpressibleByArgument, CaseIterable {
+        case title, podcast, published, duration, added, remaining
+
+        var wire: WireSortEntries.Key {
+            switch self {
+            case .title: .title
+            case .podcast: .podcast
+            case .published: .published
+            case .duration: .duration
+            case .added: .added
+            case .remaining: .remaining
+            }
+        }
+    }
+
+    static let configuration = CommandConfiguration(
+        commandName: "sort", abstract: "Put the entries in another order; undo brings the old one back.")
+    @Argument(help: "title, podcast, published, duration, added or remaining.") var key: Key
+    @Flag(help: "The last one first.") var descending = false
+    @OptionGroup var queue: QueueOption
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let reply = try await session.queue(named: queue.known) {
+                $0.sort.by = key.wire
+                $0.sort.descending = descending
+            }
+            let order = "by \(key.rawValue)\(descending ? ", descending" : "")"
+            try context.output.change(
+                reply.json,
+                reply.changed
+                    ? "Sorted \(queue.shownName) \(order)."
+                    : "No change: \(queue.shownName) is in order \(order) already.")
+        }
+    }
+}
+
+struct QueueDedupe: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dedupe", abstract: "Remove entries that are there twice; undo brings them back.")
+    @OptionGroup var queue: QueueOption
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let reply = try await session.queue(named: queue.known) { $0.deduplicate = WireRemoveDuplicates() }
+            let names = QueueAdd.names(reply.entries.map(\.episode.title))
+            try context.output.change(
+                reply.json,
+                reply.changed
+                    ? "Removed \(names)\(queue.suffix("from")). `lockstep queue undo\(queue.argument)` brings \(reply.pronoun) back."
+                    : "No change: nothing is in \(queue.shownName) twice.")
+        }
+    }
+}
+
+struct QueueRepeat: LockstepCommand {
+    enum Kind: String, ExpressibleByArgument, CaseIterable {
+        case off, one, all
+
+        var wire: WireRepeat {
+            switch self {
+            case .off: .off
+            case .one: .one
+            case .all: .all
+            }
+        }
+    }
+
+    static let configuration = CommandConfiguration(
+        commandName: "repeat", abstract: "Say what follows the end: nothing, the entry again, or the first one.")
+    @Argument(help: "off, one or all.") var kind: Kind
+    @OptionGroup var queue: QueueOption
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        let state =
+            switch kind {
+            case .off: "repeats nothing"
+            case .one: "repeats the entry that plays"
+            case .all: "begins again behind its last entry"
+            }
+        try await context.setModes(of: queue, state) { $0.repeat = kind.wire }
+    }
+}
+
+struct QueueConsume: LockstepCommand {
+    enum Switch: String, ExpressibleByArgument, CaseIterable {
+        case on, off
+    }
+
+    static let configuration = CommandConfiguration(
+        commandName: "consume", abstract: "Say whether entries leave when they have ended.")
+    @Argument(help: "on or off.") var isOn: Switch
+    @OptionGroup var queue: QueueOption
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        let state = isOn == .on ? "lets go of entries that have ended" : "keeps entries that have ended"
+        try await context.setModes(of: queue, state) { $0.consume = isOn == .on }
+    }
+}
+
+struct QueueLimit: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "limit", abstract: "Say how many entries it takes; more are refused, none is dropped.")
+    @Argument(help: "How many; 0: 10000, which is the most.") var count: UInt32
+    @OptionGroup var queue: QueueOption
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        guard count <= WireQueueModes.standardLimit else {
+            throw Failure(.invalidArgument, "A queue holds \(WireQueueModes.standardLimit) entries at most.")
+        }
+        let limit = count == 0 ? WireQueueModes.standardLimit : count
+        try await context.setModes(of: queue, "takes \(NumberText.counted(Int(limit), "entry", "entries")) at most") {
+            $0.limit = count
+        }
+    }
+}
+
+extension CommandContext {
+    /// Sets modes of a queue, and says what it does then.
+    fileprivate func setModes(
+        of queue: QueueOption, _ state: String, _ build: @Sendable (inout WireSetModes) -> Void
+    ) async throws {
+        try await withSession { session in
+            _ = try await session.view(of: [.queue]).queue(queue.known)
+            let reply = try await session.queue(named: queue.known) { build(&$0.setModes) }
+            try output.change(
+                reply.json,
+                reply.changed ? "\(queue.shownName) \(state)." : "No change: \(queue.shownName) \(state) already.")
+        }
+    }
+}
+
+struct QueueCreate: LockstepCommand {
+    static let configuration = CommandConfiguration(commandName: "create", abstract: "Make another queue.")
+    @Argument(help: "Its name: letters, digits, - and _.") var name: String
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        guard QueueName.isValid(name) else {
+            throw Failure(.invalidArgument, "“\(name)” cannot be a queue’s name, which is \(QueueName.rule).")
+        }
+        try await context.withSession { session in
+            let reply = try await session.queue(named: name) { $0.create = WireCreateQueue() }
+            try context.output.change(
+                reply.json,
+                reply.changed
+                    ? "There is a queue “\(name)” now. `lockstep queue add --queue \(name) EPISODE` fills it."
+                    : "No change: there is a queue “\(name)” already.")
+        }
+    }
+}
+
+struct QueueDelete: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delete", abstract: "Remove a queue that is empty.")
+    @Argument(help: "Its name.", completion: .queues) var name: String
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            _ = try await session.view(of: [.queue]).queue(name)
+            let reply = try await session.queue(named: name) { $0.delete = WireDeleteQueue() }
+            try context.output.change(reply.json, "The queue “\(name)” is gone.")
+        }
+    }
+}
+
+struct Queues: LockstepCommand {
+    static let configuration = CommandConfiguration(abstract: "List the queues.")
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let view = try await session.view(of: [.playback, .queue])
+            let queues = view.queues.values.sorted { FleetView.isQueue($0.name, before: $1.name) }
+            let playing = view.playingQueue.name
+            var table = TextTable([
+                .init(heading: ""), .init(heading: "queue"), .init(heading: "entries", right: true),
+                .init(heading: "current", flexible: true), .init(heading: "modes", flexible: true),
+            ])
+            for queue in queues {
+                let current = queue.entries.first { $0.id == queue.current }?.episode.title ?? ""
+                table.add([
+                    queue.name == playing ? "*" : "", queue.name, "\(queue.entries.count)", current,
+                    queue.modes.words.joined(separator: ", "),
+                ])
+            }
+            try context.output.value(
+                .array(queues.map { $0.briefJSON(isPlaying: $0.name == playing) }),
+                lines: table.lines(width: Output.terminalWidth))
+        }
+    }
+}
+
+extension WireQueueState {
+    /// As a list of queues shows it.
+    fileprivate func briefJSON(isPlaying: Bool) -> JSONValue {
+        .object([
+            "name": .string(name), "entries": .integer(Int64(entries.count)), "current": .text(current),
+            "playing": .bool(isPlaying), "revision": .unsigned(revision), "modes": modes.json,
+        ])
+    }
+}

@@ -1,0 +1,90 @@
+import PodcastModel
+import WireMessages
+
+/// The plain form of a player: a line for each change, no bars, no ticking.
+struct PlainNarrator: Sendable {
+    private var last: PlayerSnapshot?
+    private var expected: (position: Double, at: MonotonicTime)?
+
+    /// Has said nothing yet.
+    init() {}
+
+    /// The lines for what has changed since the last time; `now` is the moment of the snapshot.
+    mutating func lines(for snapshot: PlayerSnapshot, now: MonotonicTime) -> [String] {
+        defer {
+            last = snapshot
+            expected = (snapshot.position, now)
+        }
+        // The state is told once there is one.
+        guard let last, last.link != .connecting || snapshot.link == .connecting else { return first(snapshot) }
+        var lines: [String] = []
+        if last.link != snapshot.link || last.isStale != snapshot.isStale {
+            lines.append(Self.connection(snapshot))
+        }
+        if last.status != snapshot.status || last.loadID != snapshot.loadID || last.episodeID != snapshot.episodeID
+            || last.isBuffering != snapshot.isBuffering || last.retry?.attempt != snapshot.retry?.attempt
+            || (last.retry?.wait ?? 0) == 0 && (snapshot.retry?.wait ?? 0) > 0
+            || jumped(from: last, to: snapshot, now: now)
+        {
+            lines.append(Sentence.status(snapshot))
+        }
+        if last.speed != snapshot.speed || last.volume != snapshot.volume || last.output != snapshot.output
+            || last.isSilent != snapshot.isSilent || last.isLocal != snapshot.isLocal || last.sound != snapshot.sound
+        {
+            lines.append(Sentence.levels(snapshot))
+        }
+        if last.chapter != snapshot.chapter, let chapter = snapshot.chapter { lines.append(Sentence.chapter(chapter)) }
+        if last.sleep?.kind != snapshot.sleep?.kind {
+            lines.append(Sentence.capitalised(Sentence.sleep(snapshot.sleep)) + ".")
+        }
+        if last.entries.map(\.id) != snapshot.entries.map(\.id) { lines.append(Self.queue(snapshot)) }
+        let known = Set(last.alerts.map(\.id))
+        lines += snapshot.alerts.filter { !known.contains($0.id) }.map(Sentence.alert)
+        let open = Set(snapshot.alerts.map(\.id))
+        lines += last.alerts.filter { !open.contains($0.id) }.map { "Alert gone: \(Sentence.stopped($0.title))" }
+        return lines
+    }
+
+    private func first(_ snapshot: PlayerSnapshot) -> [String] {
+        guard snapshot.link != .connecting else { return ["Connecting to the fleet."] }
+        var lines = [Sentence.status(snapshot), Sentence.levels(snapshot)]
+        if let chapter = snapshot.chapter { lines.append(Sentence.chapter(chapter)) }
+        if let sleep = snapshot.sleep { lines.append(Sentence.capitalised(Sentence.sleep(sleep)) + ".") }
+        return lines + [Self.queue(snapshot)] + snapshot.alerts.map(Sentence.alert)
+    }
+
+    private func jumped(from last: PlayerSnapshot, to snapshot: PlayerSnapshot, now: MonotonicTime) -> Bool {
+        guard let expected, snapshot.hasEpisode else { return false }
+        let elapsed = last.isRunning ? now.since(expected.at) / .seconds(1) * last.speed : 0
+        return abs(snapshot.position - expected.position - elapsed) > 1
+    }
+
+    private static func connection(_ snapshot: PlayerSnapshot) -> String {
+        switch snapshot.link {
+        case .connecting: "Connecting to the fleet."
+        case .reconnecting: "Reconnecting to the fleet; what was said before may be out of date."
+        case .live:
+            snapshot.isStale ? "Connected; waiting for \(snapshot.health)." : "Connected; everything is up to date."
+        }
+    }
+
+    private static func queue(_ snapshot: PlayerSnapshot) -> String {
+        let count = NumberText.counted(snapshot.entries.count, "entry", "entries")
+        let name = WireQueueState.shownName(snapshot.queueName)
+        let current = snapshot.entries.firstIndex(where: \.isCurrent)
+        guard let next = snapshot.entries.dropFirst(current.map { $0 + 1 } ?? 0).first else {
+            return snapshot.entries.isEmpty
+                ? "\(name) is empty." : "\(name): \(count), nothing behind the current one."
+        }
+        return "\(name): \(count), next \(Sentence.stopped(next.title))"
+    }
+}
+
+extension PlayerSnapshot.Sleep {
+    /// The timer without what is left of it, which is not told anew as it passes.
+    fileprivate var kind: Self {
+        var kind = self
+        if remaining != nil { kind.remaining = 0 }
+        return kind
+    }
+}

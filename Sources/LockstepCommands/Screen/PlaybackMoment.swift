@@ -1,0 +1,119 @@
+import PodcastModel
+import WireMessages
+
+// What the player's state means at a moment.
+
+extension WirePlaybackState {
+    /// The position at `now`, in seconds, from the anchor. Another boot or machine than the anchor's goes by wall clock.
+    func position(at now: Moment, bootID: String) -> Double {
+        guard hasEpisode, hasAnchor else { return 0 }
+        var position = PlaybackPosition(clamping: anchor.position).seconds
+        if anchor.running {
+            let elapsed =
+                anchor.bootID == bootID
+                ? now.monotonic.since(MonotonicTime(nanoseconds: anchor.at)) / .seconds(1)
+                : now.wall.seconds - Timestamp(milliseconds: anchor.wall).seconds
+            let factor = [anchor.speed, speed, 1].first { $0.isFinite && $0 > 0 } ?? 1
+            // Clocks read on two processors may be some nanoseconds apart: a position must not be seen to step back.
+            position += max(0, elapsed) * factor
+        }
+        return duration > 0 ? min(position, duration) : position
+    }
+
+    /// Seconds until what failed is tried again; 0: it is being tried.
+    func retryWait(at now: Moment, bootID: String) -> Double {
+        guard retry.nextAt > 0 else { return 0 }
+        guard hasAnchor, anchor.bootID == bootID else { return retry.nextInSeconds }
+        return max(0, MonotonicTime(nanoseconds: retry.nextAt).since(now.monotonic) / .seconds(1))
+    }
+
+    /// What `status --json` prints.
+    func statusJSON(at now: Moment, bootID: String) -> JSONValue {
+        let loaded = hasEpisode && status != .idle && status != .unknown
+        let position = position(at: now, bootID: bootID)
+        return .object([
+            "state": .string(status.word), "episode": loaded ? episode.briefJSON : .null,
+            "position": loaded ? .seconds(position) : .integer(0),
+            "duration": loaded ? .knownSeconds(duration) : .null, "speed": .number(speed), "volume": .number(volume),
+            "output": .text(output), "silent": .bool(nullOutput), "buffering": .bool(buffering),
+            "error": hasError ? error.json : .null,
+            "retry": hasRetry ? retry.json(in: retryWait(at: now, bootID: bootID)) : .null,
+            "sleep": sleepJSON(at: now, bootID: bootID), "chapter": chapterJSON(at: position), "local": .bool(local),
+            "sound": hasSound ? sound.json : .null,
+        ])
+    }
+
+    /// The sleep timer as commands print it: null, or what is left of it.
+    func sleepJSON(at now: Moment, bootID: String) -> JSONValue {
+        guard hasSleep else { return .null }
+        return .object([
+            "remaining": sleep.remaining(at: now, bootID: bootID).map { .seconds($0) } ?? .null,
+            "endsAt": .moment(milliseconds: sleep.endsAtWall),
+            "episodes": sleep.episodes == 0 ? .null : .integer(Int64(sleep.episodes)),
+            "endOfChapter": .bool(sleep.endOfChapter), "fading": .bool(sleep.fading),
+        ])
+    }
+
+    private func chapterJSON(at position: Double) -> JSONValue {
+        let number = chapters.number(at: position)
+        guard number > 0 else { return .null }
+        return chapterMembers(number - 1).adding("of", .integer(Int64(chapters.count)))
+    }
+
+    /// The chapters as `chapter` prints them.
+    func chaptersJSON(at position: Double) -> JSONValue {
+        let current = chapters.number(at: position)
+        return .array(
+            chapters.indices.map { chapterMembers($0).adding("current", .bool($0 + 1 == current)) })
+    }
+
+    private func chapterMembers(_ index: Int) -> JSONValue {
+        .object([
+            "number": .integer(Int64(index + 1)), "title": .string(chapters[index].title),
+            "start": .seconds(chapters[index].start),
+            "end": chapters.end(of: index, duration: duration).map { .seconds($0) } ?? .null,
+            "url": .text(chapters[index].url),
+        ])
+    }
+}
+
+extension WireRetryState {
+    /// With so many seconds to go.
+    func json(in seconds: Double) -> JSONValue {
+        .object([
+            "attempt": .integer(Int64(attempt)), "of": .integer(Int64(of)), "nextInSeconds": .seconds(seconds),
+            "error": hasError ? error.json : .null,
+        ])
+    }
+}
+
+extension WireSleepState {
+    /// Seconds of the clock that are left; nil: it does not end by time.
+    func remaining(at now: Moment, bootID: String) -> Double? {
+        guard endsAt > 0 else { return nil }
+        let left =
+            bootID == self.bootID
+            ? MonotonicTime(nanoseconds: endsAt).since(now.monotonic) / .seconds(1)
+            : Timestamp(milliseconds: endsAtWall).seconds - now.wall.seconds
+        return max(0, left)
+    }
+}
+
+extension WireSoundState {
+    var json: JSONValue {
+        .object([
+            "gain": .number(gain), "trimSilence": .bool(trimSilence), "boost": .bool(boost),
+            "normalise": .bool(normalise),
+        ])
+    }
+
+    /// What is done to the sound, in words.
+    var words: [String] {
+        var words: [String] = []
+        if gain != 0 { words.append("gain \(gain > 0 ? "+" : "")\(NumberText.short(gain)) dB") }
+        if trimSilence { words.append("trims silence") }
+        if boost { words.append("boost") }
+        if normalise { words.append("normalised") }
+        return words
+    }
+}

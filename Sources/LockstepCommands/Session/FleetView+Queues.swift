@@ -1,0 +1,77 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+extension FleetView {
+    /// The queue that is there from the beginning, and meant where none is named.
+    static let usualQueue = "main"
+
+    /// A queue by its name. The usual one is there even if nothing has been heard of it.
+    ///
+    /// - Throws: `notFound`, which names the nearest one.
+    func queue(_ name: String) throws(Failure) -> WireQueueState {
+        if let queue = queues[name] { return queue }
+        guard name != Self.usualQueue else { return WireQueueState.with { $0.name = name } }
+        let advice = NearestWord.among(queues.keys.sorted(), to: name).map { "Did you mean \($0)? " } ?? ""
+        throw Failure(.notFound, "There is no queue “\(name)”. \(advice)`lockstep queues` lists them.")
+    }
+
+    /// Lists the usual queue before the others.
+    static func isQueue(_ name: String, before other: String) -> Bool {
+        guard (name == usualQueue) == (other == usualQueue) else { return name == usualQueue }
+        return name < other
+    }
+
+    /// The queue that what is loaded came from, which goes on when it ends; else the usual one.
+    var playingQueue: WireQueueState {
+        let entry = player?.queueEntry ?? ""
+        let usual = mainQueue ?? WireQueueState.with { $0.name = Self.usualQueue }
+        guard !entry.isEmpty, usual.current != entry else { return usual }
+        return queues.values.first { $0.current == entry } ?? usual
+    }
+}
+
+extension WireQueueState {
+    /// As sentences name a queue: Up Next, or by its name.
+    static func shownName(_ name: String) -> String { name == FleetView.usualQueue ? "Up Next" : "“\(name)”" }
+
+    /// As sentences name it.
+    var shownName: String { Self.shownName(name.isEmpty ? FleetView.usualQueue : name) }
+}
+
+extension WireRepeat {
+    /// The word for it.
+    var word: String {
+        switch self {
+        case .off, .UNRECOGNIZED: "off"
+        case .all: "all"
+        case .one: "one"
+        }
+    }
+}
+
+extension WireQueueModes {
+    /// What differs from the usual, in words.
+    var words: [String] {
+        var words: [String] = []
+        switch `repeat` {
+        case .all: words.append("repeats all")
+        case .one: words.append("repeats one")
+        default: break
+        }
+        if keep { words.append("keeps what has ended") }
+        if limit > 0 { words.append("holds \(limit) at most") }
+        return words
+    }
+
+    var json: JSONValue {
+        .object([
+            "repeat": .string(`repeat`.word), "consume": .bool(!keep),
+            "limit": .integer(Int64(limit == 0 ? Self.standardLimit : limit)),
+        ])
+    }
+
+    /// How many entries a queue takes that has no limit of its own.
+    static let standardLimit: UInt32 = 10_000
+}

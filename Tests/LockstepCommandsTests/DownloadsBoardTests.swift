@@ -1,0 +1,128 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import LockstepCommands
+
+@Suite struct DownloadsBoardTests {
+    private static func download(
+        _ id: String, _ state: WireDownload.State, _ received: UInt64 = 0, _ total: UInt64 = 0
+    ) -> WireDownload {
+        var download = WireDownload()
+        download.episode = id
+        download.title = "Title \(id)"
+        download.podcastTitle = "Podcast"
+        download.state = state
+        download.receivedBytes = received
+        download.totalBytes = total
+        if state == .failed {
+            download.error.code = "fetchFailed"
+            download.error.message = "The server said 404."
+        }
+        return download
+    }
+
+    private static func put(_ download: WireDownload, _ sequence: UInt64 = 1) -> ReplicaUpdate {
+        .event(
+            StreamEvent(
+                topic: .download(download.episode), header: BusHeader(.put, epoch: 1, sequence: sequence),
+                payload: download.wireBytes))
+    }
+
+    private static func live(_ id: String, _ received: UInt64, _ total: UInt64, rate: Double) -> ReplicaUpdate {
+        var progress = WireDownloadProgress()
+        progress.episode = id
+        progress.receivedBytes = received
+        progress.totalBytes = total
+        progress.bytesPerSecond = rate
+        return .live(
+            StreamEvent(
+                topic: .downloadProgress(id), header: BusHeader(.live, epoch: 0, sequence: 0),
+                payload: progress.wireBytes))
+    }
+
+    private static func board(_ updates: [ReplicaUpdate]) -> DownloadsBoard {
+        var board = DownloadsBoard()
+        for update in updates { _ = board.apply(update) }
+        return board
+    }
+
+    @Test func `what comes stands before what waits, and what is there last`() {
+        let board = Self.board(
+            [.downloaded, .paused, .failed, .queued, .downloading].enumerated().map {
+                Self.put(Self.download("e\($0)", $1))
+            })
+        #expect(board.ordered.map(\.state) == [.downloading, .queued, .failed, .paused, .downloaded])
+        #expect(board.isActive)
+    }
+
+    @Test func `telemetry is ahead of the state, and never behind it`() {
+        var board = Self.board([Self.put(Self.download("e1", .downloading, 100, 1_000))])
+        #expect(board.apply(Self.live("e1", 500, 1_000, rate: 100)) == true)
+        #expect(board.ordered[0].receivedBytes == 500)
+        #expect(board.apply(Self.live("e2", 500, 1_000, rate: 100)) == false)
+        _ = board.apply(Self.put(Self.download("e1", .paused, 600, 1_000), 2))
+        #expect(board.ordered[0].receivedBytes == 600)
+        #expect(!board.isActive)
+    }
+
+    @Test func `what is under way has a bar, a rate and the time that is left`() {
+        let board = Self.board([
+            Self.put(Self.download("e1", .downloading, 0, 20_000_000)),
+            Self.live("e1", 5_000_000, 20_000_000, rate: 1_000_000), Self.put(Self.download("e2", .failed), 2),
+        ])
+        #expect(
+            board.lines(columns: 90, rows: 10) == [
+                "Title e1                          25 % ━━─────  5.0 MB of 20.0 MB, 1.0 MB/s, 15 s left",
+                "Title e2                        failed: The server said 404.",
+            ])
+    }
+
+    @Test(arguments: [(1, 1), (10, 2), (40, 3), (200, 50)])
+    func `no line is wider and no list longer than the terminal`(columns: Int, rows: Int) {
+        let board = Self.board(
+            (0..<20).map { Self.put(Self.download("e\($0)", $0 % 2 == 0 ? .downloading : .queued, 3, 10)) })
+        let lines = board.lines(columns: columns, rows: rows)
+        #expect(lines.count <= rows)
+        #expect(lines.allSatisfy { DisplayText.width($0) <= columns })
+    }
+
+    @Test func `in words a change of the state is said, and each tenth`() {
+        var narrator = DownloadsNarrator()
+        func said(_ downloads: [WireDownload]) -> [String] { narrator.news(downloads).map(DownloadsNarrator.line) }
+        #expect(said([Self.download("e1", .queued)]) == ["“Title e1”: queued."])
+        #expect(said([Self.download("e1", .queued)]) == [])
+        #expect(
+            said([Self.download("e1", .downloading, 0, 1_000)]) == ["“Title e1”: downloading 0 %, 0 B of 1 kB."])
+        #expect(said([Self.download("e1", .downloading, 50, 1_000)]) == [])
+        #expect(said([Self.download("e1", .downloading, 150, 1_000)]).count == 1)
+        #expect(said([Self.download("e1", .downloaded, 1_000, 1_000)]) == ["“Title e1”: downloaded, 1 kB."])
+        #expect(said([]) == ["“e1”: not downloaded."])
+    }
+
+    @Test func `JSON has the documented members first`() {
+        let json = Self.download("e1", .failed, 5).json.line
+        #expect(
+            json.hasPrefix(
+                #"{"episode":"e1","state":"failed","receivedBytes":5,"totalBytes":null,"error":{"code":"fetchFailed","#)
+        )
+        #expect(Self.download("e1", .downloaded, 5, 5).json.line.contains(#""totalBytes":5,"error":null,"#))
+    }
+
+    @Test(
+        arguments: zip(
+            [.notDownloaded, .queued, .downloading, .paused, .downloaded, .failed] as [WireDownload.State],
+            ["notDownloaded", "queued", "downloading", "paused", "downloaded", "failed"]))
+    func `states have their words`(state: WireDownload.State, word: String) {
+        #expect(state.word == word)
+    }
+
+    @Test func `a block of lines is drawn over itself, also when the terminal became narrower`() {
+        var block = LiveBlock(.init(clearToEnd: "<el>", clearBelow: "<ed>", up: "<up>"))
+        #expect(block.show(["abc", "def"], columns: 10) == "\r<ed>abc\ndef")
+        #expect(block.show(["abc", "def"], columns: 10) == "")
+        #expect(block.show(["abc", "xyz"], columns: 10) == "\r<up><ed>abc\nxyz")
+        #expect(block.show(["0123456789"], columns: 2) == "\r<up><up><up><ed>0123456789")
+    }
+}

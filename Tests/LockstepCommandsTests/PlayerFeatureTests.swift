@@ -1,0 +1,254 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import LockstepCommands
+
+/// Chapters, the sleep timer, retries, local files and alerts on the players.
+@Suite struct PlayerFeatureTests {
+    private static let now = Moment(
+        monotonic: MonotonicTime(nanoseconds: 50_000_000_000), wall: Timestamp(milliseconds: 5_000_000))
+
+    private static func player() -> WirePlaybackState {
+        var state = WirePlaybackState()
+        state.status = .paused
+        state.loadID = "l1"
+        state.episode.id = "e1"
+        state.episode.title = "The first one"
+        state.episode.podcastID = "p1"
+        state.duration = 3_600
+        state.speed = 1
+        state.volume = 80
+        state.anchor.position = 700
+        state.anchor.bootID = "b"
+        state.chapters = [("Hello", 0.0), ("News", 600), ("End", 3_000)].map { title, start in
+            var chapter = WireChapter()
+            chapter.title = title
+            chapter.start = start
+            return chapter
+        }
+        return state
+    }
+
+    private static func event(_ topic: Topic, _ payload: [UInt8]) -> StreamEvent {
+        StreamEvent(topic: topic, header: BusHeader(.put, epoch: 1, sequence: 1), payload: payload)
+    }
+
+    private static func machine(_ state: WirePlaybackState, _ more: [StreamEvent] = []) -> PlayerMachine {
+        var replica = Replica()
+        for event in [event(.playbackState, state.wireBytes)] + more { replica.apply(event) }
+        var machine = PlayerMachine(settings: Settings(), bootID: "b")
+        machine.apply(.snapshot(replica))
+        machine.apply(.connection(.live))
+        return machine
+    }
+
+    private static func snapshot(_ state: WirePlaybackState) -> PlayerSnapshot {
+        var snapshot = PlayerSnapshot()
+        snapshot.link = .live
+        snapshot.take(state, now: now, bootID: "b")
+        return snapshot
+    }
+
+    @Test func `a running retry counts down on every player by itself`() {
+        var state = Self.player()
+        state.status = .loading
+        state.retry.attempt = 2
+        state.retry.of = 3
+        state.retry.nextInSeconds = 5
+        state.retry.nextAt = Self.now.monotonic.nanoseconds + 5_000_000_000
+        state.retry.error.message = "The server said 503."
+        var snapshot = Self.snapshot(state)
+        #expect(MiniLine.text(snapshot, columns: 80).hasPrefix("… 11:40/1:00:00 retry 2 of 3 in 5 s"))
+        #expect(
+            Sentence.status(snapshot)
+                == "Loading at 11:40 of 1:00:00: The first one. Retry 2 of 3 in 5 s: The server said 503.")
+        let screen = PlayerScreen(snapshot: snapshot).image(columns: 60, rows: 24).text
+        #expect(screen.contains("… retry 2 of 3 in 5 s: The server said 503."))
+        #expect(snapshot.nextTick.map { $0 > 0.9 && $0 < 1.1 } == true)
+        let later = Moment(monotonic: Self.now.monotonic.advanced(by: .milliseconds(3_500)), wall: Self.now.wall)
+        snapshot.take(state, now: later, bootID: "b")
+        #expect(Sentence.retry(snapshot.retry ?? .init(attempt: 0, of: 0, wait: 0, error: "")) == "retry 2 of 3 in 2 s")
+        #expect(state.statusJSON(at: later, bootID: "b")["retry"]?["nextInSeconds"] == .number(1.5))
+        state.retry.nextAt = 0
+        #expect(MiniLine.text(Self.snapshot(state), columns: 80).contains("retry 2 of 3 "))
+    }
+
+    @Test func `a plain player tells a retry once and no countdown`() {
+        var state = Self.player()
+        state.status = .loading
+        state.retry.attempt = 1
+        state.retry.of = 3
+        state.retry.nextAt = Self.now.monotonic.nanoseconds + 2_000_000_000
+        var narrator = PlainNarrator()
+        #expect(narrator.lines(for: Self.snapshot(Self.player()), now: Self.now.monotonic).count == 4)
+        #expect(narrator.lines(for: Self.snapshot(state), now: Self.now.monotonic).count == 1)
+        let later = Moment(monotonic: Self.now.monotonic.advanced(by: .seconds(1)), wall: Self.now.wall)
+        var snapshot = PlayerSnapshot()
+        snapshot.link = .live
+        snapshot.take(state, now: later, bootID: "b")
+        #expect(narrator.lines(for: snapshot, now: later.monotonic) == [])
+    }
+
+    @Test func `a plain player tells chapters and the sleep timer when they change and never what is left`() {
+        var narrator = PlainNarrator()
+        var snapshot = Self.snapshot(Self.player())
+        let first = narrator.lines(for: snapshot, now: Self.now.monotonic)
+        #expect(first.contains("Chapter 2 of 3: News."))
+        snapshot.sleep = .init(remaining: 900, mark: 7)
+        #expect(narrator.lines(for: snapshot, now: Self.now.monotonic) == ["Sleep in 15:00."])
+        snapshot.sleep?.remaining = 880
+        #expect(narrator.lines(for: snapshot, now: Self.now.monotonic) == [])
+        snapshot.sleep = nil
+        snapshot.chapter = .init(number: 3, count: 3, title: "End")
+        #expect(
+            narrator.lines(for: snapshot, now: Self.now.monotonic) == ["Chapter 3 of 3: End.", "No sleep timer."])
+        snapshot.isLocal = true
+        #expect(
+            narrator.lines(for: snapshot, now: Self.now.monotonic)
+                == ["Speed 1, volume 80 %, from the downloaded file."])
+    }
+
+    @Test func `the sleep timer is on both players and ticks while it runs, also in a pause`() {
+        var state = Self.player()
+        state.sleep.endsAt = Self.now.monotonic.nanoseconds + 872_000_000_000
+        state.sleep.bootID = "b"
+        let snapshot = Self.snapshot(state)
+        #expect(MiniLine.text(snapshot, columns: 100).hasSuffix(" ☾14:32"))
+        #expect(PlayerScreen(snapshot: snapshot).image(columns: 60, rows: 24).text.contains("☾ sleep in 14:32"))
+        #expect(snapshot.nextTick != nil)
+        #expect(Self.snapshot(Self.player()).nextTick == nil)
+    }
+
+    @Test func `what plays is named with its chapter and where it comes from`() {
+        var state = Self.player()
+        state.local = true
+        state.sound.boost = true
+        state.sound.gain = -2.5
+        let snapshot = Self.snapshot(state)
+        #expect(MiniLine.text(snapshot, columns: 60) == "‖ 11:40/1:00:00 ━━─────────── The first one › News ↓")
+        let screen = PlayerScreen(snapshot: snapshot).image(columns: 80, rows: 24).text
+        #expect(screen.contains("Chapter 2 of 3: News"))
+        #expect(screen.contains("paused · 1× · vol 80 · of 1:00:00 · downloaded file · gain -2.5 dB · boost"))
+        let everything = Sentence.everything(snapshot, selection: nil)
+        #expect(everything.contains("chapter 2 of 3, News") && everything.contains("from the downloaded file"))
+    }
+
+    @Test func `the position runs at the anchor's own speed`() {
+        var state = Self.player()
+        state.anchor.running = true
+        state.anchor.at = Self.now.monotonic.nanoseconds - 2_000_000_000
+        state.speed = 1.5
+        #expect(state.position(at: Self.now, bootID: "b") == 703)
+        state.anchor.speed = 8
+        #expect(state.position(at: Self.now, bootID: "b") == 716)
+        state.anchor.wall = Self.now.wall.milliseconds - 1_000
+        #expect(state.position(at: Self.now, bootID: "another") == 708)
+    }
+
+    @Test func `c shows the chapters, arrows select one and Enter goes to it`() {
+        var machine = Self.machine(Self.player())
+        #expect(machine.screen(at: Self.now).shownList == .queue)
+        #expect(machine.press(.character("c"), now: Self.now) == .none)
+        let screen = machine.screen(at: Self.now).image(columns: 40, rows: 20)
+        #expect(screen.text.contains("Chapters (3)  c Up Next"))
+        #expect(screen.text.contains(">▶2 News                           10:00"))
+        #expect(screen.cursor != nil)
+        #expect(machine.press(.down, now: Self.now) == .none)
+        #expect(machine.press(.enter, now: Self.now) == .ask(.seek(load: "l1", to: 3_000)))
+        #expect(machine.press(.character("c"), now: Self.now) == .none)
+        #expect(machine.screen(at: Self.now).shownList == .queue)
+    }
+
+    @Test func `keys go from chapter to chapter, also held down`() {
+        var machine = Self.machine(Self.player())
+        #expect(machine.press(.character("<"), now: Self.now) == .ask(.seek(load: "l1", to: 600)))
+        #expect(machine.press(.character("<"), now: Self.now) == .none)
+        #expect(machine.screen(at: Self.now).snapshot.position == 0)
+        #expect(machine.finished(.seek(load: "l1", to: 600), nil, now: Self.now) == .ask(.seek(load: "l1", to: 0)))
+        var last = Self.player()
+        last.anchor.position = 3_100
+        machine = Self.machine(last)
+        #expect(machine.press(.character(">"), now: Self.now) == .none)
+        #expect(machine.screen(at: Self.now).notice == "This is the last chapter.")
+    }
+
+    @Test func `without chapters their keys do nothing`() {
+        var state = Self.player()
+        state.chapters = []
+        var machine = Self.machine(state)
+        for key in "<>c" { #expect(machine.press(.character(key), now: Self.now) == .none) }
+        #expect(machine.screen(at: Self.now).notice == nil)
+        #expect(machine.screen(at: Self.now).shownList == .queue)
+    }
+
+    @Test func `z goes through the sleep timer's times to its end`() {
+        var snapshot = Self.snapshot(Self.player())
+        var seen: [WireSetSleep.OneOf_Until?] = []
+        for _ in 0..<6 {
+            let request = SleepKey.next(after: snapshot)
+            seen.append(request.until)
+            snapshot.sleep =
+                switch request.until {
+                case .seconds(let seconds): .init(remaining: seconds)
+                case .episodes(let count): .init(episodes: Int(count))
+                case .endOfChapter: .init(isEndOfChapter: true)
+                case nil: nil
+                }
+        }
+        #expect(seen == [.seconds(900), .seconds(1_800), .seconds(3_600), .endOfChapter(true), .episodes(1), nil])
+    }
+
+    @Test func `arrows go as far as the podcast's settings say`() {
+        var settings = WireSettingsState()
+        settings.podcast = "p1"
+        var setting = WireSettingsState.Setting()
+        setting.key = "skipForward"
+        setting.value = "45"
+        settings.settings = [setting]
+        var machine = Self.machine(
+            Self.player(), [Self.event(.settings(.playback, podcast: "p1"), settings.wireBytes)])
+        #expect(machine.press(.right, now: Self.now) == .ask(.seek(load: "l1", to: 745)))
+    }
+
+    @Test func `the first alert and its keys are on the line, and what they do is the same on both players`() {
+        var snapshot = Self.snapshot(Self.player())
+        snapshot.alerts = [
+            .init(
+                id: "a1", owner: "playback", severity: "error", title: "The stream failed", message: "",
+                actions: ["retry", "dismiss", "skip"]),
+            .init(id: "a2", owner: "feeds", severity: "warning", title: "x", message: "", actions: ["dismiss"]),
+        ]
+        let line = MiniLine.text(snapshot, columns: 100)
+        #expect(line.contains(" ! The stream failed  1 retry  2 dismiss  3 skip  and 1 more"))
+        #expect(DisplayText.width(line) <= 100)
+        #expect(MiniLine.text(snapshot, columns: 40).contains("!2"))
+        #expect(
+            PlayerScreen(snapshot: snapshot).intent(for: .character("3"), forward: 30, back: 10)
+                == .answer(alert: "a1", owner: "playback", action: "skip"))
+        #expect(
+            Sentence.alert(snapshot.alerts[0])
+                == "Alert a1 (error): The stream failed. Answers: retry, dismiss, skip.")
+    }
+
+    @Test func `players show and step through the queue of what is loaded`() {
+        var state = Self.player()
+        state.queueEntry = "q9"
+        var queue = WireQueueState()
+        queue.name = "evening"
+        queue.current = "q9"
+        queue.entries = ["q9", "q10"].map { id in
+            var entry = WireQueueEntry()
+            entry.id = id
+            entry.episode.title = "Entry \(id)"
+            return entry
+        }
+        var machine = Self.machine(state, [Self.event(.queue("evening"), queue.wireBytes)])
+        #expect(machine.screen(at: Self.now).snapshot.entries.map(\.id) == ["q9", "q10"])
+        #expect(
+            machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "q9", queue: "evening"))))
+        #expect(
+            machine.screen(at: Self.now).image(columns: 60, rows: 24).text.contains("“evening” (2)  c chapters (3)"))
+    }
+}
