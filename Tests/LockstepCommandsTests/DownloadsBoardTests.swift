@@ -74,7 +74,7 @@ import WireMessages
         ])
         #expect(
             board.lines(columns: 90, rows: 10) == [
-                "Title e1                          25 % ━━─────  5.0 MB of 20.0 MB, 1.0 MB/s, 15 s left",
+                "Title e1                         25 % ━━━─────────  5.0 MB of 20.0 MB, 1.0 MB/s, 15 s left",
                 "Title e2                        failed: The server said 404.",
             ])
     }
