@@ -251,4 +251,31 @@ import WireMessages
         #expect(
             machine.screen(at: Self.now).image(columns: 60, rows: 24).text.contains("“evening” (2)  c chapters (3)"))
     }
+
+    @Test func `where somebody can type, an alert's digits are said, and again when they change`() {
+        var narrator = PlainNarrator(namesKeys: true)
+        var snapshot = Self.snapshot(Self.player())
+        snapshot.alerts = ["a1", "a2"].map {
+            .init(
+                id: $0, owner: "playback", severity: "error", title: "Trouble \($0)", message: "",
+                actions: ["retry", "dismiss"])
+        }
+        #expect(
+            narrator.lines(for: snapshot, now: Self.now.monotonic).suffix(2) == [
+                "Alert a1 (error): Trouble a1. Answers: 1 retry, 2 dismiss.",
+                "Alert a2 (error): Trouble a2. Answers: 3 retry, 4 dismiss.",
+            ])
+        snapshot.alerts.removeFirst()
+        #expect(
+            narrator.lines(for: snapshot, now: Self.now.monotonic) == [
+                "Alert gone: Trouble a1.", "Alert a2 (error): Trouble a2. Answers: 1 retry, 2 dismiss.",
+            ])
+    }
+
+    @Test func `what a key led to is told once`() {
+        var machine = Self.machine(Self.player())
+        #expect(machine.press(.character("i"), now: Self.now) == .none)
+        #expect(machine.takeNotice()?.hasPrefix("Paused at 11:40 of 1:00:00: The first one; 48:20 left") == true)
+        #expect(machine.takeNotice() == nil)
+    }
 }

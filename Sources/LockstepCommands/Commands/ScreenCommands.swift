@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusKit
+import NIOConcurrencyHelpers
 import PodcastModel
 import WireMessages
 
@@ -16,7 +17,8 @@ struct Mini: LockstepCommand {
         abstract: "A player on one line.",
         discussion:
             "Keys: space pauses, arrows seek, < > chapter, [ ] speed, + - volume, n p next and previous, z sleep timer, b "
-            + "bookmark, digits answer alerts, i says everything in a sentence, q quits.")
+            + "bookmark, digits answer alerts, i says everything in a sentence, q quits. With --plain a key is typed with Enter."
+    )
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -71,12 +73,25 @@ extension CommandContext {
         if status != 0 { throw ExitCode(status) }
     }
 
-    /// The player in words, a line for each change.
+    /// The player in words, a line for each change. Where somebody can type, a line's first character is a key.
     private func narrate(_ session: Session) async throws {
+        let keys = NIOLockedValueBox(PlayerMachine(settings: settings, bootID: SystemClocks.bootID))
+        let isTyped = !output.json && TypedLines.isPossible
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await tell(session, isTyped ? keys : nil) }
+            if isTyped { group.addTask { try await listen(session, keys) } }
+            defer { group.cancelAll() }
+            try await group.next()
+        }
+    }
+
+    /// Says what changes, until the connection ends.
+    private func tell(_ session: Session, _ keys: NIOLockedValueBox<PlayerMachine>?) async throws {
         var view = FleetView()
-        var narrator = PlainNarrator()
+        var narrator = PlainNarrator(namesKeys: keys != nil)
         for await update in session.client.updates() {
             let changes = view.apply(update)
+            keys?.withLockedValue { $0.apply(update) }
             // The first word is said once there is something to say.
             if case .connection(.connecting) = update { continue }
             guard !changes.isEmpty else { continue }
@@ -89,6 +104,24 @@ extension CommandContext {
             } else {
                 for line in narrator.lines(for: snapshot, now: now.monotonic) { try output.line(line) }
             }
+        }
+    }
+
+    /// Does what is typed, until it is `q` or the input ends.
+    private func listen(_ session: Session, _ keys: NIOLockedValueBox<PlayerMachine>) async throws {
+        for await line in TypedLines.stream() {
+            guard let key = line.first(where: { $0 == " " || !$0.isWhitespace }) else { continue }
+            let begun = SystemClocks.now()
+            var outcome = keys.withLockedValue { keys in
+                keys.tick(now: begun)
+                return keys.press(.character(key), now: begun)
+            }
+            while case .ask(let task) = outcome {
+                let failure = await session.perform(task)
+                outcome = keys.withLockedValue { $0.finished(task, failure, now: SystemClocks.now()) }
+            }
+            if case .quit = outcome { return }
+            if let notice = keys.withLockedValue({ $0.takeNotice() }) { try output.line(notice) }
         }
     }
 }

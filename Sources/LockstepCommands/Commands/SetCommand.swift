@@ -47,11 +47,8 @@ struct SetCommand: LockstepCommand {
     }
 
     private static func list(_ podcast: WirePodcast?, _ session: Session, _ output: Output) async throws {
-        let owners: [ServiceName] = [.playback, .queue, .downloads]
         // One service that is away does not keep the others' settings from being read.
-        let view = await session.follow(until: Session.ownerLimit) { view in
-            view.connection == .live && owners.allSatisfy { !view.isStale($0) }
-        }.view
+        let view = await session.presentView()
         let values = SettingValues(view.settings, settings: session.settings)
         let keys = SettingKey.allCases.filter { podcast == nil || $0.rule.isPerPodcast }
         var table = TextTable([

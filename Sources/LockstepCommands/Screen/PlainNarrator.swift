@@ -6,8 +6,12 @@ struct PlainNarrator: Sendable {
     private var last: PlayerSnapshot?
     private var expected: (position: Double, at: MonotonicTime)?
 
-    /// Has said nothing yet.
-    init() {}
+    private let namesKeys: Bool
+
+    /// Has said nothing yet; with `namesKeys` it says which digits answer an alert.
+    init(namesKeys: Bool = false) {
+        self.namesKeys = namesKeys
+    }
 
     /// The lines for what has changed since the last time; `now` is the moment of the snapshot.
     mutating func lines(for snapshot: PlayerSnapshot, now: MonotonicTime) -> [String] {
@@ -38,10 +42,23 @@ struct PlainNarrator: Sendable {
             lines.append(Sentence.capitalised(Sentence.sleep(snapshot.sleep)) + ".")
         }
         if last.entries.map(\.id) != snapshot.entries.map(\.id) { lines.append(Self.queue(snapshot)) }
-        let known = Set(last.alerts.map(\.id))
-        lines += snapshot.alerts.filter { !known.contains($0.id) }.map(Sentence.alert)
         let open = Set(snapshot.alerts.map(\.id))
-        lines += last.alerts.filter { !open.contains($0.id) }.map { "Alert gone: \(Sentence.stopped($0.title))" }
+        let gone = last.alerts.filter { !open.contains($0.id) }
+        lines += gone.map { "Alert gone: \(Sentence.stopped($0.title))" }
+        // The digits of those that stay are others now.
+        let known = namesKeys && !gone.isEmpty ? [] : Set(last.alerts.map(\.id))
+        return lines + alerts(snapshot) { !known.contains($0.id) }
+    }
+
+    private func alerts(
+        _ snapshot: PlayerSnapshot, where isTold: (PlayerSnapshot.Alert) -> Bool
+    ) -> [String] {
+        var lines: [String] = []
+        var digit = 1
+        for alert in snapshot.alerts {
+            if isTold(alert) { lines.append(Sentence.alert(alert, firstKey: namesKeys ? digit : nil)) }
+            digit += alert.actions.count
+        }
         return lines
     }
 
@@ -50,7 +67,7 @@ struct PlainNarrator: Sendable {
         var lines = [Sentence.status(snapshot), Sentence.levels(snapshot)]
         if let chapter = snapshot.chapter { lines.append(Sentence.chapter(chapter)) }
         if let sleep = snapshot.sleep { lines.append(Sentence.capitalised(Sentence.sleep(sleep)) + ".") }
-        return lines + [Self.queue(snapshot)] + snapshot.alerts.map(Sentence.alert)
+        return lines + [Self.queue(snapshot)] + alerts(snapshot) { _ in true }
     }
 
     private func jumped(from last: PlayerSnapshot, to snapshot: PlayerSnapshot, now: MonotonicTime) -> Bool {

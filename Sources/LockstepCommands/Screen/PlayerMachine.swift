@@ -164,6 +164,15 @@ struct PlayerMachine: Sendable {
         }
     }
 
+    /// What the last key led to, once, for a player that says it.
+    mutating func takeNotice() -> String? {
+        defer {
+            notice = nil
+            noticeUntil = nil
+        }
+        return notice
+    }
+
     private mutating func say(_ text: String, now: Moment) {
         notice = DisplayText.sanitised(text)
         noticeUntil = now.monotonic.advanced(by: Self.noticeTime)

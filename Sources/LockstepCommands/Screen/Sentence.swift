@@ -95,9 +95,12 @@ enum Sentence {
         return parts.joined(separator: "; ") + "."
     }
 
-    /// An alert and how to answer it.
-    static func alert(_ alert: PlayerSnapshot.Alert) -> String {
-        let actions = alert.actions.isEmpty ? "" : " Answers: \(alert.actions.joined(separator: ", "))."
+    /// An alert and how to answer it; `firstKey` is the digit of its first answer.
+    static func alert(_ alert: PlayerSnapshot.Alert, firstKey: Int? = nil) -> String {
+        let words = alert.actions.enumerated().map { index, action in
+            firstKey.map { $0 + index <= 9 ? "\($0 + index) \(action)" : action } ?? action
+        }
+        let actions = words.isEmpty ? "" : " Answers: \(words.joined(separator: ", "))."
         let message = alert.message.isEmpty ? "" : " \(stopped(alert.message))"
         return "Alert \(alert.id) (\(alert.severity)): \(stopped(alert.title))\(message)\(actions)"
     }

@@ -1,0 +1,67 @@
+import Dispatch
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Lines that somebody types at the terminal of standard input, for players that have no screen.
+enum TypedLines {
+    /// Whether there is a terminal to type at.
+    static var isPossible: Bool { isatty(STDIN_FILENO) == 1 }
+
+    /// The lines, until the input ends. Nothing is read while another program is in the foreground, which would stop this one.
+    static func stream() -> AsyncStream<String> {
+        AsyncStream { continuation in
+            let wake = WakePipe()
+            continuation.onTermination = { _ in wake.wake() }
+            // A thread of its own: those of tasks must not wait.
+            DispatchQueue(label: "lockstep.typed").async {
+                read(until: wake.descriptor) { continuation.yield($0) }
+                continuation.onTermination = nil
+                continuation.finish()
+                wake.close()
+            }
+        }
+    }
+
+    private static func read(until wake: Int32, _ line: (String) -> Void) {
+        var rest: [UInt8] = []
+        while true {
+            let isForeground = tcgetpgrp(STDIN_FILENO) == getpgrp()
+            var waiting = [
+                pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: isForeground ? STDIN_FILENO : -1, events: Int16(POLLIN), revents: 0),
+            ]
+            if poll(&waiting, nfds_t(waiting.count), isForeground ? -1 : 1_000) < 0, errno != EINTR { return }
+            if waiting[0].revents != 0 { return }
+            // It may have gone to the background while it waited.
+            guard waiting[1].revents != 0, tcgetpgrp(STDIN_FILENO) == getpgrp() else { continue }
+            var bytes = [UInt8](repeating: 0, count: 4_096)
+            let count = systemRead(&bytes)
+            guard count > 0 else {
+                if count < 0, errno == EINTR || errno == EAGAIN { continue }
+                return
+            }
+            rest += bytes[..<count]
+            var lines = rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            rest = Array(lines.removeLast().prefix(4_096))
+            for text in lines { line(String(decoding: text, as: UTF8.self)) }
+        }
+    }
+
+    private static func systemRead(_ bytes: inout [UInt8]) -> Int {
+        bytes.withUnsafeMutableBytes { buffer in
+            #if canImport(Glibc)
+            Glibc.read(STDIN_FILENO, buffer.baseAddress, buffer.count)
+            #elseif canImport(Musl)
+            Musl.read(STDIN_FILENO, buffer.baseAddress, buffer.count)
+            #else
+            Darwin.read(STDIN_FILENO, buffer.baseAddress, buffer.count)
+            #endif
+        }
+    }
+}
