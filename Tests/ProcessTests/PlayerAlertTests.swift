@@ -1,0 +1,98 @@
+import BusKit
+import Foundation
+import TestSupport
+import Testing
+
+/// What goes wrong with an episode is on both players alike, and each can answer it.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct PlayerAlertTests {
+    /// A fleet with one episode, whose audio is at `path` of the server.
+    private static func withEpisode(
+        answering response: HTTPTestResponse,
+        _ body: @escaping @Sendable (ProcessFleet) async throws -> Void
+    ) async throws {
+        try await HTTPTestServer.with { server in
+            server.route("/audio.mp3", response)
+            try await ProcessFleet.with { fleet in
+                let feed = """
+                    <?xml version="1.0"?><rss version="2.0"><channel><title>A podcast</title><link>http://127.0.0.1/</link>
+                    <description>x</description><item><title>An episode</title><guid>1</guid>
+                    <enclosure url="\(server.url("/audio.mp3"))" type="audio/mpeg" length="1000"/></item></channel></rss>
+                    """
+                let path = fleet.root + "/feed.xml"
+                try feed.write(toFile: path, atomically: true, encoding: .utf8)
+                try await fleet.succeed("subscribe", path)
+                try await body(fleet)
+            }
+        }
+    }
+
+    /// Runs `body` with both players, each on a terminal of its own.
+    private static func withPlayers(
+        _ fleet: ProcessFleet, showing first: String,
+        _ body: (_ mini: TerminalShell, _ expanded: TerminalShell) async throws -> Void
+    ) async throws {
+        try await TerminalShell.with(fleet, "\"$LOCKSTEP\" mini", columns: 140) { mini in
+            try await TerminalShell.with(fleet, "\"$LOCKSTEP\" expanded", columns: 140) { expanded in
+                for player in [mini, expanded] { try await player.until(sees: first) }
+                try await body(mini, expanded)
+            }
+        }
+    }
+
+    @Test func theKeyOfAnAnswerClearsTheAlertOnEveryPlayer() async throws {
+        try await Self.withEpisode(answering: .status(404)) { fleet in
+            #expect(try await fleet.lockstep(["play", "An episode"]).status == 65)
+            try await Self.withPlayers(fleet, showing: "An episode") { mini, expanded in
+                for player in [mini, expanded] {
+                    try await player.until("the alert and its keys") {
+                        $0.text.contains("Playback stopped") && $0.text.contains("1 retry")
+                            && $0.text.contains("3 dismiss")
+                    }
+                }
+                mini.type("3")
+                for player in [mini, expanded] {
+                    try await player.until("no alert") {
+                        $0.text.contains("An episode") && !$0.text.contains("dismiss")
+                    }
+                }
+                #expect(try await fleet.succeed("alerts") == "No alerts.\n")
+            }
+        }
+    }
+
+    @Test func aRetryCountsDownOnBothPlayersAndIsSaidOnceInWords() async throws {
+        try await Self.withEpisode(answering: .status(503)) { fleet in
+            try await fleet.succeed("queue", "add", "An episode")
+            try await FleetProgram.with([["mini", "--plain"]], of: fleet) { programs in
+                try await Self.withPlayers(fleet, showing: "Nothing is loaded.") { mini, expanded in
+                    mini.type(" ")
+                    for player in [mini, expanded] {
+                        // Both are looked at one after the other, and a second lies between any two of these.
+                        let moments = player === mini ? ["in 5 s", "in 4 s"] : ["in 3 s", "in 2 s"]
+                        for moment in moments { try await player.until(sees: "retry 2 of 3 \(moment)") }
+                    }
+                    try await programs[0].until("the failure") { $0.contains { $0.hasPrefix("Failed at 0:00") } }
+                    let retries = programs[0].lines.filter { $0.contains("Retry 2 of 3") }
+                    #expect(retries.count == 1, "\(programs[0].lines)")
+                    #expect(programs[0].lines.contains { $0.hasSuffix("Answers: retry, skip, dismiss.") })
+                }
+            }
+        }
+    }
+
+    @Test func keysAreTypedToAPlainPlayer() async throws {
+        try await Self.withEpisode(answering: .status(404)) { fleet in
+            #expect(try await fleet.lockstep(["play", "An episode"]).status == 65)
+            let script = "\"$LOCKSTEP\" mini --plain; echo \"left with $?.\""
+            try await TerminalShell.with(fleet, script, columns: 400) { shell in
+                try await shell.until(sees: "Answers: 1 retry, 2 skip, 3 dismiss.")
+                shell.type("i\n")
+                try await shell.until(sees: "1 alert, first Playback stopped (answer 1 retry, 2 skip, 3 dismiss)")
+                shell.type("3\n")
+                try await shell.until(sees: "Alert gone: Playback stopped.")
+                shell.type("q\n")
+                try await shell.until(sees: "left with 0.")
+            }
+        }
+    }
+}
