@@ -1,5 +1,6 @@
 import BusKit
 import PodcastModel
+import SwiftProtobuf
 import Testing
 import WireMessages
 
@@ -51,8 +52,30 @@ struct FleetViewTests {
         #expect(view.alertsInOrder.isEmpty)
     }
 
+    @Test func downloadsBookmarksAndSettingsComeAndGo() {
+        var bus = ModelBus(epoch: 5)
+        var view = FleetView()
+        var download = WireDownload()
+        download.episode = "e1"
+        download.state = .paused
+        let file = Topic.download("e1")
+        #expect(view.apply(.event(bus.publish(.put, file, download.wireBytes))) == [.download("e1")])
+        #expect(view.downloads["e1"]?.state == .paused)
+        let marks = WireBookmarks.with { $0.bookmarks = [.with { $0.id = "b1" }] }
+        let places = Topic.bookmarks(of: "e1")
+        #expect(view.apply(.event(bus.publish(.put, places, marks.wireBytes))) == [.bookmarks("e1")])
+        #expect(view.bookmarks["e1"]?.bookmarks.map(\.id) == ["b1"])
+        let own = Topic.settings(.queue, podcast: "p1")
+        let state = WireSettingsState.with { $0.podcast = "p1" }
+        #expect(view.apply(.event(bus.publish(.put, own, state.wireBytes))) == [.settings(own)])
+        #expect(view.settings[own]?.podcast == "p1")
+        for topic in [file, places, own] { _ = view.apply(.event(bus.publish(.delete, topic))) }
+        #expect(view.downloads.isEmpty && view.bookmarks.isEmpty && view.settings.isEmpty)
+    }
+
     @Test(arguments: [
         "x", "stream", "stream/playback", "stream/playback/state", "", "stream//", "stream/queue/queue/main",
+        "stream/downloads/download/e1", "stream/playback/bookmarks/e1", "stream/queue/settings/all",
     ])
     func whatCannotBeReadIsAsIfItWereNotThere(_ topic: String) {
         var bus = ModelBus(epoch: 5)

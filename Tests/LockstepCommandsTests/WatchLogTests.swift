@@ -1,5 +1,6 @@
 import BusKit
 import PodcastModel
+import SwiftProtobuf
 import Testing
 import WireMessages
 
@@ -62,5 +63,97 @@ import WireMessages
         #expect(json["state"] == .string("idle"))
         #expect(json["episode"] == .null)
         #expect(json["position"] == .integer(0))
+    }
+
+    private static func json(_ topic: Topic, _ message: some SwiftProtobuf.Message) -> String {
+        StreamPayload.json(event(.put, topic, 1, message.wireBytes)).line
+    }
+
+    @Test func `settings are an object of what has been set`() {
+        var state = WireSettingsState()
+        state.podcast = "p1"
+        state.settings = [("boost", "on"), ("newerKey", "x"), ("speed", "1.5")].map { key, value in
+            .with {
+                $0.key = key
+                $0.value = value
+            }
+        }
+        #expect(
+            Self.json(.settings(.playback, podcast: "p1"), state)
+                == #"{"podcast":"p1","settings":{"boost":true,"newerKey":"x","speed":1.5}}"#)
+    }
+
+    @Test func `bookmarks are a list`() {
+        let marks = WireBookmarks.with {
+            $0.bookmarks = [
+                .with {
+                    $0.id = "b1"
+                    $0.episode = "e1"
+                    $0.position = 12.5
+                    $0.createdAt = 1_500
+                }
+            ]
+        }
+        #expect(
+            Self.json(.bookmarks(of: "e1"), marks)
+                == #"[{"id":"b1","episode":"e1","title":null,"position":12.5,"note":null,"createdAt":1.5}]"#)
+    }
+
+    @Test func `a download is on the stream as the command prints it, and its progress beside it`() {
+        let download = WireDownload.with {
+            $0.episode = "e1"
+            $0.state = .downloading
+            $0.totalBytes = 10
+        }
+        #expect(Self.json(.download("e1"), download) == download.json.line)
+        let progress = WireDownloadProgress.with {
+            $0.episode = "e1"
+            $0.receivedBytes = 5
+            $0.bytesPerSecond = 2.5
+        }
+        #expect(
+            Self.json(.downloadProgress("e1"), progress)
+                == #"{"episode":"e1","receivedBytes":5,"totalBytes":null,"bytesPerSecond":2.5}"#)
+    }
+
+    @Test func `the player's retry, sleep timer, chapter and sound are on the stream`() {
+        var state = WirePlaybackState()
+        state.status = .loading
+        state.chapter = 2
+        state.retry.attempt = 1
+        state.retry.of = 3
+        state.retry.nextInSeconds = 2
+        state.retry.nextAt = 1_500_000_000
+        state.sleep.episodes = 3
+        state.sound.gain = 3
+        let json = StreamPayload.json(Self.event(.put, .playbackState, 1, state.wireBytes))
+        #expect(
+            json["retry"]?.line == #"{"attempt":1,"of":3,"nextInSeconds":2,"error":null,"nextMonotonic":1.5}"#)
+        #expect(
+            json["sleep"]?.line
+                == #"{"endsAt":null,"monotonic":null,"bootId":null,"episodes":3,"endOfChapter":false,"fading":false}"#)
+        #expect(json["chapter"] == .integer(2))
+        #expect(json["sound"]?.line == #"{"gain":3,"trimSilence":false,"boost":false,"normalise":false}"#)
+        #expect(json["local"] == .bool(false))
+    }
+
+    @Test func `queues tell their modes, and entries why they are there`() {
+        let queue = WireQueueState.with {
+            $0.name = "evening"
+            $0.modes = .with {
+                $0.repeat = .all
+                $0.keep = true
+                $0.limit = 5
+            }
+            $0.entries = [
+                .with {
+                    $0.id = "q1"
+                    $0.reason = "added by hand"
+                }
+            ]
+        }
+        let json = Self.json(.queue("evening"), queue)
+        #expect(json.hasSuffix(#""modes":{"repeat":"all","consume":false,"limit":5}}"#))
+        #expect(json.contains(#""addedAt":null,"reason":"added by hand"}"#))
     }
 }

@@ -40,8 +40,10 @@ extension Session {
             return player.status != .loading
         }
         guard let player = view.player, isSettled else {
+            let retry = view.player.map { snapshot($0).retry.map { ", \(Sentence.retry($0))" } ?? "" } ?? ""
             throw Failure(
-                .outcomeUnknown, "It is still loading after 30 seconds. `lockstep status` tells how it goes on.")
+                .outcomeUnknown, "It is still loading after 30 seconds\(retry). `lockstep status` tells how it goes on."
+            )
         }
         if player.status == .failed { throw player.error.failure }
         return player

@@ -1,0 +1,121 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import Testing
+import WireMessages
+
+@testable import LockstepCommands
+
+@Suite struct EpisodeDetailsTests {
+    private static func view(_ messages: [(Topic, any SwiftProtobuf.Message)]) -> FleetView {
+        var replica = Replica()
+        for (index, (topic, message)) in messages.enumerated() {
+            replica.apply(
+                StreamEvent(
+                    topic: topic, header: BusHeader(.put, epoch: 1, sequence: UInt64(index + 1)),
+                    payload: message.wireBytes))
+        }
+        var view = FleetView()
+        view.apply(.snapshot(replica))
+        return view
+    }
+
+    private static func queue(_ name: String, _ episodes: [String]) -> WireQueueState {
+        .with { queue in
+            queue.name = name
+            queue.current = "\(name)1"
+            queue.entries = episodes.enumerated().map { index, episode in
+                .with {
+                    $0.id = "\(name)\(index + 1)"
+                    $0.episode.id = episode
+                    $0.reason = index == 0 ? "" : "a rule put it there"
+                }
+            }
+        }
+    }
+
+    private static let episode = WireEpisode.with {
+        $0.id = "e1"
+        $0.title = "A title"
+        $0.podcastTitle = "A podcast"
+        $0.duration = 600
+        $0.description_p = "<p>Words and <a href='https://a.example'>a link</a>.</p>"
+        $0.state.played = true
+        $0.state.reason = "heard to its end"
+    }
+
+    @Test func `an episode is shown with its file, its queues, bookmarks and chapters`() {
+        let view = Self.view([
+            (.queue("main"), Self.queue("main", ["e2", "e1"])), (.queue("evening"), Self.queue("evening", ["e1"])),
+            (
+                .download("e1"),
+                WireDownload.with {
+                    $0.episode = "e1"
+                    $0.state = .downloaded
+                    $0.totalBytes = 5_000_000
+                    $0.path = "/files/a.mp3"
+                }
+            ),
+            (
+                .bookmarks(of: "e1"),
+                WireBookmarks.with {
+                    $0.bookmarks = [
+                        .with {
+                            $0.id = "b1"
+                            $0.position = 90
+                            $0.note = "here"
+                        }
+                    ]
+                }
+            ),
+            (
+                .playbackState,
+                WirePlaybackState.with {
+                    $0.episode.id = "e1"
+                    $0.chapters = [
+                        .with {
+                            $0.start = 5
+                            $0.title = "Hello"
+                        }
+                    ]
+                }
+            ),
+        ])
+        let details = EpisodeDetails(Self.episode, in: view)
+        #expect(
+            details.lines(width: nil) == [
+                "A title", "A podcast", "Published -, 10:00 long", "Played: heard to its end", "Downloaded, 5.0 MB",
+                "Number 2 in Up Next: a rule put it there", "Number 1 in “evening”, the current entry", "Id e1",
+                "File /files/a.mp3", "", "Bookmarks", "  1:30  here", "", "Chapters", "  0:05  Hello", "",
+                "Words and a link [1].", "", "[1] https://a.example",
+            ])
+        #expect(
+            details.json["queues"]?.line
+                == #"[{"queue":"main","entry":"main2","place":2,"current":false,"reason":"a rule put it there"},"#
+                + #"{"queue":"evening","entry":"evening1","place":1,"current":true,"reason":null}]"#)
+        #expect(details.json["links"]?.line == #"[{"number":1,"text":"a link","url":"https://a.example"}]"#)
+        #expect(details.json["download"]?["state"] == "downloaded")
+    }
+
+    @Test func `what is not known of an episode is left out`() {
+        let details = EpisodeDetails(WireEpisode.with { $0.id = "e9" }, in: FleetView())
+        #expect(details.lines(width: 80) == ["", "", "Published -, --:-- long", "Id e9"])
+        #expect(details.json["download"] == .null)
+    }
+
+    @Test func `why says all that is known, also while the downloads cannot be asked`() {
+        let places = EpisodeDetails.places(
+            of: "e1", in: Self.view([(.queue("main"), Self.queue("main", ["e2", "e1"]))]))
+        #expect(
+            Why.lines(Self.episode, file: ["It was asked for"], failure: nil, places: places) == [
+                "A title", "It was asked for.", "Played: heard to its end.",
+                "Number 2 in Up Next: a rule put it there.",
+            ])
+        let away = Failure(.unavailable, "The downloads service is not running.")
+        #expect(
+            Why.lines(WireEpisode.with { $0.title = "A title" }, file: [], failure: away, places: []) == [
+                "A title", "Nothing can be said of its file: The downloads service is not running.", "Not played.",
+                "In no queue.",
+            ])
+    }
+}
