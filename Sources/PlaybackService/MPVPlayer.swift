@@ -36,6 +36,8 @@ final class MPVPlayer {
         var seekAsked: (serial: UInt64, position: PlaybackPosition)?
         var seekTaken: UInt64 = 0
         var seekDone: UInt64 = 0
+        /// A seek back has not led there.
+        var isMisplaced = false
         /// Where a seek or the start has put it while paused, and where it still is.
         var rest: PlaybackPosition?
     }
@@ -127,7 +129,7 @@ final class MPVPlayer {
 
     /// The stream can only be read onwards, and a seek led back: it is read from its beginning again.
     private func goBack() {
-        guard let now = current, now.log.cannotGoBack, let asked = now.seekAsked else { return }
+        guard let now = current, now.log.cannotGoBack || now.isMisplaced, let asked = now.seekAsked else { return }
         var load = now.load
         load.start = asked.position
         load.paused = now.wantsPause
@@ -254,6 +256,10 @@ final class MPVPlayer {
 
     private func handleRestart() {
         guard let now = current, now.loaded else { return }
+        guard !missed(now) else {
+            current?.isMisplaced = true
+            return
+        }
         current?.seekDone = now.seekTaken
         // What was so for the file before, too, is not told as a change.
         current?.idle = core.flag(Watched.idle.name) ?? now.idle
@@ -261,6 +267,14 @@ final class MPVPlayer {
         current?.buffering = core.flag(Watched.buffering.name) ?? now.buffering
         if now.wantsPause { current?.rest = now.seekAsked?.position ?? now.load.start }
         tellProgress()
+    }
+
+    /// Whether a seek has led to a later place than was wanted, as in a stream that can only be read onwards.
+    private func missed(_ now: Current) -> Bool {
+        guard case .web = now.load.source, let asked = now.seekAsked, now.seekTaken == asked.serial,
+            now.seekDone < asked.serial, let place = core.number("time-pos")
+        else { return false }
+        return place > asked.position.seconds + 2
     }
 
     private func handleChange(_ event: mpv_event) {

@@ -11,6 +11,21 @@ struct PlaybackBook: Sendable {
         case settings
         case register(String)
         case alert(String)
+        case setting(podcast: String, key: String)
+        case sleep
+
+        private var order: (Int, String, String) {
+            switch self {
+            case .session: (0, "", "")
+            case .settings: (1, "", "")
+            case .register(let episode): (2, episode, "")
+            case .alert(let id): (3, id, "")
+            case .setting(let podcast, let key): (4, podcast, key)
+            case .sleep: (5, "", "")
+            }
+        }
+
+        static func < (left: Item, right: Item) -> Bool { left.order < right.order }
     }
 
     /// What a transaction is about.
@@ -21,6 +36,8 @@ struct PlaybackBook: Sendable {
         case answer(alert: String, WirePlaybackAnswerRecord, request: RequestID)
         /// The played mark of an episode that is not loaded.
         case marking(request: RequestID)
+        /// A bookmark that was set or (nil) removed, and what was before.
+        case bookmark(String, was: WireBookmark?, request: RequestID)
     }
 
     private(set) var dirty: Set<Item> = []
@@ -83,13 +100,17 @@ extension PlaybackMachine {
             let record = session.record(now: now, context: context, clean: isStopping)
             return .putting(Self.sessionKey.0, Self.sessionKey.1, record)
         case .settings:
-            return .putting(Self.settingsKey.0, Self.settingsKey.1, settings)
+            return .putting(Self.settingsKey.0, Self.settingsKey.1, outputSettings)
         case .register(let episode):
             var change = WireChange()
             change.putEpisodeState = book.registers[episode] ?? WireEpisodeState()
             return change
         case .alert(let id):
             return alerts[id].map { .putting("alert", id, $0) } ?? .deleting("alert", id)
+        case .setting(let podcast, let key):
+            return settings.record(podcast, key)
+        case .sleep:
+            return sleep.map { .putting("sleep", "current", $0.wire(context)) } ?? .deleting("sleep", "current")
         }
     }
 
@@ -104,14 +125,16 @@ extension PlaybackMachine {
                 changes.append(register)
             }
         }
+        changes += settings.everything
+        changes += bookmarks.keys.sorted().compactMap { id in bookmarks[id].map { .putting("bookmark", id, $0) } }
+        if sleep != nil { changes.append(change(.sleep)) }
         changes += alerts.keys.sorted().map { change(.alert($0)) }
         changes += answers.sorted { $0.key < $1.key }.map { .putting("answer", $0.key, $0.value) }
         return changes
     }
 
-    private var settings: WirePlaybackSettingsRecord {
+    private var outputSettings: WirePlaybackSettingsRecord {
         var record = WirePlaybackSettingsRecord()
-        record.speed = speed.factor
         record.volume = volume.percent
         record.output = output
         record.devices = devices.map(WireOutputState.Device.init)
@@ -139,7 +162,7 @@ extension PlaybackMachine {
         timers.wanted[PlaybackTimers.retry] = nil
         switch book.committed(id) {
         case .answer(let alert, let record, _)?: settle(alert, record)
-        case .state?, .marking?, nil: break
+        case .state?, .marking?, .bookmark?, nil: break
         }
         if book.refusals == 0, !book.dirty.isEmpty, !book.isBusy { pending.commit = true }
         if session?.engine == .awaitingCommit(id) { openEngine() }
@@ -157,6 +180,9 @@ extension PlaybackMachine {
             (answering.removeValue(forKey: alert) ?? []).forEach { take($0) }
         case .marking(let request)? where !answered:
             pending.refuse(request, failure)
+        case .bookmark(let id, let was, let request)?:
+            restoreBookmark(id, was)
+            if !answered { pending.refuse(request, failure) }
         default:
             break
         }

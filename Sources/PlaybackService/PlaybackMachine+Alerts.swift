@@ -115,8 +115,10 @@ extension PlaybackMachine {
         answers[alert] = answer
         if record?.loadID == session?.loadID.text {
             switch answer.action {
-            case "retry", "resume":
+            case "retry":
                 play()
+            case "resume":
+                resume()
             case "skip" where session?.status.isFailed == true:
                 session?.skip = true
                 book.mark(.session)

@@ -21,8 +21,15 @@ extension PlaybackMachine {
             case .answerAlert(let answer)?: try answerAlert(answer, command)
             case .setPlayed(let set)?: try setPlayed(set, command)
             case .unload(let unload)?: self.unload(unload.loadID, command)
-            case .setSetting?, .setSleep?, .setBookmark?, .removeBookmark?, .bookmarks?, .prepare?, .refreshEpisode?,
-                nil:
+            case .setSetting(let setting)?: try setSetting(setting, command)
+            case .setSleep(let set)?: try setSleep(set, command)
+            case .setBookmark(let set)?: try setBookmark(set, command)
+            case .removeBookmark(let remove)?: try removeBookmark(remove.id, command)
+            case .bookmarks(let query)?: listBookmarks(query.episode, command)
+            case .refreshEpisode(let refresh)?:
+                if session?.episode.id == refresh.episode { lookUpChapters() }
+                answer(command, "Looked up")
+            case .prepare?, nil:
                 throw Failure(.unknownCommand, "The player does not know this command.")
             }
         } catch {
@@ -49,14 +56,17 @@ extension PlaybackMachine {
             }
             explicit = position
         }
+        let sleeps = sleepsThrough(loadID)
         leaveSession()
+        speed = speed(of: load.episode.podcastID)
+        sound = sound(of: load.episode.podcastID)
         var register = WireEpisodeState()
         register.episode = load.episode.id
         register.played = load.episode.played
         register.position = load.episode.position.isFinite ? max(0, load.episode.position) : 0
         session = PlaybackSession(
             episode: load.episode, enclosure: source, loadID: loadID, queueEntry: load.queueEntry,
-            status: .loading(plays: !load.paused), engine: .lookingUp(command.id, explicit: explicit),
+            status: .loading(plays: !load.paused && !sleeps), engine: .lookingUp(command.id, explicit: explicit),
             anchor: PlaybackAnchor(
                 position: explicit ?? PlaybackPosition(clamping: register.position), speed: speed, at: now.monotonic,
                 bootID: context.bootID, running: false, wall: now.wall),
@@ -78,8 +88,10 @@ extension PlaybackMachine {
 
     mutating func handleAnswer(_ call: CallID, _ result: Result<[UInt8], Failure>) {
         if let marking = markings.removeValue(forKey: call) {
-            return mark(played: marking.played, for: marking.request, result)
+            return mark(played: marking.played, why: marking.reason, for: marking.request, result)
         }
+        if let bookmark = bookmarking.removeValue(forKey: call) { return makeBookmark(bookmark, result) }
+        if call.text.hasPrefix(Self.chapterLookup) { return takeChapters(call, result) }
         guard let session, call == Self.lookup(session.loadID),
             case .lookingUp(let request, let explicit) = session.engine
         else { return }
@@ -89,7 +101,10 @@ extension PlaybackMachine {
         } else if case .failure(let failure) = result {
             pending.logs.append((.warning, "The state of \(session.episode.id) is not known: \(failure)"))
         }
-        if let found { preferFile(of: found.download) }
+        if let found {
+            preferFile(of: found.download)
+            takeChapters(found)
+        }
         begin(at: explicit, for: request)
     }
 
@@ -114,6 +129,7 @@ extension PlaybackMachine {
         self.session?.recordedDuration = EpisodeDuration(seconds: session.register.duration)
         var start = explicit ?? PlaybackPosition(clamping: session.register.position)
         if session.register.duration > 0, start.seconds > session.register.duration - 1 { start = .zero }
+        if explicit == nil, start == .zero { start = afterIntro() }
         if start != session.anchor.position { setAnchor(start, running: false) }
         self.session?.engine = .awaitingCommit(nil)
         book.mark(.session)
@@ -134,6 +150,7 @@ extension PlaybackMachine {
         self.session?.starving = nil
         self.session?.hasSounded = false
         self.session?.refusal = nil
+        self.session?.playedFrom = session.anchor.position
         self.session?.opensBy = session.isStream ? now.monotonic.advanced(by: context.limits.opening) : nil
         if case .web(let url) = source { pending.perform(.identify(session.loadID, url: url)) }
         self.session?.seekAsked = 0
@@ -144,7 +161,7 @@ extension PlaybackMachine {
                     EngineLoad(
                         id: session.loadID, source: source, start: session.anchor.position,
                         paused: !session.wantsToPlay,
-                        speed: speed, volume: volume, output: output))))
+                        speed: speed, volume: heardVolume, output: output))))
     }
 
     /// Saves and closes what is loaded, before something else is, or nothing.
@@ -188,7 +205,7 @@ extension PlaybackMachine {
         } else if session.status == .finished {
             throw Failure(.nothingLoaded, "“\(session.episode.title)” has been heard to its end; play something else.")
         } else {
-            play()
+            resume()
         }
         answer(command, paused ? "Paused" : "Playing")
     }
@@ -203,6 +220,7 @@ extension PlaybackMachine {
             self.session?.status = .paused
             self.session?.buffering = false
             self.session?.settlesAt = now.monotonic.advanced(by: Self.settlesAfterPause)
+            self.session?.pausedAt = now.wall
             setAnchor(position, running: false)
             markPosition()
             pending.commit = true
@@ -272,6 +290,8 @@ extension PlaybackMachine {
     mutating func move(to position: PlaybackPosition) {
         guard let session else { return }
         setAnchor(position, running: false)
+        self.session?.pausedAt = nil
+        self.session?.playedFrom = position
         self.session?.starving = nil
         self.session?.hasSounded = false
         if session.engine == .open {

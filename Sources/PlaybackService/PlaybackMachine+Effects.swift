@@ -40,14 +40,15 @@ struct PlaybackTimers: Sendable {
     static let reconnect = TimerName("reconnect")
     static let opening = TimerName("opening")
     static let device = TimerName("device")
+    static let milestone = TimerName("milestone")
+    static let sleep = TimerName("sleep")
+    private static let all = [sample, save, retry, reconnect, opening, device, milestone, sleep]
 
     var wanted: [TimerName: MonotonicTime] = [:]
     private var set: [TimerName: MonotonicTime] = [:]
 
     mutating func changes<Action>() -> [OwnerEffect<Action>] {
-        let names = [Self.sample, Self.save, Self.retry, Self.reconnect, Self.opening, Self.device].filter {
-            wanted[$0] != set[$0]
-        }
+        let names = Self.all.filter { wanted[$0] != set[$0] }
         set = wanted
         return names.map { .timer($0, at: wanted[$0]) }
     }
@@ -63,6 +64,8 @@ extension PlaybackMachine {
     /// Everything that was decided, in order: the stream, the database and the answers, the engine. What is published
     /// does not wait for the engine, whose threads are many.
     mutating func flush() -> [Effect] {
+        passMilestones()
+        noteChapter()
         setTimers()
         var effects: [Effect] = []
         var publications: [Publication] = []
@@ -119,6 +122,8 @@ extension PlaybackMachine {
         let isWaiting = session?.status == .loading(plays: true) && session?.isOpened == true
         timers.wanted[PlaybackTimers.reconnect] = isStopping ? nil : session?.retry?.nextAt
         timers.wanted[PlaybackTimers.opening] = isStopping || session?.engine != .open ? nil : session?.opensBy
+        timers.wanted[PlaybackTimers.milestone] = isStopping ? nil : nextMilestone()
+        timers.wanted[PlaybackTimers.sleep] = isStopping ? nil : sleepDue
         timers.wanted[PlaybackTimers.device] = isStopping ? nil : lostDevice?.nextAt
         if !playing { timers.wanted[PlaybackTimers.save] = nil }
         if !playing && !(isWaiting && session?.engine == .open && !isStopping) {
@@ -160,6 +165,10 @@ extension PlaybackMachine {
                 from: Failure(.streamFailed, "\(session?.source?.host ?? "It") did not answer within \(seconds) s."))
         case PlaybackTimers.device:
             deviceIsDue()
+        case PlaybackTimers.milestone:
+            passMilestones()
+        case PlaybackTimers.sleep:
+            sleepIsDue()
         default:
             break
         }

@@ -23,7 +23,7 @@ extension PlaybackMachine {
         self.session?.isOpened = true
         self.session?.opensBy = nil
         self.session?.measured = audio.duration
-        self.session?.chapters = audio.chapters
+        self.session?.fileChapters = audio.chapters
         pending.state = true
         if session.status == .loading(plays: false) {
             self.session?.status = .paused
@@ -100,12 +100,13 @@ extension PlaybackMachine {
                 from: Failure(
                     .endedEarly, "\(title) stopped at \(clockText(end.position.seconds))\(expected): \(reason)."))
         }
-        finish(at: end.position)
+        finish(at: end.position, reason: "heard to its end")
     }
 
-    private mutating func finish(at position: PlaybackPosition) {
+    /// It has been heard to its end, or to where its listener wants it to end.
+    mutating func finish(at position: PlaybackPosition, reason: String) {
         guard let session else { return }
-        var register = marked(session.register, played: true, keepsPosition: false)
+        var register = marked(session.register, played: true, keepsPosition: false, reason: reason)
         if let duration = session.duration { register.duration = duration.seconds }
         self.session?.register = register
         self.session?.status = .finished
@@ -116,6 +117,7 @@ extension PlaybackMachine {
         setAnchor(session.duration.flatMap { PlaybackPosition(seconds: $0.seconds) } ?? position, running: false)
         pending.perform(.engine(.unload))
         endAlerts(of: session.loadID)
+        sleepAfterEpisode()
         book.mark(.session)
         book.mark(register)
         pending.commit = true

@@ -16,8 +16,11 @@ extension PlaybackMachine {
                 case Self.sessionKey.0: stored = try WireSessionRecord(wireBytes: record.value)
                 case Self.settingsKey.0: restore(try WirePlaybackSettingsRecord(wireBytes: record.value))
                 case "alert": alerts[record.key] = try WirePlaybackAlertRecord(wireBytes: record.value)
+                case "bookmark": bookmarks[record.key] = try WireBookmark(wireBytes: record.value)
+                case "sleep":
+                    sleep = SleepTimer(try WireSleepState(wireBytes: record.value), now: now, context: context)
                 case "answer": answers[record.key] = try WirePlaybackAnswerRecord(wireBytes: record.value)
-                default: break
+                default: _ = settings.restore(record)
                 }
             } catch {
                 if record.collection == Self.sessionKey.0 { isCorrupt = true }
@@ -29,11 +32,19 @@ extension PlaybackMachine {
             isCorrupt = session == nil
         }
         if isCorrupt { resetSession() }
+        applySettings()
+        lookUpChapters()
         return flush()
     }
 
     private mutating func restore(_ record: WirePlaybackSettingsRecord) {
-        speed = PlaybackSpeed(factor: record.speed) ?? .normal
+        // Speeds were stored here once.
+        if record.speed > 0, settings.own(.speed, podcast: "") == nil {
+            var setting = WireSetSetting()
+            setting.key = SettingKey.speed.rawValue
+            setting.value = String(record.speed)
+            if (try? settings.set(setting)) != nil { book.mark(.setting(podcast: "", key: setting.key)) }
+        }
         volume = Volume(percent: record.volume) ?? .full
         output = record.output
         outputInUse = record.output
@@ -47,10 +58,12 @@ extension PlaybackMachine {
         self.session = session
         let isSameFleet =
             !context.fleetRun.isEmpty && record.fleetRun == context.fleetRun && record.bootID == context.bootID
-        if record.status == .playing && isSameFleet {
-            playOn(afterCrash: !record.clean)
+        let age = now.wall.milliseconds - record.savedAt
+        let plays = settings.isOn(.autoPlay) && age <= Self.sessionAge && session.isStartable
+        if record.status == .playing && (isSameFleet || plays) {
+            playOn(afterCrash: isSameFleet && !record.clean)
         } else if session.status != .finished {
-            askOrWait(age: now.wall.milliseconds - record.savedAt, isSameFleet: isSameFleet)
+            askOrWait(age: age, isSameFleet: isSameFleet)
         }
     }
 

@@ -5,23 +5,68 @@ import WireMessages
 extension PlaybackMachine {
     // MARK: Settings
 
+    /// Sets the podcast's own speed, if the loaded episode's podcast has one, else that for all.
     mutating func setSpeed(_ factor: Double, _ command: Command) throws(Failure) {
         guard let speed = PlaybackSpeed(factor: factor) else {
             let range = PlaybackSpeed.range
             throw Self.invalid("The speed goes from \(range.lowerBound) to \(range.upperBound), not \(factor).")
         }
+        let podcast = session?.episode.podcastID ?? ""
+        var setting = WireSetSetting()
+        setting.key = SettingKey.speed.rawValue
+        setting.podcast = settings.own(.speed, podcast: podcast) == nil ? "" : podcast
+        setting.value = String(speed.factor)
+        try change(setting)
+        answer(command, "The speed is \(speed.factor)")
+    }
+
+    mutating func setSetting(_ setting: WireSetSetting, _ command: Command) throws(Failure) {
+        try change(setting)
+        answer(command, "\(setting.key) is set")
+    }
+
+    private mutating func change(_ setting: WireSetSetting) throws(Failure) {
+        guard let change = try settings.set(setting) else { return }
+        book.mark(.setting(podcast: setting.podcast, key: setting.key))
+        pending.publications += change.publications
+        pending.commit = true
+        applySettings()
+    }
+
+    /// What is set for the loaded episode takes effect.
+    mutating func applySettings() {
+        let podcast = session?.episode.podcastID ?? ""
+        let speed = speed(of: podcast)
         if speed != self.speed {
             let position = session?.position(at: now.monotonic)
             self.speed = speed
+            pending.state = true
             if let position, let session {
                 setAnchor(position, running: session.anchor.running)
                 if session.engine == .open { pending.perform(.engine(.setSpeed(speed))) }
                 markPosition()
             }
-            book.mark(.settings)
+        }
+        let sound = sound(of: podcast)
+        if sound != self.sound {
+            self.sound = sound
             pending.state = true
         }
-        answer(command, "The speed is \(speed.factor)")
+    }
+
+    /// How fast episodes of a podcast play.
+    func speed(of podcast: String) -> PlaybackSpeed {
+        PlaybackSpeed(factor: settings.number(.speed, podcast: podcast)) ?? .normal
+    }
+
+    /// What is done to the sound of a podcast's episodes.
+    func sound(of podcast: String) -> WireSoundState {
+        var sound = WireSoundState()
+        sound.gain = settings.number(.gain, podcast: podcast)
+        sound.trimSilence = settings.isOn(.trimSilence, podcast: podcast)
+        sound.boost = settings.isOn(.boost, podcast: podcast)
+        sound.normalise = settings.isOn(.normalise, podcast: podcast)
+        return sound
     }
 
     mutating func setVolume(_ percent: Double, _ command: Command) throws(Failure) {
@@ -30,7 +75,7 @@ extension PlaybackMachine {
         }
         if volume != self.volume {
             self.volume = volume
-            if session?.engine == .open { pending.perform(.engine(.setVolume(volume))) }
+            if session?.engine == .open { pending.perform(.engine(.setVolume(heardVolume))) }
             book.mark(.settings)
             pending.state = true
         }
@@ -64,10 +109,12 @@ extension PlaybackMachine {
         guard EpisodeID(set.episode) != nil else { throw Self.invalid("“\(set.episode)” is no episode's id.") }
         guard let session, session.episode.id == set.episode else {
             let call = CallID("played/\(command.id)")
-            markings[call] = (command.id, set.played)
+            markings[call] = (command.id, set.played, Self.byHand(set.played, command.origin))
             return lookUp(set.episode, as: call, for: command.id)
         }
-        let register = marked(session.register, played: set.played, keepsPosition: session.status != .finished)
+        let register = marked(
+            session.register, played: set.played, keepsPosition: session.status != .finished,
+            reason: Self.byHand(set.played, command.origin))
         if register.played != session.register.played {
             self.session?.register = register
             book.mark(.session)
@@ -76,12 +123,17 @@ extension PlaybackMachine {
         answer(command, set.played ? "Marked as played" : "Marked as not played", .register(register))
     }
 
-    mutating func mark(played: Bool, for request: RequestID, _ result: Result<[UInt8], Failure>) {
+    private static func byHand(_ played: Bool, _ origin: String) -> String {
+        "marked as \(played ? "" : "not ")played by \(origin.isEmpty ? "hand" : origin)"
+    }
+
+    mutating func mark(played: Bool, why reason: String, for request: RequestID, _ result: Result<[UInt8], Failure>) {
         if case .failure(let failure) = result { return pending.refuse(request, failure) }
         guard let stored = Self.episode(in: result).map(Self.register) else {
             return pending.refuse(request, Failure(.notFound, "There is no such episode."))
         }
-        let register = marked(book.registers[stored.episode] ?? stored, played: played, keepsPosition: !played)
+        let register = marked(
+            book.registers[stored.episode] ?? stored, played: played, keepsPosition: !played, reason: reason)
         var reply = WirePlaybackReply()
         reply.episodeState = register
         guard register.played != stored.played || register.position != stored.position else {
@@ -99,8 +151,11 @@ extension PlaybackMachine {
     }
 
     /// The register with its mark set; where it was heard to the end there is nothing to resume.
-    func marked(_ register: WireEpisodeState, played: Bool, keepsPosition: Bool) -> WireEpisodeState {
+    func marked(
+        _ register: WireEpisodeState, played: Bool, keepsPosition: Bool, reason: String
+    ) -> WireEpisodeState {
         var register = register
+        if register.played != played { register.reason = reason }
         register.played = played
         register.completedAt = played ? now.wall.milliseconds : 0
         if !keepsPosition { register.position = 0 }

@@ -88,7 +88,11 @@ public struct PlaybackMachine: OwnerMachine {
     let context: PlaybackContext
     var now = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: Timestamp(milliseconds: 0))
     var session: PlaybackSession?
+    /// What is set for podcasts and for all of them.
+    var settings = OwnerSettings(.playback)
+    /// What is in force of it.
     var speed = PlaybackSpeed.normal
+    var sound = WireSoundState()
     var volume = Volume.full
     var output = ""
     var devices: [OutputDevice] = []
@@ -98,7 +102,11 @@ public struct PlaybackMachine: OwnerMachine {
     var alerts: [String: WirePlaybackAlertRecord] = [:]
     var answers: [String: WirePlaybackAnswerRecord] = [:]
     var answering: [String: [Command]] = [:]
-    var markings: [CallID: (request: RequestID, played: Bool)] = [:]
+    var markings: [CallID: (request: RequestID, played: Bool, reason: String)] = [:]
+    var bookmarks: [String: WireBookmark] = [:]
+    /// Bookmarks to be made of episodes that are being looked up.
+    var bookmarking: [CallID: (command: Command, bookmark: WireBookmark)] = [:]
+    var sleep: SleepTimer?
     var book = PlaybackBook()
     var pending = PendingEffects()
     var timers = PlaybackTimers()
@@ -138,6 +146,7 @@ public struct PlaybackMachine: OwnerMachine {
             Publication(.put, .playbackState, state.wireBytes),
             Publication(.put, .playbackOutput, outputState.wireBytes),
         ]
+            + settings.retained + bookmarkPublications
             + alerts.sorted { $0.key < $1.key }.map {
                 Publication(.put, .alert(.playback, $0.key), $0.value.alert.wireBytes)
             }
@@ -149,6 +158,8 @@ public struct PlaybackMachine: OwnerMachine {
         state.status = .idle
         session?.fill(&state)
         state.speed = speed.factor
+        state.sound = sound
+        if let sleep, !sleep.isOver { state.sleep = sleep.wire(context) }
         state.volume = volume.percent
         state.output = outputInUse.isEmpty ? output : outputInUse
         state.nullOutput = silent ?? false

@@ -46,7 +46,15 @@ struct PlaybackSession: Sendable, Hashable {
     var measured: MeasuredDuration?
     /// The length of an earlier life's measurement.
     var recordedDuration: EpisodeDuration?
-    var chapters: [AudioChapter] = []
+    /// Its chapters out of the library, and those that the file itself carries.
+    var storedChapters: [WireChapter] = []
+    var fileChapters: [AudioChapter] = []
+    /// The number of the chapter that it is in, as it was published last; 0: in none.
+    var chapter = 0
+    /// From where it has been played without a seek.
+    var playedFrom = PlaybackPosition.zero
+    /// When it was paused, if it still stands where it was then.
+    var pausedAt: Timestamp?
     /// The episode's stored state; its played mark outlives new positions.
     var register: WireEpisodeState
     /// The last seek that was asked for, and the last that the engine has done.
@@ -74,6 +82,9 @@ struct PlaybackSession: Sendable, Hashable {
     /// Where its audio comes from.
     var source: AudioSource? { localPath.map { .file(path: $0) } ?? enclosure }
 
+    /// Whether it can be told to play.
+    var isStartable: Bool { status == .paused && source != nil }
+
     /// Whether it comes from the network.
     var isStream: Bool { if case .web? = source { true } else { false } }
 
@@ -84,6 +95,12 @@ struct PlaybackSession: Sendable, Hashable {
         // Announced lengths are often wrong; one that has been passed is.
         if let announced, announced.seconds >= anchor.position.seconds { return announced }
         return measured?.duration
+    }
+
+    /// The length as it is or was measured; nil: only announced, or growing.
+    var knownDuration: EpisodeDuration? {
+        if let measured, measured.source != .growing { return measured.duration }
+        return recordedDuration
     }
 
     /// The length that came with the load.
@@ -117,12 +134,8 @@ extension PlaybackSession {
         state.anchor.bootID = anchor.bootID
         state.anchor.running = anchor.running
         state.anchor.wall = anchor.wall.milliseconds
-        state.chapters = chapters.map { chapter in
-            var wire = WireChapter()
-            wire.start = chapter.start.seconds
-            wire.title = chapter.title
-            return wire
-        }
+        state.chapters = chapters
+        state.chapter = UInt32(chapter)
         switch status {
         case .loading(let plays):
             state.status = .loading
@@ -153,6 +166,7 @@ extension PlaybackSession {
         record.register = register
         record.localPath = localPath ?? ""
         record.skip = skip
+        record.pausedAt = pausedAt?.milliseconds ?? 0
         switch status {
         case .playing, .loading(plays: true): record.status = .playing
         case .paused, .loading(plays: false): record.status = .paused
@@ -180,6 +194,7 @@ extension PlaybackSession {
         enclosure = try? AudioSource(enclosure: record.episode.enclosureURL)
         localPath = record.localPath.isEmpty ? nil : record.localPath
         skip = record.skip
+        if record.pausedAt > 0 { pausedAt = Timestamp(milliseconds: record.pausedAt) }
         queueEntry = record.queueEntry
         recordedDuration = EpisodeDuration(seconds: record.duration)
         register = record.register

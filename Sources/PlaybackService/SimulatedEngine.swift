@@ -73,6 +73,11 @@ public final class SimulatedEngine: AudioEngine {
     /// What is open.
     public var source: AudioSource? { state.withLockedValue(\.load?.source) }
 
+    /// The speed of what is open.
+    public var speed: Double { state.withLockedValue { $0.load?.speed.factor ?? 0 } }
+    /// The volume of what is open.
+    public var volume: Double { state.withLockedValue { $0.load?.volume.percent ?? 0 } }
+
     /// Changes what a source holds, from the next `open` on.
     public func setFile(_ source: AudioSource, _ audio: Audio) {
         state.withLockedValue { $0.files[source] = audio }

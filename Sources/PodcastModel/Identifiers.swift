@@ -134,6 +134,10 @@ public struct LoadID: Identifier {
     public static let prefix: Character = "l"
     /// The identifier as users and the wire see it.
     public let text: String
+
+    /// The load that the queue makes by itself when another one has ended.
+    public static func advance(after load: String) -> LoadID { derived(from: "advance/\(load)") }
+
     /// Nil unless `text` has this kind's shape.
     public init?(_ text: String) {
         guard Self.accepts(text) else { return nil }

@@ -215,7 +215,7 @@ extension QueueMachine {
                 asked
                 ?? .with {
                     $0.entry = next.id
-                    $0.loadID = LoadID.derived(from: "advance/\(state.loadID)").text
+                    $0.loadID = LoadID.advance(after: state.loadID).text
                     $0.requestID = RequestID(high: 0, low: 0).derived("advance/\(state.loadID)").data
                     $0.replacesLoad = state.loadID
                     $0.overtakes = overtakes

@@ -271,6 +271,6 @@ struct PlaybackRecoveryTests {
         let kinds = rig.machine.everything().map { change in
             if case .put(let record)? = change.change { record.collection } else { "episodeState" }
         }
-        #expect(kinds == ["settings", "session", "episodeState"])
+        #expect(kinds == ["settings", "session", "episodeState", "setting/all"])
     }
 }

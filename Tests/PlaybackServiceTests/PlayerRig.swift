@@ -217,6 +217,12 @@ final class PlayerRig {
         now.wall = Timestamp(milliseconds: now.wall.milliseconds + Int64((seconds * 1_000).rounded()))
     }
 
+    /// Lets time pass in which nothing happens, for the clocks and the engine's.
+    func rest(_ seconds: Double) {
+        turn(seconds)
+        engine.advance(seconds: seconds)
+    }
+
     /// Gives the commits that were held back their outcome.
     func releaseCommits() throws {
         holdsCommits = false

@@ -1,0 +1,388 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// What a listener sets, marks and waits for: settings, chapters, the sleep timer, bookmarks.
+struct PlaybackFeatureTests {
+    private let rig = PlayerRig()
+
+    @discardableResult
+    private func set(
+        _ key: SettingKey, _ value: String, podcast: String = ""
+    ) throws -> Result<WirePlaybackReply, Failure>? {
+        try rig.send {
+            $0.setSetting.key = key.rawValue
+            $0.setSetting.value = value
+            $0.setSetting.podcast = podcast
+        }
+    }
+
+    // MARK: Settings
+
+    @Test("A podcast's own setting holds for its episodes, that for all for the others, and both come back")
+    func inherits() throws {
+        try rig.start()
+        try set(.speed, "1.5", podcast: "p1")
+        try set(.speed, "1.2")
+        try set(.gain, "3", podcast: "p1")
+        #expect(rig.state.speed == 1.2)
+        try rig.load(rig.episode())
+        #expect(rig.state.speed == 1.5 && rig.state.sound.gain == 3)
+        #expect(rig.engine.speed == 1.5)
+        try rig.start()
+        #expect(rig.machine.state.speed == 1.5)
+        var other = rig.episode("e2")
+        other.podcastID = "p2"
+        try rig.load(other, as: "l2")
+        #expect(rig.state.speed == 1.2 && rig.state.sound.gain == 0)
+        let topics = rig.retained.keys.map(\.text).filter { $0.contains("settings") }.sorted()
+        #expect(topics == ["stream/playback/settings/all", "stream/playback/settings/p1"])
+    }
+
+    @Test("Setting the speed changes the podcast's own where it has one, and moves nothing")
+    func setsSpeed() throws {
+        try rig.start()
+        try set(.speed, "2", podcast: "p1")
+        try rig.load(rig.episode(), at: 100)
+        try rig.advance(1)
+        try rig.send { $0.setSpeed.speed = 3 }
+        #expect(rig.state.speed == 3 && abs(rig.position - 102) < 0.1)
+        try set(.speed, "", podcast: "p1")
+        #expect(rig.state.speed == 1 && rig.engine.speed == 1)
+        #expect(!rig.retained.keys.contains(.settings(.playback, podcast: "p1")))
+    }
+
+    @Test(
+        "A setting that makes no sense is refused, and names what would",
+        arguments: [
+            ("speed", "9", ""), ("speed", "fast", ""), ("autoDownload", "3", ""), ("volume", "3", ""),
+            ("autoPlay", "on", "p1"), ("gain", "3", "x1"), ("playedThreshold", "120%", ""),
+        ])
+    func refuses(_ key: String, _ value: String, _ podcast: String) throws {
+        try rig.start()
+        let failure = try rig.send {
+            $0.setSetting.key = key
+            $0.setSetting.value = value
+            $0.setSetting.podcast = podcast
+        }?.failure
+        #expect(failure?.known == .invalidArgument)
+    }
+
+    @Test("A speed that an earlier version stored still holds")
+    func migrates() throws {
+        var record = WirePlaybackSettingsRecord()
+        record.speed = 1.7
+        rig.store("settings", "current", record.wireBytes)
+        try rig.start()
+        #expect(rig.machine.state.speed == 1.7)
+        try rig.load(rig.episode())
+        try rig.start()
+        #expect(rig.machine.state.speed == 1.7)
+    }
+
+    // MARK: Intro, outro, played
+
+    @Test("The intro is left out where an episode begins, not where somebody goes back to", arguments: [0.0, 50])
+    func skipsIntro(position: Double) throws {
+        try rig.start()
+        try set(.skipIntro, "20", podcast: "p1")
+        try rig.load(rig.episode(position: position))
+        #expect(abs(rig.position - (position == 0 ? 20 : position)) < 0.1)
+        try rig.seek(0)
+        #expect(rig.position < 0.1)
+        try rig.load(rig.episode("e2", length: 15, announced: 15), as: "l2")
+        #expect(rig.position < 0.1)
+    }
+
+    @Test("The outro ends an episode that is played to it, not one that is sought beyond it")
+    func skipsOutro() throws {
+        try rig.start()
+        try set(.skipOutro, "30")
+        try rig.load(rig.episode(), at: 560)
+        try rig.advance(9.9)
+        #expect(rig.state.status == .playing)
+        try rig.advance(0.2)
+        #expect(rig.state.status == .finished)
+        #expect(rig.stored().played && rig.stored().reason == "heard to its outro")
+        try rig.load(rig.episode("e2"), as: "l2")
+        try rig.seek(590)
+        try rig.advance(5)
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test(
+        "An episode counts as played at its threshold, and plays on",
+        arguments: [("90%", 540.0), ("30", 570)])
+    func countsAsPlayed(threshold: String, place: Double) throws {
+        try rig.start()
+        try set(.playedThreshold, threshold)
+        try rig.load(rig.episode(), at: place - 5)
+        try rig.advance(4.9)
+        #expect(!rig.stored().played)
+        try rig.advance(0.2)
+        #expect(rig.stored().played && rig.state.status == .playing)
+        #expect(rig.stored().reason.contains(threshold))
+        #expect(rig.stored().position >= place - 0.1)
+        try rig.send {
+            $0.setPlayed.episode = "e1"
+            $0.setPlayed.played = false
+        }
+        #expect(rig.stored().reason == "marked as not played by test" || rig.stored().played)
+    }
+
+    // MARK: Chapters
+
+    private func loadWithChapters(at position: Double = 0) throws {
+        let episode = rig.episode()
+        rig.library["e1"]?.chapters = [0.0, 100, 200].map { start in
+            var chapter = WireChapter()
+            chapter.start = start
+            chapter.title = "Chapter at \(Int(start))"
+            return chapter
+        }
+        try rig.load(episode, at: position)
+    }
+
+    @Test("The chapter is published when it changes: by playing, at any speed, and by seeking")
+    func changesChapter() throws {
+        try rig.start()
+        try loadWithChapters(at: 95)
+        #expect(rig.state.chapter == 1 && rig.state.chapters.count == 3)
+        try rig.advance(4.9)
+        let before = rig.states.count
+        try rig.advance(0.2)
+        #expect(rig.state.chapter == 2 && rig.states.count == before + 1)
+        try rig.seek(200)
+        #expect(rig.state.chapter == 3)
+        try rig.send { $0.setSpeed.speed = 2 }
+        try rig.seek(98)
+        try rig.advance(1.1)
+        #expect(rig.state.chapter == 2)
+    }
+
+    @Test("Chapters that the library learns of later are taken over, before those of the file")
+    func learnsChapters() throws {
+        try rig.start()
+        let episode = rig.episode()
+        rig.setFile(
+            "e1",
+            SimulatedEngine.Audio(
+                length: 600, chapters: [AudioChapter(start: .zero, title: "Only one")]))
+        try rig.load(episode)
+        #expect(rig.state.chapters.map(\.title) == ["Only one"] && rig.state.chapter == 1)
+        var chapter = WireChapter()
+        chapter.start = 50
+        chapter.title = "Late"
+        rig.library["e1"]?.chapters = [chapter]
+        try rig.send { $0.refreshEpisode.episode = "e1" }
+        #expect(rig.state.chapters.map(\.title) == ["Late"] && rig.state.chapter == 0)
+    }
+
+    // MARK: Sleep
+
+    @Test("The sleep timer fades out and pauses; the chosen volume stays, and is heard again afterwards")
+    func sleeps() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.send { $0.setSleep.seconds = 30 }
+        #expect(rig.state.hasSleep)
+        try rig.advance(19.9)
+        #expect(rig.engine.volume == 100 && !rig.state.sleep.fading)
+        try rig.advance(5)
+        #expect(rig.state.sleep.fading && rig.state.volume == 100)
+        #expect(rig.engine.volume > 40 && rig.engine.volume < 60)
+        try rig.advance(5.2)
+        #expect(rig.state.status == .paused && !rig.state.hasSleep)
+        #expect(abs(rig.stored().position - 130) < 0.3)
+        #expect(rig.engine.volume == 100)
+        try rig.setPaused(false)
+        try rig.advance(40)
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test("It goes on while paused and through a restart, and can be extended and taken back")
+    func keepsSleeping() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.send { $0.setSleep.seconds = 60 }
+        try rig.advance(20)
+        try rig.start()
+        #expect(rig.machine.state.hasSleep && rig.state.status == .playing)
+        try rig.send { $0.setSleep.seconds = 100 }
+        try rig.advance(95)
+        #expect(rig.state.status == .playing && rig.engine.volume < 60)
+        try rig.send { $0.setSleep.endOfChapter = false }
+        #expect(!rig.state.hasSleep && rig.engine.volume == 100)
+        try rig.advance(20)
+        #expect(rig.state.status == .playing)
+        try rig.send { $0.setSleep.seconds = 5 }
+        try rig.setPaused(true)
+        try rig.advance(6)
+        #expect(!rig.state.hasSleep)
+    }
+
+    @Test(
+        "At the end of the last of its episodes, what follows by itself is loaded paused; a wish plays",
+        arguments: [1, 2])
+    func sleepsAfterEpisodes(count: UInt32) throws {
+        try rig.start()
+        try rig.send { $0.setSleep.episodes = count }
+        var load = "l1"
+        for number in 1...Int(count) {
+            try rig.load(rig.episode("e\(number)", length: 4, announced: 4), as: load)
+            #expect(rig.state.status == .playing && rig.state.sleep.episodes == count - UInt32(number) + 1)
+            try rig.advance(5)
+            #expect(rig.state.status == .finished)
+            load = LoadID.advance(after: load).text
+        }
+        try rig.start()
+        try rig.load(rig.episode("e9"), as: load)
+        #expect(rig.state.status == .paused)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test("Whoever plays something after the sleep timer's end hears it")
+    func wakes() throws {
+        try rig.start()
+        try rig.send { $0.setSleep.episodes = 1 }
+        try rig.load(rig.episode(length: 4, announced: 4))
+        try rig.advance(5)
+        try rig.load(rig.episode("e2"), as: "l5")
+        #expect(rig.state.status == .playing)
+        try rig.load(rig.episode("e3"), as: LoadID.advance(after: "l5").text)
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test("At the end of the chapter it pauses there, wherever that is; a seek to another one does not end it")
+    func sleepsAtChapterEnd() throws {
+        try rig.start()
+        try loadWithChapters(at: 50)
+        try rig.send { $0.setSleep.endOfChapter = true }
+        try rig.seek(150)
+        #expect(rig.state.status == .playing)
+        try rig.advance(49.9)
+        #expect(rig.state.status == .playing)
+        try rig.advance(0.3)
+        #expect(rig.state.status == .paused && !rig.state.hasSleep)
+        #expect(abs(rig.position - 200) < 0.1)
+        try rig.setPaused(false)
+        try rig.send { $0.setSleep.endOfChapter = true }
+        try rig.seek(598)
+        try rig.advance(3)
+        #expect(rig.state.status == .finished)
+        try rig.load(rig.episode("e2"), as: LoadID.advance(after: "l1").text)
+        #expect(rig.state.status == .paused)
+    }
+
+    @Test("A sleep timer that makes no sense is refused", arguments: [0.0, -1, .infinity, 90_000])
+    func refusesSleep(seconds: Double) throws {
+        try rig.start()
+        #expect(try rig.send { $0.setSleep.seconds = seconds }?.failure?.known == .invalidArgument)
+        #expect(try rig.send { $0.setSleep.episodes = 0 }?.failure?.known == .invalidArgument)
+        #expect(try rig.send { $0.setSleep.endOfChapter = true }?.failure?.known == .nothingLoaded)
+        try rig.load(rig.episode())
+        #expect(try rig.send { $0.setSleep.endOfChapter = true }?.failure?.known == .invalidArgument)
+    }
+
+    // MARK: Resuming
+
+    @Test(
+        "Resuming goes back the more, the longer the pause was",
+        arguments: [(5.0, 0.0), (10, 0), (20, 1.19), (40, 2.38), (600, 6.99), (3_600, 10), (90_000, 10)])
+    func rewinds(pause: Double, expected: Double) throws {
+        #expect(abs(Rewind.seconds(pause: pause, limit: 10) - expected) < 0.1)
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.setPaused(true)
+        rig.rest(pause)
+        try rig.setPaused(false)
+        #expect(abs(rig.position - (100 - expected)) < 0.1)
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test("It goes back once, not after a seek, not beyond the start, and also after a restart")
+    func rewindsOnce() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.setPaused(true)
+        rig.rest(4_000)
+        try rig.seek(200)
+        try rig.setPaused(false)
+        #expect(rig.position == 200)
+        try rig.seek(3)
+        try rig.setPaused(true)
+        rig.rest(4_000)
+        try rig.stopProcess()
+        rig.context.fleetRun = "run2"
+        try rig.start()
+        try rig.setPaused(false)
+        #expect(rig.position == 0)
+        try rig.setPaused(true)
+        try rig.setPaused(false)
+        #expect(rig.position == 0)
+    }
+
+    @Test("Auto-play plays on what was playing when the fleet went down", arguments: [true, false])
+    func autoPlays(wasPlaying: Bool) throws {
+        try rig.start()
+        try set(.autoPlay, "on")
+        try rig.load(rig.episode(), at: 100)
+        if !wasPlaying { try rig.setPaused(true) }
+        try rig.stopProcess()
+        rig.context = PlaybackContext(bootID: "boot2", fleetRun: "run2")
+        rig.turn(3_600)
+        try rig.start()
+        #expect((rig.state.status == .playing) == wasPlaying)
+    }
+
+    // MARK: Bookmarks
+
+    @Test("Bookmarks are kept where the episode is, with their notes, in order, and are on the stream")
+    func bookmarks() throws {
+        try rig.start()
+        #expect(try rig.send { $0.setBookmark.note = "x" }?.failure?.known == .nothingLoaded)
+        try rig.load(rig.episode(), at: 100)
+        let first = try rig.send { $0.setBookmark.note = "here" }?.reply?.bookmarks.bookmarks.first
+        try rig.send { $0.setBookmark.position = 20 }
+        #expect(abs((first?.position ?? 0) - 100) < 0.1)
+        let id = try #require(first?.id)
+        try rig.send {
+            $0.setBookmark.id = id
+            $0.setBookmark.note = "better"
+        }
+        try rig.start()
+        let payload = try #require(rig.retained[.bookmarks(of: "e1")])
+        let kept = try WireBookmarks(wireBytes: payload).bookmarks
+        #expect(kept.map(\.note) == ["", "better"] && kept.map(\.title) == ["Episode e1", "Episode e1"])
+        #expect(try rig.send { $0.bookmarks = WireBookmarksQuery() }?.reply?.bookmarks.bookmarks == kept)
+        for bookmark in kept { try rig.send { $0.removeBookmark.id = bookmark.id } }
+        #expect(rig.retained[.bookmarks(of: "e1")] == nil)
+        #expect(try rig.send { $0.removeBookmark.id = id }?.failure?.known == .notFound)
+    }
+
+    @Test("Bookmarks of other episodes are looked up; what makes no sense is refused, what cannot be saved taken back")
+    func checksBookmarks() throws {
+        try rig.start()
+        _ = rig.episode("e2", position: 33)
+        rig.library["e2"]?.duration = 600
+        let made = try rig.send { $0.setBookmark.episode = "e2" }?.reply?.bookmarks.bookmarks.first
+        #expect(made?.position == 33)
+        func refused(_ fill: (inout WireSetBookmark) -> Void) throws -> FailureCode? {
+            try rig.send { fill(&$0.setBookmark) }?.failure?.known
+        }
+        #expect(try refused { $0.episode = "e7" } == .notFound)
+        #expect(try refused { $0.episode = "7" } == .invalidArgument)
+        #expect(try refused { ($0.episode, $0.position) = ("e2", 700) } == .invalidArgument)
+        #expect(try refused { ($0.episode, $0.position) = ("e2", -1) } == .invalidArgument)
+        #expect(try refused { $0.note = String(repeating: "n", count: 2_001) } == .limitReached)
+        #expect(try refused { $0.id = "b77" } == .notFound)
+        rig.refusal = Failure(.diskFull, "full")
+        #expect(try refused { $0.episode = "e2" } == .diskFull)
+        let payload = try #require(rig.retained[.bookmarks(of: "e2")])
+        #expect(try WireBookmarks(wireBytes: payload).bookmarks.count == 1)
+    }
+}
