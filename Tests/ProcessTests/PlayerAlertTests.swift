@@ -71,10 +71,12 @@ import Testing
                         let moments = player === mini ? ["in 5 s", "in 4 s"] : ["in 3 s", "in 2 s"]
                         for moment in moments { try await player.until(sees: "retry 2 of 3 \(moment)") }
                     }
-                    try await programs[0].until("the failure") { $0.contains { $0.hasPrefix("Failed at 0:00") } }
+                    try await programs[0].until("the failure and its alert") { lines in
+                        lines.contains { $0.hasPrefix("Failed at 0:00") }
+                            && lines.contains { $0.hasSuffix("Answers: retry, skip, dismiss.") }
+                    }
                     let retries = programs[0].lines.filter { $0.contains("Retry 2 of 3") }
                     #expect(retries.count == 1, "\(programs[0].lines)")
-                    #expect(programs[0].lines.contains { $0.hasSuffix("Answers: retry, skip, dismiss.") })
                 }
             }
         }

@@ -139,6 +139,8 @@ struct BookmarkPlay: LockstepCommand {
             let isLoaded = player.hasEpisode && player.episode.id == bookmark.episode && player.status != .finished
             if !isLoaded { load = try await session.queue { $0.play.episode = bookmark.episode }.loadID }
             let wanted = load
+            // The queue answers before the player has it.
+            try await session.untilLoaded(wanted)
             _ = try await session.playback {
                 $0.seek.loadID = wanted
                 $0.seek.position = bookmark.position

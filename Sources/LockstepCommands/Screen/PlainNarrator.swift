@@ -25,13 +25,10 @@ struct PlainNarrator: Sendable {
         if last.link != snapshot.link || last.isStale != snapshot.isStale {
             lines.append(Self.connection(snapshot))
         }
-        if last.status != snapshot.status || last.loadID != snapshot.loadID || last.episodeID != snapshot.episodeID
-            || last.isBuffering != snapshot.isBuffering || last.retry?.attempt != snapshot.retry?.attempt
-            || (last.retry?.wait ?? 0) == 0 && (snapshot.retry?.wait ?? 0) > 0
-            || jumped(from: last, to: snapshot, now: now)
-        {
-            lines.append(Sentence.status(snapshot))
-        }
+        let status = Sentence.status(snapshot)
+        // What is loading has no place that could be said anew.
+        let isSame = snapshot.status == .loading && status == Sentence.status(last)
+        if isChanged(from: last, to: snapshot, now: now), !isSame { lines.append(status) }
         if last.speed != snapshot.speed || last.volume != snapshot.volume || last.output != snapshot.output
             || last.isSilent != snapshot.isSilent || last.isLocal != snapshot.isLocal || last.sound != snapshot.sound
         {
@@ -68,6 +65,17 @@ struct PlainNarrator: Sendable {
         if let chapter = snapshot.chapter { lines.append(Sentence.chapter(chapter)) }
         if let sleep = snapshot.sleep { lines.append(Sentence.capitalised(Sentence.sleep(sleep)) + ".") }
         return lines + [Self.queue(snapshot)] + alerts(snapshot) { _ in true }
+    }
+
+    /// Whether the player does something else than it did, or is somewhere else.
+    private func isChanged(from last: PlayerSnapshot, to snapshot: PlayerSnapshot, now: MonotonicTime) -> Bool {
+        if last.status != snapshot.status || last.loadID != snapshot.loadID || last.episodeID != snapshot.episodeID {
+            return true
+        }
+        // Each try is said when its wait begins, and not while the wait passes.
+        let begins = (last.retry?.wait ?? 0) == 0 && (snapshot.retry?.wait ?? 0) > 0
+        return last.isBuffering != snapshot.isBuffering || last.retry?.attempt != snapshot.retry?.attempt || begins
+            || jumped(from: last, to: snapshot, now: now)
     }
 
     private func jumped(from last: PlayerSnapshot, to snapshot: PlayerSnapshot, now: MonotonicTime) -> Bool {

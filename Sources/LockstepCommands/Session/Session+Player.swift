@@ -49,6 +49,19 @@ extension Session {
         return player
     }
 
+    /// Waits until the player has taken a load over, whether it plays yet or not.
+    ///
+    /// - Throws: `outcomeUnknown` after 30 s.
+    func untilLoaded(_ load: String) async throws(Failure) {
+        let (_, isLoaded) = await follow(until: Self.loadLimit) { view in
+            view.connection == .live && !view.isStale(.playback) && view.player?.loadID == load
+        }
+        guard isLoaded else {
+            throw Failure(
+                .outcomeUnknown, "The player has not loaded it after 30 seconds. `lockstep status` tells more.")
+        }
+    }
+
     /// Says what the player does now.
     func report(_ state: WirePlaybackState?, to output: Output, already: Bool = false) throws {
         let state = state ?? WirePlaybackState()

@@ -1,0 +1,28 @@
+import Testing
+
+/// A command line, the status that it ends with, and how what it prints begins.
+struct CommandStep: Sendable {
+    var command: String
+    var status: Int32
+    var words: String
+
+    /// The command's words are parted by spaces; `_` stands for a space within one.
+    init(_ command: String, _ status: Int32, _ words: String) {
+        self.command = command
+        self.status = status
+        self.words = words
+    }
+}
+
+extension ProcessFleet {
+    /// Runs command lines one after the other, and expects that each ends and begins as it should.
+    func run(_ steps: [CommandStep]) async throws {
+        for step in steps {
+            let words = step.command.split(separator: " ").map { String($0.map { $0 == "_" ? " " : $0 }) }
+            let outcome = try await lockstep(words)
+            let said = outcome.status == 0 ? outcome.output : outcome.errors
+            #expect(outcome.status == step.status, "\(step.command): \(outcome.output)\(outcome.errors)")
+            #expect(said.hasPrefix(step.words), "\(step.command): \(outcome.output)\(outcome.errors)")
+        }
+    }
+}

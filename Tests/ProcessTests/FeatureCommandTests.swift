@@ -1,0 +1,123 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The commands for settings, the sleep timer, bookmarks, queues and files, each a second time too.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct FeatureCommandTests {
+    @Test func settingsHoldForAllOrForAPodcast() async throws {
+        try await ProcessFleet.with(podcast: 2) { fleet in
+            try await fleet.run([
+                CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
+                CommandStep("set speed", 0, "speed 1 (standard): "),
+                CommandStep("set speed 1.50", 0, "speed is 1.5."),
+                CommandStep("set speed 1.5", 0, "No change: speed is 1.5 already."),
+                CommandStep("speed", 0, "Speed 1.5."),
+                CommandStep("set --podcast Many speed 2", 0, "speed for “Many parts” is 2."),
+                CommandStep("speed", 0, "Speed 2."),
+                CommandStep("set speed", 0, "speed 1.5 (set): how fast it plays.\n  2 for Many parts"),
+                CommandStep("set --podcast Many --unset speed", 0, "speed for “Many parts” is 1.5 (set for all)."),
+                CommandStep(
+                    "set --podcast Many --unset speed", 0,
+                    "No change: speed for “Many parts” is 1.5 (set for all) already."),
+                CommandStep("set --unset speed", 0, "speed is 1 (standard)."),
+                CommandStep("set gain -5", 0, "gain is -5."),
+                CommandStep("set skip-forward 45", 0, "skipForward is 45."),
+                CommandStep("seek 0:10", 0, "Paused at 0:10"), CommandStep("skip forward", 0, "Paused at 0:55"),
+                CommandStep("set --podcast Many skipBack 5", 0, "skipBack for “Many parts” is 5."),
+                CommandStep("skip back", 0, "Paused at 0:50"),
+                CommandStep("skip back --seconds 20", 0, "Paused at 0:30"),
+                CommandStep("set trimSilence yes", 0, "trimSilence is on."),
+            ])
+            let environment = ["LOCKSTEP_SKIP_FORWARD": "60"]
+            #expect(try await fleet.lockstep(["skip", "forward"], environment: environment).output.contains("1:15"))
+            try await fleet.succeed("set", "--unset", "skipForward")
+            #expect(try await fleet.lockstep(["skip", "forward"], environment: environment).output.contains("2:15"))
+            // What was set outlives the fleet.
+            try await fleet.succeed("down")
+            try await fleet.up()
+            try await fleet.run([
+                CommandStep("set gain", 0, "gain -5 (set): "),
+                CommandStep("set --podcast Many skipBack", 0, "skipBack 5 (set for this podcast): "),
+            ])
+        }
+    }
+
+    @Test func theSleepTimerIsSetPutOffAndEnded() async throws {
+        try await ProcessFleet.with(podcast: 2) { fleet in
+            try await fleet.run([
+                CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
+                CommandStep("sleep", 0, "No sleep timer."),
+                CommandStep("sleep off", 0, "No change: no sleep timer."),
+                CommandStep("sleep 1h30m", 0, "Sleep in 1:30:00."), CommandStep("sleep +10", 0, "Sleep in 1:40:0"),
+                CommandStep("sleep episode", 0, "Sleep at the end of the episode."),
+                CommandStep("sleep episode", 0, "No change: sleep at the end of the episode."),
+                CommandStep("sleep 3 episodes", 0, "Sleep at the end of 3 episodes."),
+                CommandStep("sleep +10", 64, "lockstep: No sleep timer runs that could be put off."),
+                CommandStep("sleep off", 0, "No sleep timer."),
+            ])
+        }
+    }
+
+    @Test func aSleepTimerThatEndsPauses() async throws {
+        try await ProcessFleet.with(podcast: 1) { fleet in
+            try await fleet.run([
+                CommandStep("set sleepFade 0", 0, "sleepFade is 0."), CommandStep("play Part_1", 0, "Playing at "),
+            ])
+            try await FleetProgram.with([["mini", "--plain"]], of: fleet) { programs in
+                try await programs[0].until("what plays") { $0.contains { $0.hasPrefix("Playing at ") } }
+                try await fleet.run([CommandStep("sleep 2s", 0, "Sleep in 0:0")])
+                try await programs[0].until("the pause") { lines in
+                    lines.last { $0.hasPrefix("Paused at ") } != nil && lines.contains("No sleep timer.")
+                }
+                // What is left of the timer is never told.
+                #expect(programs[0].lines.filter { $0.hasPrefix("Sleep in ") }.count == 1)
+            }
+        }
+    }
+
+    private struct Bookmark: Decodable {
+        var id: String
+        var position: Double
+        var note: String?
+    }
+
+    @Test func bookmarksAreKeptNotedPlayedAndRemoved() async throws {
+        try await ProcessFleet.with(podcast: 2) { fleet in
+            try await fleet.run([
+                CommandStep("bookmark add", 69, "lockstep: Nothing is loaded."),
+                CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
+                CommandStep("seek 1:30", 0, "Paused at 1:30"),
+                CommandStep("bookmark add --note hear_this", 0, "Bookmarked 1:30 of “Part 1 of many”."),
+                CommandStep("bookmark add --at -15", 0, "Bookmarked 1:15 of “Part 1 of many”."),
+                CommandStep("bookmark add --episode Part_2 --at 2:00", 0, "Bookmarked 2:00 of “Part 2 of many”."),
+            ])
+            let all = try JSONDecoder().decode(
+                [Bookmark].self, from: Data(try await fleet.succeed("bookmark", "list", "--json").utf8))
+            #expect(Set(all.map(\.position)) == [75, 90, 120])
+            let other = try #require(all.first { $0.position == 120 }).id
+            try await fleet.run([
+                CommandStep("bookmark note \(other) a_note", 0, "The note of 2:00 of “Part 2 of many” is changed."),
+                CommandStep("bookmark note \(other) a_note", 0, "No change: "),
+                CommandStep("bookmark play \(other)", 0, "Playing at 2:0"), CommandStep("pause", 0, "Paused at 2:0"),
+                CommandStep("bookmark remove \(other)", 0, "Removed the bookmark 2:00"),
+                CommandStep("bookmark remove \(other)", 65, "lockstep: There is no bookmark"),
+            ])
+            #expect(try await fleet.succeed("show", "Part 1").contains("  1:30  hear this\n"))
+        }
+    }
+
+    @Test func marksArePlayedOrUnplayedAndSayWhy() async throws {
+        try await ProcessFleet.with(podcast: 3) { fleet in
+            try await fleet.run([
+                CommandStep("mark played Part_1", 0, "Marked “Part 1 of many” as played."),
+                CommandStep("mark played Part_1", 0, "No change: “Part 1 of many” is played already."),
+                CommandStep(
+                    "mark played Part_1 Part_2", 0,
+                    "Marked “Part 2 of many” as played; “Part 1 of many” is played already."),
+                CommandStep("mark unplayed Part_2", 0, "Marked “Part 2 of many” as unplayed."),
+                CommandStep("why Part_1", 0, "Part 1 of many\n"),
+            ])
+            #expect(try await fleet.succeed("episodes", "--unplayed", "--json").contains("Part 1") == false)
+        }
+    }
+}
