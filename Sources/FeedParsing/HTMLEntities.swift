@@ -1,10 +1,10 @@
 /// HTML's named characters, which feeds use although XML does not know them.
-enum HTMLEntities {
+public enum HTMLEntities {
     /// XML's own.
     static let predefined: Set<String> = ["amp", "lt", "gt", "quot", "apos"]
 
     /// Those of Latin-1 and the usual typographical ones.
-    static let named: [String: Unicode.Scalar] = {
+    public static let named: [String: Unicode.Scalar] = {
         // In the order of their code points from U+00A0 on.
         let latin = """
             nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute \

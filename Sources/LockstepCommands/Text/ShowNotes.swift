@@ -1,3 +1,5 @@
+import FeedParsing
+
 /// Show notes as plain text: paragraphs, bullets, and links by number. Pure; nothing of them can steer a terminal.
 struct ShowNotes: Sendable, Hashable {
     /// A link, numbered from 1 in order of its first place.
@@ -219,7 +221,8 @@ private struct NotesReader {
     }
 
     private static func meaning(_ name: Substring) -> String? {
-        if let text = entities[String(name)] { return text }
+        if let text = predefined[String(name)] { return text }
+        if let scalar = HTMLEntities.named[String(name)] { return String(Character(scalar)) }
         guard name.hasPrefix("#") else { return nil }
         let digits = name.dropFirst()
         let isHexadecimal = digits.first == "x" || digits.first == "X"
@@ -227,14 +230,6 @@ private struct NotesReader {
         return code.flatMap(Unicode.Scalar.init).map { String(Character($0)) }
     }
 
-    /// Those that show notes use.
-    private static let entities = [
-        "lt": "<", "gt": ">", "quot": "\"", "apos": "'", "amp": "&", "nbsp": " ", "ndash": "–", "mdash": "—",
-        "lsquo": "‘", "rsquo": "’", "ldquo": "“", "rdquo": "”", "bdquo": "„", "sbquo": "‚", "laquo": "«", "raquo": "»",
-        "hellip": "…", "bull": "•", "middot": "·", "copy": "©", "reg": "®", "trade": "™", "deg": "°", "euro": "€",
-        "pound": "£", "times": "×", "auml": "ä", "ouml": "ö", "uuml": "ü", "Auml": "Ä", "Ouml": "Ö", "Uuml": "Ü",
-        "szlig": "ß", "eacute": "é", "egrave": "è", "agrave": "à", "aacute": "á", "iacute": "í", "oacute": "ó",
-        "uacute": "ú", "ntilde": "ñ", "ccedil": "ç", "ecirc": "ê", "acirc": "â", "aring": "å", "oslash": "ø",
-        "aelig": "æ", "rarr": "→", "larr": "←", "shy": "", "zwnj": "", "zwj": "",
-    ]
+    /// XML's own.
+    private static let predefined = ["lt": "<", "gt": ">", "quot": "\"", "apos": "'", "amp": "&"]
 }
