@@ -189,13 +189,7 @@ import WireMessages
         for _ in 0..<6 {
             let request = SleepKey.next(after: snapshot)
             seen.append(request.until)
-            snapshot.sleep =
-                switch request.until {
-                case .seconds(let seconds): .init(remaining: seconds)
-                case .episodes(let count): .init(episodes: Int(count))
-                case .endOfChapter: .init(isEndOfChapter: true)
-                case nil: nil
-                }
+            snapshot.sleep = .init(request)
         }
         #expect(seen == [.seconds(900), .seconds(1_800), .seconds(3_600), .endOfChapter(true), .episodes(1), nil])
     }
@@ -277,5 +271,15 @@ import WireMessages
         #expect(machine.press(.character("i"), now: Self.now) == .none)
         #expect(machine.takeNotice()?.hasPrefix("Paused at 11:40 of 1:00:00: The first one; 48:20 left") == true)
         #expect(machine.takeNotice() == nil)
+    }
+
+    @Test func `what the sleep timer's key asked for is said, also before the stream tells it`() {
+        var machine = Self.machine(Self.player())
+        guard case .ask(let task) = machine.press(.character("z"), now: Self.now) else {
+            Issue.record("z asks for nothing")
+            return
+        }
+        #expect(machine.finished(task, nil, now: Self.now) == .none)
+        #expect(machine.screen(at: Self.now).notice == "Sleep in 15:00.")
     }
 }

@@ -130,3 +130,15 @@ enum SleepKey {
         return request
     }
 }
+
+extension PlayerSnapshot.Sleep {
+    /// The timer that was asked for, as it begins; nil: none.
+    init?(_ request: WireSetSleep) {
+        switch request.until {
+        case .seconds(let seconds): self.init(remaining: seconds)
+        case .episodes(let count): self.init(episodes: Int(count))
+        case .endOfChapter(let isSet) where isSet: self.init(isEndOfChapter: true)
+        case .endOfChapter, nil: return nil
+        }
+    }
+}

@@ -157,7 +157,9 @@ struct PlayerMachine: Sendable {
             switch intent {
             case .remove: say("Removed; u brings it back.", now: now)
             case .bookmark(_, let position): say("Bookmarked at \(TimeText.clock(position)).", now: now)
-            case .sleep: say(Sentence.capitalised(Sentence.sleep(self.snapshot(at: now).sleep)) + ".", now: now)
+            case .sleep(let request):
+                // As it was asked for: the stream may not have told it yet.
+                say(Sentence.capitalised(Sentence.sleep(.init(request)) + "."), now: now)
             default: break
             }
             return .none
