@@ -78,6 +78,18 @@ struct PlaybackBook: Sendable {
         return entry
     }
 
+    /// A refused change of a bookmark never was: the next one under way follows what was before it.
+    ///
+    /// - Returns: whether there is one.
+    mutating func passOn(_ was: WireBookmark?, of bookmark: String) -> Bool {
+        for id in entries.keys.sorted() {
+            guard case .bookmark(bookmark, _, let request)? = entries[id] else { continue }
+            entries[id] = .bookmark(bookmark, was: was, request: request)
+            return true
+        }
+        return false
+    }
+
     private mutating func forget() {
         var needed: Set<String> = []
         for case .register(let episode) in dirty { needed.insert(episode) }
@@ -181,7 +193,7 @@ extension PlaybackMachine {
         case .marking(let request)? where !answered:
             pending.refuse(request, failure)
         case .bookmark(let id, let was, let request)?:
-            restoreBookmark(id, was)
+            if !book.passOn(was, of: id) { restoreBookmark(id, was) }
             if !answered { pending.refuse(request, failure) }
         default:
             break

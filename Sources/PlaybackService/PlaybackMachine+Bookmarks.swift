@@ -6,6 +6,8 @@ extension PlaybackMachine {
     /// The longest note, in bytes, and the most bookmarks of an episode: so that they fit in one message.
     private static let noteLimit = 2_000
     private static let bookmarkLimit = 200
+    /// Less than the bus carries in one message, in bytes.
+    private static let replyLimit = 900_000
 
     mutating func setBookmark(_ set: WireSetBookmark, _ command: Command) throws(Failure) {
         guard set.note.utf8.count <= Self.noteLimit else {
@@ -84,10 +86,16 @@ extension PlaybackMachine {
         commit(nil, instead: bookmark, command)
     }
 
-    mutating func listBookmarks(_ episode: String, _ command: Command) {
+    mutating func listBookmarks(_ episode: String, _ command: Command) throws(Failure) {
         var reply = WirePlaybackReply()
         reply.bookmarks.bookmarks = ordered { episode.isEmpty || $0.episode == episode }
-        pending.replies.append((command.id, .success(reply.wireBytes)))
+        let bytes = reply.wireBytes
+        guard bytes.count <= Self.replyLimit else {
+            throw Failure(
+                .limitReached, "All \(bookmarks.count) bookmarks together are too much for one answer; name an episode."
+            )
+        }
+        pending.replies.append((command.id, .success(bytes)))
     }
 
     private mutating func put(_ bookmark: WireBookmark, _ command: Command) {

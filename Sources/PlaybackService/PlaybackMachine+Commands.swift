@@ -25,7 +25,7 @@ extension PlaybackMachine {
             case .setSleep(let set)?: try setSleep(set, command)
             case .setBookmark(let set)?: try setBookmark(set, command)
             case .removeBookmark(let remove)?: try removeBookmark(remove.id, command)
-            case .bookmarks(let query)?: listBookmarks(query.episode, command)
+            case .bookmarks(let query)?: try listBookmarks(query.episode, command)
             case .refreshEpisode(let refresh)?:
                 if session?.episode.id == refresh.episode { lookUpChapters() }
                 answer(command, "Looked up")
