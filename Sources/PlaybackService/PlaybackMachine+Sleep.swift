@@ -19,8 +19,8 @@ struct SleepTimer: Sendable, Hashable {
 
     init() {}
 
-    /// A stored one; nil if its time has passed while nobody played.
-    init?(_ wire: WireSleepState, now: Moment, context: PlaybackContext) {
+    /// A stored one. If its time has passed meanwhile it is due at once: what was playing must not play on.
+    init(_ wire: WireSleepState, now: Moment, context: PlaybackContext) {
         episodes = Int(wire.episodes)
         endOfChapter = wire.endOfChapter
         guard wire.endsAtWall > 0 else { return }
@@ -30,7 +30,6 @@ struct SleepTimer: Sendable, Hashable {
             isSameBoot
             ? MonotonicTime(nanoseconds: wire.endsAt)
             : now.monotonic.advanced(by: .seconds(endsAtWall.seconds - now.wall.seconds))
-        if let endsAt, endsAt <= now.monotonic { return nil }
     }
 
     func wire(_ context: PlaybackContext) -> WireSleepState {
@@ -155,8 +154,8 @@ extension PlaybackMachine {
     /// Whether a load follows by itself on an episode with which the sleep timer ended: it is loaded paused. Whatever
     /// else is loaded is somebody's wish. Either way the timer is done.
     mutating func sleepsThrough(_ load: LoadID) -> Bool {
-        guard sleep?.isOver == true, let session else { return false }
-        let follows = session.status == .finished && load == .advance(after: session.loadID.text)
+        guard sleep?.isOver == true else { return false }
+        let follows = session.map { $0.status == .finished && load == .advance(after: $0.loadID.text) } ?? false
         sleep = nil
         book.mark(.sleep)
         return follows
