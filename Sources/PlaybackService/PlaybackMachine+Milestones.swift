@@ -36,6 +36,8 @@ extension PlaybackSession {
 
 extension PlaybackMachine {
     static let chapterLookup = "chapters/"
+    /// Beyond any episode, in seconds: what claims to lie there is a mistake.
+    private static let lastPlace = 1e7
 
     // MARK: Chapters
 
@@ -55,8 +57,14 @@ extension PlaybackMachine {
     }
 
     mutating func takeChapters(_ episode: WireEpisode) {
-        guard session?.storedChapters != episode.chapters else { return }
-        session?.storedChapters = episode.chapters
+        let isPlace = { (seconds: Double) in seconds >= 0 && seconds <= Self.lastPlace }
+        let chapters = episode.chapters.filter { isPlace($0.start) }.sorted { $0.start < $1.start }.map { chapter in
+            var chapter = chapter
+            if !isPlace(chapter.end) { chapter.end = 0 }
+            return chapter
+        }
+        guard session?.storedChapters != chapters else { return }
+        session?.storedChapters = chapters
         pending.state = true
     }
 
@@ -101,18 +109,22 @@ extension PlaybackMachine {
 
     /// Where the present chapter ends; nil: with the episode.
     private func chapterEnd() -> Double? {
-        guard let session, session.chapter > 0 else { return nil }
+        guard let session else { return nil }
         let chapters = session.chapters
-        let chapter = chapters[min(session.chapter, chapters.count) - 1]
+        // The chapters may have become others since the number was taken.
+        guard chapters.indices.contains(session.chapter - 1) else { return nil }
+        let chapter = chapters[session.chapter - 1]
         if chapter.end > 0 { return chapter.end }
         return session.chapter < chapters.count ? chapters[session.chapter].start : nil
     }
 
     /// Those that playing has led to, or will: what is sought beyond them is not ended by them. Being played counts
-    /// however it came to its place.
+    /// however it came to its place, unless the listener has said otherwise there.
     private func milestonesOnTheWay() -> [(Milestone, Double)] {
         guard let session else { return [] }
-        return milestones().filter { $0.0 == .played || $0.1 > session.playedFrom.seconds }
+        return milestones().filter { milestone, place in
+            place > (milestone == .played ? session.unplayedFrom : session.playedFrom).seconds
+        }
     }
 
     /// When the next one is reached, or the next chapter.

@@ -117,6 +117,7 @@ extension PlaybackMachine {
             reason: Self.byHand(set.played, command.origin))
         if register.played != session.register.played {
             self.session?.register = register
+            self.session?.unplayedFrom = set.played ? .zero : session.position(at: now.monotonic)
             book.mark(.session)
             book.mark(register)
         }

@@ -53,6 +53,8 @@ struct PlaybackSession: Sendable, Hashable {
     var chapter = 0
     /// From where it has been played without a seek.
     var playedFrom = PlaybackPosition.zero
+    /// Where its listener has said that it is not played: no place before that makes it so.
+    var unplayedFrom = PlaybackPosition.zero
     /// When it was paused, if it still stands where it was then.
     var pausedAt: Timestamp?
     /// The episode's stored state; its played mark outlives new positions.
@@ -157,7 +159,7 @@ extension PlaybackSession {
         record.loadID = loadID.text
         record.queueEntry = queueEntry
         record.position = position(at: now.monotonic).seconds
-        record.duration = duration?.seconds ?? 0
+        record.duration = knownDuration?.seconds ?? 0
         record.savedAt = now.wall.milliseconds
         record.bootID = context.bootID
         record.fleetRun = context.fleetRun
@@ -167,6 +169,7 @@ extension PlaybackSession {
         record.localPath = localPath ?? ""
         record.skip = skip
         record.pausedAt = pausedAt?.milliseconds ?? 0
+        record.unplayedFrom = unplayedFrom.seconds
         switch status {
         case .playing, .loading(plays: true): record.status = .playing
         case .paused, .loading(plays: false): record.status = .paused
@@ -194,6 +197,7 @@ extension PlaybackSession {
         enclosure = try? AudioSource(enclosure: record.episode.enclosureURL)
         localPath = record.localPath.isEmpty ? nil : record.localPath
         skip = record.skip
+        unplayedFrom = PlaybackPosition(clamping: record.unplayedFrom)
         if record.pausedAt > 0 { pausedAt = Timestamp(milliseconds: record.pausedAt) }
         queueEntry = record.queueEntry
         recordedDuration = EpisodeDuration(seconds: record.duration)

@@ -957,7 +957,7 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
     set {_uniqueStorage()._position = newValue}
   }
 
-  /// 0: unknown
+  /// as it was measured; 0: it was not
   public var duration: Double {
     get {_storage._duration}
     set {_uniqueStorage()._duration = newValue}
@@ -1028,6 +1028,12 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
   public var skip: Bool {
     get {_storage._skip}
     set {_uniqueStorage()._skip = newValue}
+  }
+
+  /// where its listener has said that it is not played; 0: nowhere
+  public var unplayedFrom: Double {
+    get {_storage._unplayedFrom}
+    set {_uniqueStorage()._unplayedFrom = newValue}
   }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2668,7 +2674,7 @@ nonisolated extension WireOutputState.Device: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SessionRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{3}local_path\0\u{3}paused_at\0\u{1}skip\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{3}local_path\0\u{3}paused_at\0\u{1}skip\0\u{3}unplayed_from\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -2687,6 +2693,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
     var _localPath: String = String()
     var _pausedAt: Int64 = 0
     var _skip: Bool = false
+    var _unplayedFrom: Double = 0
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2713,6 +2720,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       _localPath = source._localPath
       _pausedAt = source._pausedAt
       _skip = source._skip
+      _unplayedFrom = source._unplayedFrom
     }
   }
 
@@ -2747,6 +2755,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         case 14: try { try decoder.decodeSingularStringField(value: &_storage._localPath) }()
         case 15: try { try decoder.decodeSingularInt64Field(value: &_storage._pausedAt) }()
         case 16: try { try decoder.decodeSingularBoolField(value: &_storage._skip) }()
+        case 17: try { try decoder.decodeSingularDoubleField(value: &_storage._unplayedFrom) }()
         default: break
         }
       }
@@ -2807,6 +2816,9 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       if _storage._skip != false {
         try visitor.visitSingularBoolField(value: _storage._skip, fieldNumber: 16)
       }
+      if _storage._unplayedFrom.bitPattern != 0 {
+        try visitor.visitSingularDoubleField(value: _storage._unplayedFrom, fieldNumber: 17)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2832,6 +2844,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._localPath != rhs_storage._localPath {return false}
         if _storage._pausedAt != rhs_storage._pausedAt {return false}
         if _storage._skip != rhs_storage._skip {return false}
+        if _storage._unplayedFrom != rhs_storage._unplayedFrom {return false}
         return true
       }
       if !storagesAreEqual {return false}
