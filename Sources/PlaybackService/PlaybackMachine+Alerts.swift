@@ -88,9 +88,29 @@ extension PlaybackMachine {
         pending.transactions.append(
             Transaction(
                 id: id,
-                changes: [.deleting("alert", answer.alert), .putting("answer", answer.alert, won)] + oldAnswers(),
+                changes: [.deleting("alert", answer.alert), .putting("answer", answer.alert, won)] + oldAnswers()
+                    + outcome(of: answer.action, to: record),
                 publications: [Publication(.delete, .alert(.playback, answer.alert))],
                 answering: (command.id, Self.reply(answer.alert, answer.action))))
+    }
+
+    /// The session as an answer will leave it: stored with the answer, so that it holds if the process dies in between.
+    private func outcome(of action: String, to record: WirePlaybackAlertRecord) -> [WireChange] {
+        guard var session, record.loadID == session.loadID.text, session.status != .finished else { return [] }
+        switch action {
+        case "skip" where session.status.isFailed:
+            session.skip = true
+        case "restart":
+            session.anchor.position = .zero
+            session.anchor.running = false
+            session.status = .loading(plays: true)
+        case "retry", "resume":
+            session.status = .loading(plays: true)
+        default:
+            return []
+        }
+        let stored = session.record(now: now, context: context, clean: isStopping)
+        return [.putting(Self.sessionKey.0, Self.sessionKey.1, stored)]
     }
 
     private static func reply(_ alert: String, _ action: String) -> [UInt8] {
