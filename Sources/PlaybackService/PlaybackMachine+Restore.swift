@@ -44,6 +44,8 @@ extension PlaybackMachine {
             setting.key = SettingKey.speed.rawValue
             setting.value = String(record.speed)
             if (try? settings.set(setting)) != nil { book.mark(.setting(podcast: "", key: setting.key)) }
+            // Without it, so that a speed that is taken back does not come again out of here.
+            book.mark(.settings)
         }
         volume = Volume(percent: record.volume) ?? .full
         output = record.output
@@ -96,7 +98,8 @@ extension PlaybackMachine {
     }
 
     private mutating func askOrWait(age: Int64, isSameFleet: Bool) {
-        if let session, case .file(let path)? = session.source {
+        // What is to be skipped is looked for by nobody, and stays for the queue to see.
+        if let session, !session.skip, case .file(let path)? = session.source {
             pending.perform(.examine(session.loadID, path: path))
         }
         guard age > Self.sessionAge, !isSameFleet, let session, session.position(at: now.monotonic) > .zero else {
@@ -109,9 +112,17 @@ extension PlaybackMachine {
         pending.commit = true
     }
 
-    /// An episode whose file is gone is not offered any longer.
+    /// An episode whose file is gone, and that cannot be streamed, is not offered any longer.
     mutating func handleExamined(_ load: LoadID, isThere: Bool) {
         guard let session, session.loadID == load, session.engine == .closed, !isThere else { return }
+        if session.localPath != nil, case .web? = session.enclosure {
+            pending.logs.append((.info, "The downloaded file of \(session.episode.id) is gone; it will be streamed."))
+            self.session?.localPath = nil
+            book.mark(.session)
+            pending.state = true
+            pending.commit = true
+            return
+        }
         let place = session.source.map { " (\($0))" } ?? ""
         endAlerts(of: load)
         raise(

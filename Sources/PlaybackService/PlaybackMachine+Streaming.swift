@@ -94,7 +94,9 @@ extension PlaybackMachine {
     /// The audio cannot go on as it is: the stream in place of a file, another try of the stream, or the end of trying.
     mutating func recover(from failure: Failure) {
         guard let session else { return }
-        if case .web? = session.enclosure, session.localPath != nil { return playStream(insteadOfFile: failure) }
+        if case .web? = session.enclosure, session.localPath != nil, failure.known != .noSoundDevice {
+            return playStream(insteadOfFile: failure)
+        }
         let failure = failure.known == .streamFailed ? session.refusal ?? failure : failure
         let made = session.retry?.attempt ?? 0
         guard failure.retry, session.isStream, made < context.limits.reconnect.count, session.status.isUnderWay else {

@@ -42,6 +42,8 @@ final class PlayerRig {
     private(set) var logs: [String] = []
     /// Which audio servers have.
     var tags: [String: AudioTag] = [:]
+    /// The process is killed when something has become durable, before it hears of it.
+    var killsAtOutcome = false
     /// After so many effects the process is killed.
     var killAfter: Int?
 
@@ -229,6 +231,7 @@ final class PlayerRig {
         let waiting = held
         held = []
         waiting.forEach(conclude)
+        if killsAtOutcome { throw Killed() }
         try settle()
     }
 

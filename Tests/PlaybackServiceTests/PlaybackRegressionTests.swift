@@ -1,0 +1,228 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// What once went wrong, each case by itself.
+struct PlaybackRegressionTests {
+    private let rig = PlayerRig()
+
+    private func set(_ key: SettingKey, _ value: String) throws {
+        try rig.send {
+            $0.setSetting.key = key.rawValue
+            $0.setSetting.value = value
+        }
+    }
+
+    private func chapter(at start: Double) -> WireChapter {
+        var chapter = WireChapter()
+        chapter.start = start
+        chapter.title = "At \(start)"
+        return chapter
+    }
+
+    // MARK: Sessions
+
+    @Test("A paused session whose downloaded file is gone comes back with the stream, at its position")
+    func fileGoesWhilePaused() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        rig.download("e1", SimulatedEngine.Audio(length: 600))
+        try rig.load(episode, at: 100)
+        try rig.setPaused(true)
+        try rig.stopProcess()
+        rig.context.fleetRun = "run2"
+        rig.files[.file(path: "/downloads/e1.mp3")] = nil
+        try rig.start()
+        #expect(rig.session?.localPath == "" && rig.machine.state.episode.id == "e1")
+        #expect(!rig.alerts.contains { $0.code == "episodeGone" })
+        try rig.setPaused(false)
+        #expect(rig.engine.source == .web(url: "https://a/e1.mp3"))
+        #expect(rig.state.status == .playing && abs(rig.position - 100) < 0.3)
+    }
+
+    @Test("An announced length is not taken for a measured one after a restart")
+    func announcedStaysAnnounced() throws {
+        try rig.start()
+        try set(.skipOutro, "30")
+        let episode = rig.episode(announced: 200)
+        var audio = SimulatedEngine.Audio(length: 600)
+        audio.opens = false
+        rig.setFile("e1", audio)
+        try rig.load(episode, at: 160)
+        try rig.start()
+        #expect(rig.machine.state.duration == 200)
+        #expect(rig.machine.session?.knownDuration == nil)
+    }
+
+    @Test("The answer to an alert is durable with what it does", arguments: ["skip", "restart"])
+    func answersAreDone(action: String) throws {
+        try rig.start()
+        if action == "skip" {
+            rig.setFile("e1", .broken(Failure(.decoderFailed, "broken")))
+            var episode = rig.episode()
+            episode.enclosureURL = "file:///audio/none.mp3"
+            try rig.load(episode, at: 100)
+        } else {
+            try rig.load(rig.episode(), at: 100)
+            try rig.setPaused(true)
+            try rig.stopProcess()
+            rig.turn(2 * 86_400)
+            rig.context.fleetRun = "run2"
+            try rig.start()
+        }
+        let alert = try #require(rig.alerts.first)
+        // The answer is saved and given; then the process is killed before it hears of that.
+        rig.holdsCommits = true
+        try rig.answer(alert.id, action)
+        rig.killsAtOutcome = true
+        #expect(throws: PlayerRig.Killed.self) { try rig.releaseCommits() }
+        rig.killsAtOutcome = false
+        try rig.start()
+        if action == "skip" {
+            #expect(rig.machine.state.skip)
+        } else {
+            #expect(rig.session?.position == 0 && rig.state.status == .playing)
+        }
+    }
+
+    // MARK: Settings and marks
+
+    @Test("A speed of an earlier version does not come back once it has been taken back")
+    func migratesOnce() throws {
+        var record = WirePlaybackSettingsRecord()
+        record.speed = 1.7
+        rig.store("settings", "current", record.wireBytes)
+        try rig.start()
+        try set(.speed, "")
+        #expect(rig.state.speed == 1)
+        try rig.start()
+        #expect(rig.machine.state.speed == 1)
+    }
+
+    @Test("An episode that is marked as not played beyond its threshold stays so, until it is begun again")
+    func staysUnplayed() throws {
+        try rig.start()
+        try set(.playedThreshold, "50%")
+        try rig.load(rig.episode(), at: 310)
+        try rig.advance(1)
+        #expect(rig.stored().played)
+        let reply = try rig.send {
+            $0.setPlayed.episode = "e1"
+            $0.setPlayed.played = false
+        }
+        #expect(reply?.reply?.episodeState.played == false)
+        try rig.advance(15)
+        #expect(!rig.stored().played && rig.stored().reason == "marked as not played by test")
+        try rig.start()
+        try rig.advance(15)
+        #expect(!rig.stored().played)
+        try rig.load(rig.episode("e2"), as: "l2")
+        try rig.load(rig.episode(), as: "l3", at: 310)
+        try rig.advance(1)
+        #expect(rig.stored().played)
+    }
+
+    // MARK: Sleep
+
+    @Test("A sleep timer whose time passed while the process was away ends playing when it is back")
+    func sleepPassesWhileAway() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.send { $0.setSleep.seconds = 20 }
+        try rig.advance(15)
+        rig.turn(10)
+        try rig.start()
+        try rig.advance(1)
+        #expect(rig.state.status == .paused && !rig.state.hasSleep)
+        #expect(rig.records["sleep/current"] == nil)
+    }
+
+    @Test("A sleep timer that ended with its episode holds nothing back once something else was begun from nothing")
+    func sleepIsForgotten() throws {
+        try rig.start()
+        try rig.send { $0.setSleep.episodes = 1 }
+        try rig.load(rig.episode("e1", length: 4, announced: 4))
+        try rig.advance(5)
+        #expect(rig.state.status == .finished)
+        try rig.send { $0.unload = WireUnload() }
+        try rig.load(rig.episode("e2", length: 4, announced: 4), as: "l2")
+        try rig.advance(5)
+        #expect(rig.state.status == .finished)
+        try rig.load(rig.episode("e3"), as: LoadID.advance(after: "l2").text)
+        #expect(rig.state.status == .playing)
+    }
+
+    // MARK: Chapters
+
+    @Test("Chapters that are lost while the sleep timer waits for their end are no harm")
+    func chaptersVanish() throws {
+        try rig.start()
+        let episode = rig.episode()
+        rig.library["e1"]?.chapters = [chapter(at: 0), chapter(at: 50)]
+        try rig.load(episode, at: 60)
+        try rig.send { $0.setSleep.endOfChapter = true }
+        rig.library["e1"]?.chapters = []
+        try rig.send { $0.refreshEpisode.episode = "e1" }
+        #expect(rig.state.chapters.isEmpty && rig.state.chapter == 0)
+    }
+
+    @Test(
+        "Chapters at places that are none are left out, and the others put in order",
+        arguments: [Double.nan, .infinity, -.infinity, -1, 1e300])
+    func senselessChapters(_ start: Double) throws {
+        try rig.start()
+        let episode = rig.episode()
+        rig.library["e1"]?.chapters = [chapter(at: 90), chapter(at: start), chapter(at: 0)]
+        try rig.load(episode, at: 10)
+        try rig.advance(1)
+        #expect(rig.state.chapters.map(\.start) == [0, 90] && rig.state.chapter == 1)
+    }
+
+    // MARK: Bookmarks
+
+    @Test("A bookmark and its change that both cannot be saved are both taken back")
+    func bookmarksAreTakenBack() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        rig.holdsCommits = true
+        try rig.send { $0.setBookmark.note = "first" }
+        let id = try #require(rig.machine.bookmarks.keys.first)
+        try rig.send {
+            $0.setBookmark.id = id
+            $0.setBookmark.note = "second"
+        }
+        rig.refusal = Failure(.diskFull, "full")
+        try rig.releaseCommits()
+        #expect(rig.machine.bookmarks.isEmpty)
+        #expect(rig.retained[.bookmarks(of: "e1")] == nil)
+    }
+
+    @Test("More bookmarks than fit into one answer are not listed all at once")
+    func bookmarksDoNotFit() throws {
+        try rig.start()
+        for number in 1...3 {
+            try rig.load(rig.episode("e\(number)"), as: "l\(number)", at: 100)
+            for _ in 0..<160 { try rig.send { $0.setBookmark.note = String(repeating: "n", count: 2_000) } }
+        }
+        #expect(try rig.send { $0.bookmarks = WireBookmarksQuery() }?.failure?.known == .limitReached)
+        #expect(try rig.send { $0.bookmarks.episode = "e2" }?.reply?.bookmarks.bookmarks.count == 160)
+    }
+
+    // MARK: Sound devices
+
+    @Test("A downloaded file is not given up because there is no sound device")
+    func keepsFileWithoutDevice() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        rig.download("e1", SimulatedEngine.Audio(length: 600))
+        try rig.load(episode, at: 100)
+        try rig.report(.failed(try #require(LoadID("l1")), Failure(.noSoundDevice, "No sound device can be opened.")))
+        #expect(rig.state.status == .failed && rig.state.local)
+        #expect(!rig.alerts.contains { $0.code == "playsStream" })
+    }
+}
