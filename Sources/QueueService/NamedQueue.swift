@@ -20,6 +20,10 @@ struct NamedQueue: Sendable {
     var advancedLoad = ""
     /// A load that playback has not been seen to accept.
     var pending: WireQueueHeaderRecord.PendingLoad?
+    /// The load that was decided last in this queue.
+    var lastLoad = ""
+    /// What happens at an entry's end, and how many entries it takes.
+    var modes = WireQueueModes()
     private var deltas = 0
 
     init(name: String) {
@@ -34,8 +38,13 @@ struct NamedQueue: Sendable {
             successor: header.successor.isEmpty ? nil : header.successor, revision: header.revision)
         self.history = history.sorted { $0.item.revision < $1.item.revision }
         advancedLoad = header.advancedLoad
+        lastLoad = header.lastLoad
+        modes = header.modes
         pending = header.hasPending ? header.pending : nil
     }
+
+    /// The most entries that can be added up to.
+    var limit: Int { modes.limit == 0 ? Queue.limit : min(Int(modes.limit), Queue.limit) }
 
     // MARK: Changing
 
@@ -60,6 +69,8 @@ struct NamedQueue: Sendable {
         record.item.revision = queue.revision
         record.item.at = now.milliseconds
         record.item.description_p = description
+        record.item.origin = origin
+        record.item.entries = UInt32(clamping: queue.entries.count)
         record.origin = origin
         // What was taken back stands at the end.
         var dropped: [WireQueueHistoryRecord] = []
@@ -80,6 +91,39 @@ struct NamedQueue: Sendable {
     /// Only what stands beside the entries has changed: the load under way, the advance.
     func headerChange() -> Change {
         Change(changes: [.putting("queue", name, header)])
+    }
+
+    /// The modes are others now; they are no part of the history.
+    mutating func modesChange() -> Change {
+        Change(changes: [.putting("queue", name, header)], publications: wholePut())
+    }
+
+    /// The queue goes, with all that is stored of it.
+    var deletion: Change {
+        Change(
+            changes: [
+                .deleting("queue", name), .deletingAll("entry/\(name)"), .deletingAll("history/\(name)"),
+            ], publications: [Publication(.delete, .queue(name))])
+    }
+
+    /// The entries as they were at a revision that the history knows: one that a change of the list led to, or one that
+    /// it started from.
+    func entries(at revision: UInt64) -> [WireQueueEntry]? {
+        let applied = history.prefix { !$0.item.undone }.count
+        let goal: Int
+        if revision == queue.revision {
+            goal = applied
+        } else if let index = history.firstIndex(where: { $0.item.revision == revision }) {
+            goal = index + 1
+        } else if let index = history.firstIndex(where: { $0.item.revision == revision &+ 1 }) {
+            goal = index
+        } else {
+            return nil
+        }
+        var past = queue
+        for record in history[min(goal, applied)..<applied].reversed() { _ = past.apply(record.undo) }
+        for record in history[applied..<max(goal, applied)] { _ = past.apply(record.redo) }
+        return past.entries.map(\.wire)
     }
 
     /// Takes the newest change back. Nil: there is none. An entry that comes back while it is `loaded` is current again.
@@ -123,6 +167,8 @@ struct NamedQueue: Sendable {
         header.current = queue.current ?? ""
         header.successor = queue.successor ?? ""
         header.advancedLoad = advancedLoad
+        header.lastLoad = lastLoad
+        header.modes = modes
         if let pending { header.pending = pending }
         return header
     }
@@ -173,7 +219,9 @@ struct NamedQueue: Sendable {
     // MARK: Publishing
 
     private mutating func publications(of steps: [WireQueueStep]) -> [Publication] {
-        guard steps.count <= Self.deltaLimit, deltas < Self.deltasPerPut else { return wholePut() }
+        guard steps.reduce(0, { $0 + $1.weight }) <= Self.deltaLimit, deltas < Self.deltasPerPut else {
+            return wholePut()
+        }
         deltas += 1
         var delta = WireQueueDelta()
         delta.revision = queue.revision
@@ -212,6 +260,7 @@ struct NamedQueue: Sendable {
         state.revision = queue.revision
         state.entries = chunks[0]
         state.current = queue.current ?? ""
+        state.modes = modes
         state.more = chunks.count > 1
         var publications = [Publication(.put, .queue(name), state.wireBytes)]
         var last = chunks[0].last?.id ?? ""
@@ -230,6 +279,10 @@ struct NamedQueue: Sendable {
 
     /// The newest changes first.
     func newestHistory(_ limit: Int) -> [WireHistoryItem] {
-        history.suffix(limit).reversed().map(\.item)
+        history.suffix(limit).reversed().map { record in
+            var item = record.item
+            if item.origin.isEmpty { item.origin = record.origin }
+            return item
+        }
     }
 }

@@ -11,7 +11,7 @@ struct Queue: Sendable {
         var rank: Int64
         private let box: Box
         /// A search through thousands of entries compares numbers, and texts only where these are the same.
-        private let idHash: Int
+        fileprivate let idHash: Int
         private let episodeHash: Int
 
         var id: String { box.entry.id }
@@ -45,6 +45,8 @@ struct Queue: Sendable {
     static let limit = 10_000
 
     private(set) var entries: [Entry] = []
+    /// How many entries have an id of this hash: what is in none of them is not here, without a search.
+    private var idHashes: [Int: Int] = [:]
     /// The id of the current entry.
     private(set) var current: String?
     /// While no entry is current: the entry that stands where the current one was taken away.
@@ -60,11 +62,13 @@ struct Queue: Sendable {
         self.current = current.flatMap { id in entries.contains { $0.id == id } ? id : nil }
         self.successor = successor.flatMap { id in entries.contains { $0.id == id } ? id : nil }
         self.revision = revision
+        for entry in entries { idHashes[entry.idHash, default: 0] += 1 }
     }
 
     /// Where the entry stands. Searched from the end, where bulk changes work.
     func index(of id: String) -> Int? {
         let hash = id.hashValue
+        guard idHashes[hash] != nil else { return nil }
         return entries.lastIndex { $0.isNamed(id, hash: hash) }
     }
 
@@ -136,6 +140,8 @@ struct Queue: Sendable {
             current = id.isEmpty ? nil : id
             successor = nil
             return .settingCurrent(before)
+        case .order(let order):
+            return reorder(order.entries, &outcome)
         case nil:
             return nil
         }
@@ -147,7 +153,9 @@ struct Queue: Sendable {
         // An anchor that is gone: the end loses nothing.
         let place = insertion.after.isEmpty ? 0 : index(of: insertion.after).map { $0 + 1 } ?? entries.count
         let (rank, renumbered) = makeRank(at: place)
-        entries.insert(Entry(insertion.entry, rank: rank), at: place)
+        let entry = Entry(insertion.entry, rank: rank)
+        entries.insert(entry, at: place)
+        idHashes[entry.idHash, default: 0] += 1
         outcome.touched.formUnion(renumbered)
         outcome.touched.insert(id)
         outcome.removed.remove(id)
@@ -157,6 +165,8 @@ struct Queue: Sendable {
     private mutating func remove(_ id: String, _ outcome: inout Outcome) -> WireQueueStep? {
         guard let index = index(of: id) else { return nil }
         let entry = entries.remove(at: index)
+        let left = (idHashes[entry.idHash] ?? 1) - 1
+        idHashes[entry.idHash] = left > 0 ? left : nil
         let follower = index < entries.count ? entries[index].id : nil
         if current == id {
             current = nil
@@ -167,6 +177,39 @@ struct Queue: Sendable {
         outcome.touched.remove(id)
         outcome.removed.insert(id)
         return .inserting(entry.wire, after: index > 0 ? entries[index - 1].id : "")
+    }
+
+    /// The named entries take the places, and with them the ranks, that they hold among all.
+    private mutating func reorder(_ ids: [String], _ outcome: inout Outcome) -> WireQueueStep? {
+        let named = Set(ids)
+        let places = entries.indices.filter { named.contains(entries[$0].id) }
+        var present: [String: Entry] = [:]
+        for place in places { present[entries[place].id] = entries[place] }
+        let ordered = ids.compactMap { present.removeValue(forKey: $0) }
+        let before = places.map { entries[$0].id }
+        guard ordered.map(\.id) != before else { return nil }
+        for (place, entry) in zip(places, ordered) where entries[place].id != entry.id {
+            var moved = entry
+            moved.rank = entries[place].rank
+            entries[place] = moved
+            outcome.touched.insert(entry.id)
+        }
+        return .ordering(before)
+    }
+
+    /// The steps that make the entries those of `target`, in its order.
+    func steps(to target: [WireQueueEntry]) -> [WireQueueStep] {
+        let wanted = Set(target.map(\.id))
+        let here = Set(entries.map(\.id))
+        var steps = entries.reversed().filter { !wanted.contains($0.id) }.map { WireQueueStep.removing($0.id) }
+        var last = ""
+        for entry in target {
+            if !here.contains(entry.id) { steps.append(.inserting(entry, after: last)) }
+            last = entry.id
+        }
+        let stays = entries.map(\.id).filter(wanted.contains)
+        if stays != target.map(\.id).filter(here.contains) { steps.append(.ordering(target.map(\.id))) }
+        return steps
     }
 }
 
@@ -261,5 +304,18 @@ extension WireQueueStep {
         var step = WireQueueStep()
         step.setCurrent = id
         return step
+    }
+
+    /// The named entries take, in this order, the places that they hold among all.
+    static func ordering(_ ids: [String]) -> WireQueueStep {
+        var step = WireQueueStep()
+        step.order.entries = ids
+        return step
+    }
+
+    /// How much it is to read, counted in entries.
+    var weight: Int {
+        if case .order(let order) = step { return order.entries.count }
+        return 1
     }
 }

@@ -8,9 +8,12 @@ extension QueueMachine {
         _ request: WireQueueRequest, of command: Command, knowing episodes: [String: WireEpisodeSummary], now: Moment
     ) throws(Failure) -> [OwnerEffect<Never>] {
         let name = name(request)
-        guard let named = queues.current[name] else {
-            throw Failure(.notFound, "There is no queue “\(name)”. The usual one is “main”.")
+        switch request.command {
+        case .create: return try create(name, of: command)
+        case .setSetting(let setting): return try set(setting, of: command)
+        default: break
         }
+        guard let named = queues.current[name] else { throw noQueue(name) }
         if request.hasIfRevision, request.ifRevision != named.queue.revision {
             throw Failure(
                 .revisionMismatch,
@@ -34,7 +37,12 @@ extension QueueMachine {
             return [.reply(command.id, .success(reply.wireBytes))]
         case .answerAlert(let answer):
             throw Failure(.notFound, "The queue has no alert “\(answer.alert)”.")
-        case .create, .delete, .sort, .deduplicate, .setModes, .restore, .setSetting, nil:
+        case .delete: return try delete(named, of: command)
+        case .sort(let sort): return try self.sort(sort, named, of: command, now: now)
+        case .deduplicate: return deduplicate(named, of: command, now: now)
+        case .setModes(let modes): return try setModes(modes, of: named, command)
+        case .restore(let restore): return try self.restore(restore.revision, named, of: command, now: now)
+        case .create, .setSetting, nil:
             throw Failure(.unknownCommand, "The queue does not know this command. Is a newer version asking?")
         }
     }
@@ -58,7 +66,7 @@ extension QueueMachine {
                 entries.append(try entry(episode, index, of: command, knowing: episodes, now: now))
             }
         }
-        try Self.checkRoom(queue, for: entries.count)
+        try Self.checkRoom(named, for: entries.count)
         // "Next" is behind what plays: the current entry, or the one that is loaded, or else the front.
         let anchor = queue.current ?? (queue.index(of: loaded) != nil ? loaded : "")
         let ahead = queue.successor.flatMap { queue.entry(before: $0)?.id } ?? anchor
@@ -176,7 +184,7 @@ extension QueueMachine {
             reply.description_p = ""
             return commit(named, NamedQueue.Change(), reply, answering: command)
         }
-        try Self.checkRoom(named.queue, for: 0)
+        // What was there once comes back, also where a limit has been set since.
         var reply = reply(named)
         reply.description_p = result.description
         return commit(named, result.change, reply, answering: command)
@@ -195,8 +203,8 @@ extension QueueMachine {
             if let entry = queue.entry(episode: episode) {
                 return try self.play(entry.id, in: name, of: command, now: now)
             }
-            let entry = try entry(episode, 0, of: command, knowing: episodes, now: now)
-            try Self.checkRoom(queue, for: 1)
+            let entry = try entry(episode, 0, of: command, knowing: episodes, verb: "Played", now: now)
+            try Self.checkRoom(named(name), for: 1)
             let interrupted = queue.current ?? queue.standIn?.id
             let after = interrupted.flatMap { queue.entry(before: $0)?.id } ?? ""
             return load(
@@ -205,10 +213,12 @@ extension QueueMachine {
         case .entry(let id):
             return try self.play(id, in: name, of: command, now: now)
         case .resume, nil:
-            if let coming = comingLoad { return try self.play(coming.entry.id, in: name, of: command, now: now) }
+            if let coming = comingLoad {
+                return try self.play(coming.entry.id, in: coming.queue, of: command, now: now)
+            }
             if let player, !player.loadID.isEmpty, player.status != .idle, player.status != .finished {
                 return player.status == .playing
-                    ? [.reply(command.id, .success(reply(main).wireBytes))] : [resume(command)]
+                    ? [.reply(command.id, .success(reply(named(name)).wireBytes))] : [resume(command)]
             }
             guard let entry = queue.current ?? queue.standIn?.id else {
                 throw Failure(.queueEmpty, "The queue is empty. Add something with `lockstep queue add EPISODE`.")
@@ -226,12 +236,12 @@ extension QueueMachine {
         if let coming = comingLoad {
             // What the player shows is about to end: it says nothing about what this command has to do.
             if coming.entry.id == id, !coming.pending.paused {
-                var reply = reply(main)
+                var reply = reply(named(name))
                 reply.loadID = coming.pending.loadID
                 return [.reply(command.id, .success(reply.wireBytes))]
             }
         } else if let player, player.queueEntry == id, player.status != .finished, player.status != .idle {
-            if player.status == .playing { return [.reply(command.id, .success(reply(main).wireBytes))] }
+            if player.status == .playing { return [.reply(command.id, .success(reply(named(name)).wireBytes))] }
             return [resume(command)]
         }
         return load(
@@ -256,7 +266,9 @@ extension QueueMachine {
         let neighbour =
             forward
             ? queue.entry(after: current) : queue.entry(before: current.isEmpty ? queue.successor ?? "" : current)
-        guard let entry = neighbour else {
+        // A queue that begins again behind its last entry has no edge.
+        let round = named(name).modes.repeat == .all ? (forward ? queue.entries.first : queue.entries.last) : nil
+        guard let entry = neighbour ?? round else {
             throw Failure(
                 .atEdge,
                 forward
@@ -285,7 +297,7 @@ extension QueueMachine {
 
     private func entry(
         _ episode: String, _ index: Int, of command: Command, knowing episodes: [String: WireEpisodeSummary],
-        now: Moment
+        verb: String = "Added", now: Moment
     ) throws(Failure) -> WireQueueEntry {
         guard let summary = episodes[episode] else {
             throw Failure(.notFound, "There is no episode “\(episode)”; nothing was added.")
@@ -295,17 +307,18 @@ extension QueueMachine {
         entry.id = QueueEntryID.derived(from: "\(command.id)/\(index)").text
         entry.episode = summary
         entry.addedAt = now.wall.milliseconds
+        entry.reason = command.origin.isEmpty ? verb : "\(verb) by \(command.origin)"
         return entry
     }
 
-    private static func checkRoom(_ queue: Queue, for count: Int) throws(Failure) {
-        guard queue.entries.count + count <= Queue.limit else {
+    private static func checkRoom(_ named: NamedQueue, for count: Int) throws(Failure) {
+        guard count == 0 || named.queue.entries.count + count <= named.limit else {
             throw Failure(
                 .limitReached,
-                "The queue holds \(queue.entries.count) entries and takes at most \(Queue.limit); nothing was added. Remove some first."
+                "The queue “\(named.name)” holds \(counted(named.queue.entries.count)) and takes at most \(named.limit); nothing was added. Remove some first."
             )
         }
     }
 
-    private static func counted(_ count: Int) -> String { count == 1 ? "1 entry" : "\(count) entries" }
+    static func counted(_ count: Int) -> String { count == 1 ? "1 entry" : "\(count) entries" }
 }

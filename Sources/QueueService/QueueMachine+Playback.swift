@@ -24,12 +24,24 @@ extension QueueMachine {
             $0.replacesLoad = replaces
             $0.overtakes = overtakes
         }
+        named.lastLoad = named.pending?.loadID ?? ""
         var change = named.edit(steps, description, origin: command.origin, now: now.wall)
         if change.isEmpty { change = named.headerChange() }
+        let others = withoutPendingLoads(but: name)
+        change.changes += others.flatMap { $0.headerChange().changes }
         var reply = reply(named)
         reply.entries = [entry]
         reply.loadID = named.pending?.loadID ?? ""
-        return commit(named, change, reply, answering: command, loads: true)
+        return commit(named, change, reply, answering: command, loads: true, with: others)
+    }
+
+    /// The newest decision counts over all queues: the loads that wait in others are wanted no more.
+    private func withoutPendingLoads(but name: String) -> [NamedQueue] {
+        queues.current.values.filter { $0.name != name && $0.pending != nil }.sorted { $0.name < $1.name }.map {
+            var named = $0
+            named.pending = nil
+            return named
+        }
     }
 
     /// Resumes what is loaded.
@@ -47,12 +59,9 @@ extension QueueMachine {
     /// Asks the player for the load that is due, once that is durable, unless it is being asked already: two requests
     /// under way could overtake each other, and the older load would win.
     mutating func requestLoad() -> [OwnerEffect<Never>] {
-        guard loadUnderWay == nil, !isDecidingLoad, let (pending, entry) = dueLoad() else { return [] }
+        guard loadUnderWay == nil, !isDecidingLoad, let (_, pending, entry) = dueLoad() else { return [] }
         var request = WirePlaybackRequest()
-        request.load.episode = entry.episode
-        request.load.loadID = pending.loadID
-        request.load.paused = pending.paused
-        request.load.queueEntry = entry.id
+        request.load = Self.load(entry, as: pending.loadID, paused: pending.paused)
         loadUnderWay = pending.loadID
         return [
             .call(
@@ -62,10 +71,22 @@ extension QueueMachine {
         ]
     }
 
+    /// A load as the player is asked for it.
+    static func load(_ entry: WireQueueEntry, as loadID: String, paused: Bool) -> WireLoadEpisode {
+        var load = WireLoadEpisode()
+        load.episode = entry.episode
+        load.loadID = loadID
+        load.paused = paused
+        load.queueEntry = entry.id
+        return load
+    }
+
     /// The loads that were decided earlier and that the player may have begun, or begin yet, without its having been
     /// seen: a load that is decided now follows any of them.
-    private var overtakenLoads: [String] {
-        let waiting = queues.current.values.compactMap(\.pending).flatMap { $0.overtakes + [$0.loadID] }
+    var overtakenLoads: [String] {
+        let waiting = queues.current.values.sorted { $0.name < $1.name }.compactMap(\.pending).flatMap {
+            $0.overtakes + [$0.loadID]
+        }
         // The two that matter in this life come last, where the limit does not reach.
         let known = waiting + [acceptedLoad, loadUnderWay].compactMap(\.self)
         return Array(known.suffix(Self.overtakenLimit))
@@ -73,24 +94,38 @@ extension QueueMachine {
 
     /// The load that the player has not accepted and nothing else has made void. The player's showing it is not enough:
     /// it shows a load before that is durable.
-    private func dueLoad() -> (WireQueueHeaderRecord.PendingLoad, WireQueueEntry)? {
+    func dueLoad() -> (queue: String, WireQueueHeaderRecord.PendingLoad, WireQueueEntry)? {
         guard playerIsReady, let player else { return nil }
-        for named in queues.current.values {
+        for named in queues.current.values.sorted(by: { $0.name < $1.name }) {
             guard let pending = named.pending, Self.follows(pending, player.loadID),
                 let entry = named.queue.entry(pending.entry)
             else { continue }
-            return (pending, entry.wire)
+            return (named.name, pending, entry.wire)
         }
         return nil
     }
 
     /// The load that is decided and that the player does not show yet.
-    var comingLoad: (pending: WireQueueHeaderRecord.PendingLoad, entry: WireQueueEntry)? {
-        dueLoad().flatMap { $0.0.loadID == player?.loadID ? nil : (pending: $0.0, entry: $0.1) }
+    var comingLoad: (queue: String, pending: WireQueueHeaderRecord.PendingLoad, entry: WireQueueEntry)? {
+        dueLoad().flatMap { $0.1.loadID == player?.loadID ? nil : (queue: $0.queue, pending: $0.1, entry: $0.2) }
+    }
+
+    /// The name of the queue that plays: that of the load which is decided, else of what is loaded, else the usual one.
+    var playingQueue: String {
+        if let coming = comingLoad { return coming.queue }
+        guard let player, !player.loadID.isEmpty else { return Self.mainQueue }
+        return home(of: player).name
+    }
+
+    /// The queue that a load came from, also when its entry was taken away since.
+    func home(of state: WirePlaybackState) -> NamedQueue {
+        let named = queues.current.values.sorted { $0.name < $1.name }
+        return named.first { $0.queue.index(of: state.queueEntry) != nil }
+            ?? named.first { !$0.lastLoad.isEmpty && $0.lastLoad == state.loadID } ?? main
     }
 
     /// Whether a load is still wanted when the player shows another one, or none.
-    private static func follows(_ pending: WireQueueHeaderRecord.PendingLoad, _ shown: String) -> Bool {
+    static func follows(_ pending: WireQueueHeaderRecord.PendingLoad, _ shown: String) -> Bool {
         shown.isEmpty || shown == pending.loadID || shown == pending.replacesLoad || pending.overtakes.contains(shown)
     }
 
@@ -137,18 +172,23 @@ extension QueueMachine {
         case .service(.playback):
             let status = try? WireServiceStatus(wireBytes: event.payload)
             playerIsReady = event.header.kind == .put && status?.state == .ready
+            if !playerIsReady { prepared = nil }
             return requestLoad()
+        case .service(.feeds):
+            let status = try? WireServiceStatus(wireBytes: event.payload)
+            feedsIsReady = event.header.kind == .put && status?.state == .ready
+            return fetchChapters()
         default:
             break
         }
         let parts = event.topic.parts
+        if parts.count == 4, parts[1] == "feeds", parts[2] == "podcast" { return observe(podcast: event, now: now) }
         guard parts.count == 4, event.header.kind == .event else { return [] }
         if parts[1] == "playback", parts[2] == "episode", let state = try? WireEpisodeState(wireBytes: event.payload) {
             return observe(state)
         }
-        if parts[1] == "feeds", let news = try? WireEpisodesChanged(wireBytes: event.payload) {
-            let queued = Set(queues.current.values.flatMap { $0.queue.entries.map(\.episode) })
-            return refreshEpisodes(queued.intersection(news.updated))
+        if parts[1] == "feeds", parts[2] == "episodes", let news = try? WireEpisodesChanged(wireBytes: event.payload) {
+            return observe(news)
         }
         return []
     }
@@ -161,14 +201,27 @@ extension QueueMachine {
             loadedEpisodeState = nil
             effects += update(saved)
         }
-        return effects + reconcile(now: now)
+        return effects + reconcile(now: now) + fetchChapters()
+    }
+
+    private mutating func observe(_ news: WireEpisodesChanged) -> [OwnerEffect<Never>] {
+        var effects: [OwnerEffect<Never>] = []
+        if !news.updated.isEmpty {
+            let queued = Set(queues.current.values.flatMap { $0.queue.entries.map(\.episode) })
+            effects += refreshEpisodes(queued.intersection(news.updated))
+        }
+        if let loaded = player?.episode.id, !loaded.isEmpty, news.updated.contains(loaded) {
+            effects.append(refreshPlayer(loaded))
+        }
+        return news.added.isEmpty ? effects : effects + check(podcast: news.podcast)
     }
 
     /// Does what the player's state asks for and has not been done yet.
     mutating func reconcile(now: Moment) -> [OwnerEffect<Never>] {
         var effects: [OwnerEffect<Never>] = []
-        if let player, player.status == .finished, !player.loadID.isEmpty {
-            effects += advance(from: player, now: now)
+        if let player, !player.loadID.isEmpty {
+            if player.status == .finished { effects += advance(from: player, now: now) }
+            if player.status == .failed, player.skip { effects += skip(player, now: now) }
         }
         return effects + requestLoad()
     }
@@ -189,40 +242,5 @@ extension QueueMachine {
             return refresh(with: [episode.id: episode])
         }
         return []
-    }
-
-    // MARK: - Advancing
-
-    /// An episode was played to its end: its entry leaves, the one behind it becomes current and plays. Committed
-    /// once for each load, whatever crashes: the player shows `finished` until it has got its next load.
-    private mutating func advance(from state: WirePlaybackState, now: Moment) -> [OwnerEffect<Never>] {
-        let home = queues.current.values.first { $0.queue.index(of: state.queueEntry) != nil } ?? main
-        guard home.advancedLoad != state.loadID else { return [] }
-        var named = home
-        let queue = named.queue
-        let moved = queue.current != nil && queue.current != state.queueEntry
-        let next = moved ? queue.current.flatMap { queue.entry($0) } : queue.entry(after: state.queueEntry)
-        named.advancedLoad = state.loadID
-        let overtakes = overtakenLoads
-        // What was asked for while the end came, and leads to the same entry, needs no second load.
-        let asked = named.pending.flatMap { Self.follows($0, state.loadID) && $0.entry == next?.id ? $0 : nil }
-        named.pending = asked
-        var steps: [WireQueueStep] = []
-        if queue.index(of: state.queueEntry) != nil { steps.append(.removing(state.queueEntry)) }
-        if let next {
-            steps.append(.settingCurrent(next.id))
-            named.pending =
-                asked
-                ?? .with {
-                    $0.entry = next.id
-                    $0.loadID = LoadID.advance(after: state.loadID).text
-                    $0.requestID = RequestID(high: 0, low: 0).derived("advance/\(state.loadID)").data
-                    $0.replacesLoad = state.loadID
-                    $0.overtakes = overtakes
-                }
-        }
-        var change = named.edit(steps, "Finished “\(state.episode.title)”", origin: "advance", now: now.wall)
-        if change.isEmpty { change = named.headerChange() }
-        return commit(named, change, loads: true)
     }
 }

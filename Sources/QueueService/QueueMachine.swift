@@ -17,7 +17,9 @@ public struct QueueMachine: OwnerMachine {
     /// The name on the bus.
     public static let owner = ServiceName.queue
     /// The player, whose end of an episode moves the queue on, and news about episodes that stand in a queue.
-    public static let observes = ["stream/playback/", "stream/feeds/episodes/", "stream/bus/service/playback"]
+    public static let observes = [
+        "stream/playback/", "stream/feeds/", "stream/bus/service/playback", "stream/bus/service/feeds",
+    ]
     /// The queue that is meant where none is named.
     static let mainQueue = "main"
     /// So many loads that came before it a load remembers.
@@ -29,6 +31,8 @@ public struct QueueMachine: OwnerMachine {
     private static let lookupLimit = 500
 
     var queues: SpeculativeState<[String: NamedQueue]>
+    /// What is set, and how far new episodes have been dealt with.
+    var rules = SpeculativeState(QueueRules())
     private var lastTransaction: UInt64 = 0
     private var unsettled: [TransactionID: Unsettled] = [:]
     /// What waits for the library, in order. One question is under way; those that come meanwhile are asked together.
@@ -45,6 +49,17 @@ public struct QueueMachine: OwnerMachine {
     var loadUnderWay: String?
     /// The newest load that the player has accepted in this life of the queue; the stream may not show it yet.
     var acceptedLoad: String?
+    /// What the player was told last to prepare, and whether it has answered.
+    var prepared: WirePrepareEpisode?
+    var preparing: CallID?
+    var feedsIsReady = false
+    /// The load for which feeds was asked for chapters.
+    var chaptersAsked = ""
+    /// Podcasts whose new episodes are to be looked for, and the one that the library is being asked about.
+    var ruleChecks: [String] = []
+    var checking: CallID?
+    /// How many episodes each podcast had when it was last looked at.
+    var episodeCounts: [String: UInt32] = [:]
     /// Commands that wait for the player's answer, by call.
     var resuming: [CallID: Command] = [:]
 
@@ -74,6 +89,10 @@ public struct QueueMachine: OwnerMachine {
             effects.append(.log(.error, "record \(record.collection)/\(record.key) is unreadable: \(reason)"))
         }
         var restored = stored.queues
+        rules = SpeculativeState(
+            QueueRules(records) { record, reason in
+                effects.append(.log(.error, "record \(record.collection)/\(record.key) is unreadable: \(reason)"))
+            })
         restored[Self.mainQueue] = restored[Self.mainQueue] ?? NamedQueue(name: Self.mainQueue)
         queues = SpeculativeState(restored)
         let episodes = restored.values.flatMap { $0.queue.entries.map(\.episode) }
@@ -84,26 +103,38 @@ public struct QueueMachine: OwnerMachine {
     /// Every queue, whole.
     public func retained(now: Moment) -> [Publication] {
         queues.current.values.sorted { $0.name < $1.name }.flatMap(\.wholePublications)
+            + rules.current.settings.retained
     }
 
     /// Every record.
     public func everything() -> [WireChange] {
         queues.current.values.sorted { $0.name < $1.name }.flatMap(\.everything)
+            + rules.current.everything
     }
 
     // MARK: - Deciding
 
     /// Decides.
     public mutating func handle(_ event: OwnerEvent<Never>, now: Moment) -> [OwnerEffect<Never>] {
+        let effects = decide(event, now: now)
+        switch event {
+        case .command, .databaseReplaced, .stopping: return effects
+        case .committed, .refused, .answered, .observed, .timer, .input: return effects + prepareNext()
+        }
+    }
+
+    private mutating func decide(_ event: OwnerEvent<Never>, now: Moment) -> [Effect] {
         switch event {
         case .command(let command):
             return handle(command, now: now)
         case .committed(let id):
             queues.committed(id)
+            rules.committed(id)
             guard let settled = unsettled.removeValue(forKey: id), settled.loads else { return [] }
             return requestLoad()
         case .refused(let id, let failure):
             queues.refused(id)
+            rules.refused(id)
             let settled = unsettled.removeValue(forKey: id)
             // An advance that could not be saved is due still: the player says `finished` until it has its next load.
             let again = Effect.timer(Self.reconciliation, at: now.monotonic.advanced(by: .seconds(1)))
@@ -115,6 +146,8 @@ public struct QueueMachine: OwnerMachine {
             return observe(event, now: now)
         case .timer(Self.reconciliation):
             return reconcile(now: now)
+        case .timer(Self.ruleRepetition):
+            return checkNextPodcast()
         case .databaseReplaced, .timer, .stopping:
             return []
         }
@@ -165,7 +198,8 @@ public struct QueueMachine: OwnerMachine {
     /// Puts a changed queue in force and has it committed. A change that is none is answered without that.
     mutating func commit(
         _ named: NamedQueue, _ change: NamedQueue.Change, _ reply: WireQueueReply = WireQueueReply(),
-        answering command: Command? = nil, loads: Bool = false
+        answering command: Command? = nil, loads: Bool = false, with others: [NamedQueue] = [],
+        rules newRules: QueueRules? = nil, deleting: Bool = false
     ) -> [OwnerEffect<Never>] {
         guard !change.isEmpty else {
             return command.map { [.reply($0.id, .success(reply.wireBytes))] } ?? []
@@ -175,7 +209,11 @@ public struct QueueMachine: OwnerMachine {
         reply.changed = true
         lastTransaction += 1
         let id = TransactionID(lastTransaction)
-        queues.apply(id) { $0[named.name] = named }
+        queues.apply(id) { queues in
+            for other in others { queues[other.name] = other }
+            queues[named.name] = deleting ? nil : named
+        }
+        if let newRules { rules.apply(id) { $0 = newRules } }
         unsettled[id] = Unsettled(command: command, loads: loads)
         let transaction = Transaction(
             id: id, changes: change.changes, publications: change.publications,
@@ -189,8 +227,25 @@ public struct QueueMachine: OwnerMachine {
     /// The queue as it is now, to be changed and committed.
     func named(_ name: String) -> NamedQueue { queues.current[name] ?? NamedQueue(name: name) }
 
+    /// The queue that a request is about. Playing without a name goes on in the queue that plays.
     func name(_ request: WireQueueRequest) -> String {
-        request.queue.isEmpty ? Self.mainQueue : request.queue
+        guard request.queue.isEmpty else { return request.queue }
+        switch request.command {
+        case .play(let play): return queueToPlay(play)
+        case .next, .previous: return playingQueue
+        default: return Self.mainQueue
+        }
+    }
+
+    private func queueToPlay(_ play: WirePlay) -> String {
+        let names = [playingQueue, Self.mainQueue] + queues.current.keys.sorted()
+        let holder =
+            switch play.what {
+            case .entry(let id): names.first { queues.current[$0]?.queue.index(of: id) != nil }
+            case .episode(let episode): names.first { queues.current[$0]?.queue.entry(episode: episode) != nil }
+            case .resume, nil: String?.none
+            }
+        return holder ?? playingQueue
     }
 
     // MARK: - Looking episodes up
@@ -226,8 +281,14 @@ public struct QueueMachine: OwnerMachine {
 
     private mutating func handle(answer result: Result<[UInt8], Failure>, to call: CallID, now: Moment) -> [Effect] {
         if let command = resuming.removeValue(forKey: call) {
-            return [.reply(command.id, result.map { _ in reply(self.main).wireBytes })]
+            return [.reply(command.id, result.map { _ in reply(named(playingQueue)).wireBytes })]
         }
+        if call == preparing {
+            // Preparing only saves time: what did not come about is not repeated.
+            preparing = nil
+            return []
+        }
+        if call == checking { return podcastChecked(result, now: now) }
         guard let lookingUp, lookingUp.call == call else { return loadAnswered(result, call: call, now: now) }
         self.lookingUp = nil
         let purposes = lookups.prefix(lookingUp.count).map(\.purpose)
@@ -260,7 +321,10 @@ public struct QueueMachine: OwnerMachine {
     mutating func refresh(with episodes: [String: WireEpisodeSummary]) -> [Effect] {
         var effects: [Effect] = []
         for name in queues.current.keys.sorted() {
-            let steps = (queues.current[name]?.queue.entries ?? []).compactMap { entry -> WireQueueStep? in
+            let queue = named(name).queue
+            let concerned =
+                episodes.count < 8 ? episodes.keys.sorted().compactMap(queue.entry(episode:)) : queue.entries
+            let steps = concerned.compactMap { entry -> WireQueueStep? in
                 guard let episode = episodes[entry.episode], entry.wire.episode != episode else { return nil }
                 var updated = entry.wire
                 updated.episode = episode

@@ -29,6 +29,7 @@ extension WireQueueState {
         case .setCurrent(let id):
             current = id
             return true
+        case .order(let order): return reorder(order.entries)
         case nil: return true
         }
     }
@@ -51,6 +52,16 @@ extension WireQueueState {
         }
         entries.insert(entry, at: index + 1)
         return true
+    }
+
+    private mutating func reorder(_ ids: [String]) -> Bool {
+        let named = Set(ids)
+        let places = entries.indices.filter { named.contains(entries[$0].id) }
+        var present: [String: WireQueueEntry] = [:]
+        for place in places { present[entries[place].id] = entries[place] }
+        let ordered = ids.compactMap { present.removeValue(forKey: $0) }
+        for (place, entry) in zip(places, ordered) { entries[place] = entry }
+        return ordered.count == ids.count
     }
 
     private func place(of id: String) -> Int? {

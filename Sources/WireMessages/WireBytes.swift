@@ -33,6 +33,7 @@ extension WireEpisodeSummary {
         enclosureType = episode.enclosureType
         imageURL = episode.imageURL
         played = episode.state.played
+        published = episode.published
     }
 }
 

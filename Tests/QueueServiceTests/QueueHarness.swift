@@ -16,6 +16,11 @@ struct QueueHarness {
     var answers: [RequestID: Result<WireQueueReply, Failure>] = [:]
     /// Loads and resumes that the player was asked for.
     var playerRequests: [WirePlaybackRequest] = []
+    /// What the player was told to prepare.
+    var preparations: [WirePrepareEpisode] = []
+    /// Episodes whose chapters feeds was asked for, and those that the player was told to look up again.
+    var chapterFetches: [String] = []
+    var refreshes: [String] = []
     /// Transactions that wait for the database.
     var waiting: [Transaction] = []
     /// Whether commits wait until `settle` or `refuse`.
@@ -29,6 +34,8 @@ struct QueueHarness {
     private var heldCalls: [Call] = []
     var player = WirePlaybackState.with { $0.status = .idle }
     var library: Set<String> = []
+    /// What the library knows of single episodes.
+    var details: [String: WireEpisode] = [:]
     /// Timers that are set.
     var timers: [TimerName: MonotonicTime] = [:]
     private var requests: UInt64 = 0
@@ -178,6 +185,8 @@ struct QueueHarness {
             case .reply(let id, let result):
                 answers[id] = result.map { (try? WireQueueReply(wireBytes: $0)) ?? WireQueueReply() }
             case .call(let call) where call.service == .persistence && !libraryAnswers: libraryCalls.append(call)
+            case .call(let call) where isAside(call):
+                perform(machine.handle(.answered(call.id, .success([])), now: now))
             case .call(let call) where call.service == .persistence || playerAnswers:
                 perform(machine.handle(.answered(call.id, answer(call)), now: now))
             case .call(let call):
@@ -198,16 +207,44 @@ struct QueueHarness {
         perform(machine.handle(.answered(call.id, failure.map { .failure($0) } ?? answer(call)), now: now))
     }
 
+    /// Takes what nobody waits for.
+    private mutating func isAside(_ call: Call) -> Bool {
+        if call.service == .feeds {
+            let request = try? WireFeedsRequest(wireBytes: call.payload)
+            chapterFetches.append(request?.fetchChapters.episode ?? "")
+            return true
+        }
+        guard call.service == .playback, let request = try? WirePlaybackRequest(wireBytes: call.payload) else {
+            return false
+        }
+        switch request.command {
+        case .prepare(let prepare): preparations.append(prepare)
+        case .refreshEpisode(let refresh): refreshes.append(refresh.episode)
+        default: return false
+        }
+        return true
+    }
+
+    private func episodes(of podcast: String) -> WirePersistenceReply {
+        var reply = WirePersistenceReply()
+        reply.episodes.episodes = details.values.filter { $0.podcastID == podcast }
+            .sorted { ($0.published, $0.id) > ($1.published, $1.id) }
+        return reply
+    }
+
     private mutating func answer(_ call: Call) -> Result<[UInt8], Failure> {
         if call.service == .persistence {
-            let ids = (try? WirePersistenceRequest(wireBytes: call.payload).episodesByID.ids) ?? []
+            let request = try? WirePersistenceRequest(wireBytes: call.payload)
+            if case .episodes(let query) = request?.command { return .success(episodes(of: query.podcast).wireBytes) }
+            let ids = request?.episodesByID.ids ?? []
             let reply = WirePersistenceReply.with { reply in
-                reply.episodes.episodes = ids.filter(library.contains).map { id in
-                    WireEpisode.with {
-                        $0.id = id
-                        $0.title = "Episode \(id)"
-                        $0.enclosureURL = "http://127.0.0.1/\(id).mp3"
-                    }
+                reply.episodes.episodes = ids.filter { library.contains($0) || details[$0] != nil }.map { id in
+                    details[id]
+                        ?? WireEpisode.with {
+                            $0.id = id
+                            $0.title = "Episode \(id)"
+                            $0.enclosureURL = "http://127.0.0.1/\(id).mp3"
+                        }
                 }
             }
             return .success(reply.wireBytes)

@@ -110,6 +110,7 @@ enum StreamPayload {
         case .remove(let id): return .object(["remove": .string(id)])
         case .update(let update): return .object(["update": entry(update)])
         case .setCurrent(let id): return .object(["current": .text(id)])
+        case .order(let order): return .object(["order": .array(order.entries.map(JSONValue.string))])
         case nil: return nil
         }
     }

@@ -512,6 +512,9 @@ public nonisolated struct WireEpisodeSummary: Sendable {
 
   public var played: Bool = false
 
+  /// 0: unknown
+  public var published: Int64 = 0
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1225,7 +1228,7 @@ nonisolated extension WireEpisodeState: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireEpisodeSummary: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".EpisodeSummary"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}duration\0\u{1}position\0\u{3}enclosure_url\0\u{3}enclosure_type\0\u{3}image_url\0\u{1}played\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}duration\0\u{1}position\0\u{3}enclosure_url\0\u{3}enclosure_type\0\u{3}image_url\0\u{1}played\0\u{1}published\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1243,6 +1246,7 @@ nonisolated extension WireEpisodeSummary: SwiftProtobuf.Message, SwiftProtobuf._
       case 8: try { try decoder.decodeSingularStringField(value: &self.enclosureType) }()
       case 9: try { try decoder.decodeSingularStringField(value: &self.imageURL) }()
       case 10: try { try decoder.decodeSingularBoolField(value: &self.played) }()
+      case 11: try { try decoder.decodeSingularInt64Field(value: &self.published) }()
       default: break
       }
     }
@@ -1279,6 +1283,9 @@ nonisolated extension WireEpisodeSummary: SwiftProtobuf.Message, SwiftProtobuf._
     if self.played != false {
       try visitor.visitSingularBoolField(value: self.played, fieldNumber: 10)
     }
+    if self.published != 0 {
+      try visitor.visitSingularInt64Field(value: self.published, fieldNumber: 11)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1293,6 +1300,7 @@ nonisolated extension WireEpisodeSummary: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.enclosureType != rhs.enclosureType {return false}
     if lhs.imageURL != rhs.imageURL {return false}
     if lhs.played != rhs.played {return false}
+    if lhs.published != rhs.published {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -70,7 +70,7 @@ public nonisolated struct WireQueueRequest: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// its name; empty: `main`
+  /// its name; empty: for play, next and previous the one that plays, else `main`
   public var queue: String = String()
 
   /// refuse with `revisionMismatch` unless the queue is at this revision
@@ -811,6 +811,14 @@ public nonisolated struct WireQueueStep: Sendable {
     set {step = .setCurrent(newValue)}
   }
 
+  public var order: WireQueueStep.Order {
+    get {
+      if case .order(let v)? = step {return v}
+      return WireQueueStep.Order()
+    }
+    set {step = .order(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Step: Equatable, Sendable {
@@ -821,6 +829,7 @@ public nonisolated struct WireQueueStep: Sendable {
     case update(WireQueueStep.Insert)
     /// an entry's id; empty: none
     case setCurrent(String)
+    case order(WireQueueStep.Order)
 
   }
 
@@ -846,6 +855,19 @@ public nonisolated struct WireQueueStep: Sendable {
     public init() {}
 
     fileprivate var _entry: WireQueueEntry? = nil
+  }
+
+  /// The named entries take, in this order, the places that they hold among all entries.
+  public nonisolated struct Order: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    public var entries: [String] = []
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
   }
 
   public init() {}
@@ -875,6 +897,9 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
   public var hasModes: Bool {self._modes != nil}
   /// Clears the value of `modes`. Subsequent reads from it will return its default value.
   public mutating func clearModes() {self._modes = nil}
+
+  /// the load that was decided last in this queue: its end moves this queue on
+  public var lastLoad: String = String()
 
   /// a load that playback has not accepted yet
   public var pending: WireQueueHeaderRecord.PendingLoad {
@@ -972,6 +997,23 @@ public nonisolated struct WireQueueHistoryRecord: Sendable {
   public init() {}
 
   fileprivate var _item: WireHistoryItem? = nil
+}
+
+/// Record `rule`/<podcast id>, while new episodes of the podcast enter a queue by themselves. Record `setting/…`: see bus.proto.
+public nonisolated struct WireQueueRuleRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// when the newest episode that was dealt with was first seen; ms since 1970
+  public var since: Int64 = 0
+
+  /// the episodes that were first seen then
+  public var dealt: [String] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
 }
 
 // MARK: - Code below here is support for the SwiftProtobuf runtime.
@@ -2192,7 +2234,7 @@ nonisolated extension WireQueueDelta: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireQueueStep: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueStep"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}insert\0\u{1}remove\0\u{1}update\0\u{3}set_current\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}insert\0\u{1}remove\0\u{1}update\0\u{3}set_current\0\u{1}order\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2242,6 +2284,19 @@ nonisolated extension WireQueueStep: SwiftProtobuf.Message, SwiftProtobuf._Messa
           self.step = .setCurrent(v)
         }
       }()
+      case 5: try {
+        var v: WireQueueStep.Order?
+        var hadOneofValue = false
+        if let current = self.step {
+          hadOneofValue = true
+          if case .order(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.step = .order(v)
+        }
+      }()
       default: break
       }
     }
@@ -2268,6 +2323,10 @@ nonisolated extension WireQueueStep: SwiftProtobuf.Message, SwiftProtobuf._Messa
     case .setCurrent?: try {
       guard case .setCurrent(let v)? = self.step else { preconditionFailure() }
       try visitor.visitSingularStringField(value: v, fieldNumber: 4)
+    }()
+    case .order?: try {
+      guard case .order(let v)? = self.step else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     }()
     case nil: break
     }
@@ -2320,9 +2379,39 @@ nonisolated extension WireQueueStep.Insert: SwiftProtobuf.Message, SwiftProtobuf
   }
 }
 
+nonisolated extension WireQueueStep.Order: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireQueueStep.protoMessageName + ".Order"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.entries) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.entries.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.entries, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireQueueStep.Order, rhs: WireQueueStep.Order) -> Bool {
+    if lhs.entries != rhs.entries {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueHeaderRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}current\0\u{1}successor\0\u{3}advanced_load\0\u{1}pending\0\u{1}modes\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}current\0\u{1}successor\0\u{3}advanced_load\0\u{1}pending\0\u{1}modes\0\u{3}last_load\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2336,6 +2425,7 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
       case 4: try { try decoder.decodeSingularStringField(value: &self.advancedLoad) }()
       case 5: try { try decoder.decodeSingularMessageField(value: &self._pending) }()
       case 6: try { try decoder.decodeSingularMessageField(value: &self._modes) }()
+      case 7: try { try decoder.decodeSingularStringField(value: &self.lastLoad) }()
       default: break
       }
     }
@@ -2364,6 +2454,9 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
     try { if let v = self._modes {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
     } }()
+    if !self.lastLoad.isEmpty {
+      try visitor.visitSingularStringField(value: self.lastLoad, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2373,6 +2466,7 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
     if lhs.successor != rhs.successor {return false}
     if lhs.advancedLoad != rhs.advancedLoad {return false}
     if lhs._modes != rhs._modes {return false}
+    if lhs.lastLoad != rhs.lastLoad {return false}
     if lhs._pending != rhs._pending {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
@@ -2517,6 +2611,41 @@ nonisolated extension WireQueueHistoryRecord: SwiftProtobuf.Message, SwiftProtob
     if lhs.undo != rhs.undo {return false}
     if lhs.redo != rhs.redo {return false}
     if lhs.origin != rhs.origin {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireQueueRuleRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".QueueRuleRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}since\0\u{1}dealt\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularInt64Field(value: &self.since) }()
+      case 2: try { try decoder.decodeRepeatedStringField(value: &self.dealt) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.since != 0 {
+      try visitor.visitSingularInt64Field(value: self.since, fieldNumber: 1)
+    }
+    if !self.dealt.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.dealt, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireQueueRuleRecord, rhs: WireQueueRuleRecord) -> Bool {
+    if lhs.since != rhs.since {return false}
+    if lhs.dealt != rhs.dealt {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,146 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+// What follows an episode, and how the player is told of it in good time.
+
+extension QueueMachine {
+    /// What follows the end of a loaded entry in its queue.
+    struct Succession {
+        var queue: NamedQueue
+        /// The entry that plays next; nil: nothing follows.
+        var next: Queue.Entry?
+        /// Whether the entry that has ended leaves.
+        var leaves: Bool
+    }
+
+    /// What follows the loaded entry when it has ended, or when it is passed over because it failed.
+    func succession(of state: WirePlaybackState, skipping: Bool = false) -> Succession {
+        let named = home(of: state)
+        let queue = named.queue
+        let own = queue.entry(state.queueEntry)
+        let leaves = own != nil && !skipping && !named.modes.keep && named.modes.repeat != .one
+        // The mark stands elsewhere already: something else was asked for while the end came.
+        if let current = queue.current, current != state.queueEntry {
+            return Succession(queue: named, next: queue.entry(current), leaves: leaves)
+        }
+        if let own, named.modes.repeat == .one, !skipping { return Succession(queue: named, next: own, leaves: false) }
+        var next = queue.entry(after: state.queueEntry)
+        if next == nil, named.modes.repeat == .all, let first = queue.entries.first,
+            first.id != state.queueEntry || !leaves && !skipping
+        {
+            next = first
+        }
+        return Succession(queue: named, next: next, leaves: leaves)
+    }
+
+    /// An episode was played to its end: its entry leaves, the one behind it becomes current and plays. Committed
+    /// once for each load, whatever crashes: the player shows `finished` until it has got its next load.
+    mutating func advance(from state: WirePlaybackState, now: Moment) -> [OwnerEffect<Never>] {
+        let succession = succession(of: state)
+        guard succession.queue.advancedLoad != state.loadID else { return [] }
+        return proceed(
+            succession, from: state, marking: state.loadID, "Finished “\(state.episode.title)”", now: now)
+    }
+
+    /// The alert of a failed episode was answered with `skip`: the next one plays, and the entry stays where it is.
+    mutating func skip(_ state: WirePlaybackState, now: Moment) -> [OwnerEffect<Never>] {
+        let succession = succession(of: state, skipping: true)
+        let mark = "skip/\(state.loadID)"
+        guard succession.next != nil, succession.queue.advancedLoad != mark else { return [] }
+        return proceed(succession, from: state, marking: mark, "Passed over “\(state.episode.title)”", now: now)
+    }
+
+    private mutating func proceed(
+        _ succession: Succession, from state: WirePlaybackState, marking mark: String, _ description: String,
+        now: Moment
+    ) -> [OwnerEffect<Never>] {
+        var named = succession.queue
+        named.advancedLoad = mark
+        // What was decided in another queue while the end came is newer: it stays, and this queue only lets go.
+        let isElsewhere = comingLoad.map { $0.queue != named.name } ?? false
+        let overtakes = overtakenLoads
+        // What was asked for while the end came, and leads to the same entry, needs no second load.
+        let asked = named.pending.flatMap {
+            Self.follows($0, state.loadID) && $0.entry == succession.next?.id ? $0 : nil
+        }
+        named.pending = asked
+        var steps: [WireQueueStep] = succession.leaves ? [.removing(state.queueEntry)] : []
+        if let next = succession.next {
+            steps.append(.settingCurrent(next.id))
+            if asked == nil, !isElsewhere {
+                named.pending = .with {
+                    $0.entry = next.id
+                    $0.loadID = LoadID.advance(after: state.loadID).text
+                    $0.requestID = Self.advanceRequest(after: state.loadID).data
+                    $0.replacesLoad = state.loadID
+                    $0.overtakes = overtakes
+                }
+                named.lastLoad = named.pending?.loadID ?? ""
+            }
+        }
+        var change = named.edit(steps, description, origin: "advance", now: now.wall)
+        if change.isEmpty { change = named.headerChange() }
+        return commit(named, change, loads: true)
+    }
+
+    private static func advanceRequest(after load: String) -> RequestID {
+        RequestID(high: 0, low: 0).derived("advance/\(load)")
+    }
+
+    // MARK: - Preparing
+
+    /// Tells the player what it will be asked for at the end of what is loaded, when that has changed. One such request
+    /// is under way at most, and none is repeated.
+    mutating func prepareNext() -> [OwnerEffect<Never>] {
+        guard preparing == nil, let wanted = preparation(), wanted != prepared else { return [] }
+        prepared = wanted
+        let request = RequestID.random()
+        let call = CallID("prepare/\(request)")
+        preparing = call
+        var message = WirePlaybackRequest()
+        message.prepare = wanted
+        return [.call(Call(id: call, to: .playback, payload: message.wireBytes, request: request, limit: .seconds(5)))]
+    }
+
+    private func preparation() -> WirePrepareEpisode? {
+        guard playerIsReady, let player, !player.loadID.isEmpty, loadUnderWay == nil, !isDecidingLoad,
+            [.playing, .paused, .loading].contains(player.status), dueLoad() == nil
+        else { return nil }
+        var preparation = WirePrepareEpisode()
+        preparation.afterLoad = player.loadID
+        if let next = succession(of: player).next {
+            preparation.load = Self.load(
+                next.wire, as: LoadID.advance(after: player.loadID).text, paused: false)
+        }
+        return preparation
+    }
+
+    // MARK: - Chapters
+
+    /// Has the chapters of what is loaded fetched, once for each load. Nobody waits for it.
+    mutating func fetchChapters() -> [OwnerEffect<Never>] {
+        guard feedsIsReady, let player, !player.loadID.isEmpty, !player.episode.id.isEmpty,
+            player.loadID != chaptersAsked, [.playing, .paused, .loading].contains(player.status)
+        else { return [] }
+        chaptersAsked = player.loadID
+        var message = WireFeedsRequest()
+        message.fetchChapters.episode = player.episode.id
+        return [ask(.feeds, message.wireBytes, as: "chapters")]
+    }
+
+    /// The library knows more of the loaded episode now.
+    func refreshPlayer(_ episode: String) -> OwnerEffect<Never> {
+        var message = WirePlaybackRequest()
+        message.refreshEpisode.episode = episode
+        return ask(.playback, message.wireBytes, as: "refresh")
+    }
+
+    private func ask(_ service: ServiceName, _ payload: [UInt8], as name: String) -> OwnerEffect<Never> {
+        let request = RequestID.random()
+        return .call(
+            Call(id: CallID("\(name)/\(request)"), to: service, payload: payload, request: request, limit: .seconds(20))
+        )
+    }
+}

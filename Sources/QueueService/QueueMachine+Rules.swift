@@ -1,0 +1,215 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+// New episodes of a podcast enter a queue by themselves, where the listener has said so.
+//
+// The news of them on the stream can be missed; so a rule remembers, for each podcast, which episodes it has dealt with,
+// and what counts is the library: whatever was first seen after those is new. What is there when a rule begins, or when a
+// podcast is first met, is not.
+
+/// The settings of the queue, and how far each podcast's episodes have been dealt with.
+struct QueueRules: Sendable {
+    var settings = OwnerSettings(.queue)
+    var marks: [String: WireQueueRuleRecord] = [:]
+
+    init() {}
+
+    /// The stored ones.
+    init(_ records: [StoredRecord], unreadable: (StoredRecord, any Error) -> Void) {
+        for record in records where !settings.restore(record) && record.collection == "rule" {
+            do { marks[record.key] = try WireQueueRuleRecord(wireBytes: record.value) } catch {
+                unreadable(record, error)
+            }
+        }
+    }
+
+    /// Where new episodes go.
+    struct Rule: Sendable {
+        var place: String
+        var queue: String
+    }
+
+    /// What holds for a podcast; nil: nothing happens by itself.
+    func rule(of podcast: String) -> Rule? {
+        let place = settings.value(.autoEnqueue, podcast: podcast)
+        guard place != "off" else { return nil }
+        return Rule(place: place, queue: settings.value(.autoEnqueueQueue, podcast: podcast))
+    }
+
+    /// Whether a setting names the queue.
+    func names(queue: String) -> Bool {
+        ([""] + settings.podcasts).contains { settings.own(.autoEnqueueQueue, podcast: $0) == queue }
+    }
+
+    var everything: [WireChange] {
+        settings.everything + marks.sorted { $0.key < $1.key }.map { .putting("rule", $0.key, $0.value) }
+    }
+}
+
+extension QueueMachine {
+    /// When to ask the library again that did not answer.
+    static let ruleRepetition = TimerName("rules")
+    /// The newest episodes of a podcast among which new ones are looked for.
+    private static let ruleWindow: UInt32 = 500
+    /// What was published so long before the last new episode is no news, but a feed that shows its past; in ms.
+    private static let newsAge: Int64 = 7 * 24 * 3_600 * 1_000
+
+    /// Sets or takes back a setting; podcasts to which a rule applies now begin with what is there.
+    mutating func set(_ setting: WireSetSetting, of command: Command) throws(Failure) -> [OwnerEffect<Never>] {
+        if setting.key == SettingKey.autoEnqueueQueue.rawValue, !setting.value.isEmpty,
+            QueueName.isValid(setting.value), queues.current[setting.value] == nil
+        {
+            throw noQueue(setting.value)
+        }
+        var rules = rules.current
+        guard let set = try rules.settings.set(setting) else {
+            return commit(main, NamedQueue.Change(), reply(main), answering: command)
+        }
+        var change = NamedQueue.Change(changes: set.changes, publications: set.publications)
+        for podcast in rules.marks.keys.sorted() where rules.rule(of: podcast) == nil {
+            rules.marks[podcast] = nil
+            change.changes.append(.deleting("rule", podcast))
+        }
+        let effects = commit(main, change, reply(main), answering: command, rules: rules)
+        let concerned = setting.podcast.isEmpty ? episodeCounts.keys.sorted() : [setting.podcast]
+        return effects
+            + concerned.filter { rules.marks[$0] == nil }.flatMap { check(podcast: $0) }
+    }
+
+    /// A podcast's metadata: also the first sign of it, and after an absence the sign that something is new.
+    mutating func observe(podcast event: StreamEvent, now: Moment) -> [OwnerEffect<Never>] {
+        let id = String(event.topic.parts[3])
+        guard event.header.kind == .put, let podcast = try? WirePodcast(wireBytes: event.payload) else {
+            episodeCounts[id] = nil
+            return event.header.kind == .delete ? forget(podcast: id) : []
+        }
+        let before = episodeCounts.updateValue(podcast.episodeCount, forKey: id)
+        return before == podcast.episodeCount ? [] : check(podcast: id)
+    }
+
+    private mutating func forget(podcast: String) -> [OwnerEffect<Never>] {
+        guard rules.current.marks[podcast] != nil else { return [] }
+        var rules = rules.current
+        rules.marks[podcast] = nil
+        return commit(main, NamedQueue.Change(changes: [.deleting("rule", podcast)]), rules: rules)
+    }
+
+    /// Looks for new episodes of a podcast, if a rule is interested in them.
+    mutating func check(podcast: String) -> [OwnerEffect<Never>] {
+        guard rules.current.rule(of: podcast) != nil else { return [] }
+        // One that is being asked about may have got more since: once more.
+        if !ruleChecks.dropFirst(checking == nil ? 0 : 1).contains(podcast) { ruleChecks.append(podcast) }
+        return checkNextPodcast()
+    }
+
+    mutating func checkNextPodcast() -> [OwnerEffect<Never>] {
+        guard checking == nil, let podcast = ruleChecks.first else { return [] }
+        var request = WirePersistenceRequest()
+        request.episodes.podcast = podcast
+        request.episodes.limit = Self.ruleWindow
+        let id = RequestID.random()
+        checking = CallID("rule/\(id)")
+        return [.call(Call(id: CallID("rule/\(id)"), to: .persistence, payload: request.wireBytes, request: id))]
+    }
+
+    mutating func podcastChecked(_ result: Result<[UInt8], Failure>, now: Moment) -> [OwnerEffect<Never>] {
+        checking = nil
+        guard let podcast = ruleChecks.first else { return [] }
+        do {
+            let episodes = try WirePersistenceReply(wireBytes: result.get()).episodes.episodes
+            ruleChecks.removeFirst()
+            return enqueue(episodes, of: podcast, now: now) + checkNextPodcast()
+        } catch {
+            if let failure = error as? Failure, failure.retry {
+                return [.timer(Self.ruleRepetition, at: now.monotonic.advanced(by: .seconds(5)))]
+            }
+            ruleChecks.removeFirst()
+            return [.log(.error, "new episodes of \(podcast) could not be looked for: \(error)")] + checkNextPodcast()
+        }
+    }
+
+    // MARK: - Adding
+
+    private mutating func enqueue(
+        _ episodes: [WireEpisode], of podcast: String, now: Moment
+    ) -> [OwnerEffect<Never>] {
+        guard let rule = rules.current.rule(of: podcast), let since = episodes.map(\.firstSeen).max() else { return [] }
+        let before = rules.current.marks[podcast]
+        var mark = WireQueueRuleRecord()
+        mark.since = max(since, before?.since ?? 0)
+        mark.dealt = episodes.filter { $0.firstSeen == mark.since }.map(\.id)
+        if mark.since == before?.since { mark.dealt = Array(Set(mark.dealt + (before?.dealt ?? []))).sorted() }
+        guard mark != before else { return [] }
+        var rules = rules.current
+        rules.marks[podcast] = mark
+        var named = queues.current[rule.queue] ?? main
+        var change = NamedQueue.Change()
+        var warnings: [OwnerEffect<Never>] = []
+        if let before {
+            let news = news(among: episodes, since: before)
+            let room = max(0, named.limit - named.queue.entries.count)
+            if news.count > room {
+                let left = news.count - room
+                warnings.append(
+                    .log(.warning, "the queue \(named.name) is full: \(left) new episodes of \(podcast) were not added")
+                )
+            }
+            change = named.enter(news.prefix(room).map { entry($0, by: rule, now: now) }, at: rule.place, now: now.wall)
+        }
+        change.changes.append(.putting("rule", podcast, mark))
+        return warnings + commit(named, change, rules: rules)
+    }
+
+    /// Those that no rule has dealt with, the oldest first, without those that are heard or stand in a queue already.
+    private func news(among episodes: [WireEpisode], since mark: WireQueueRuleRecord) -> [WireEpisode] {
+        let dealt = Set(mark.dealt)
+        return episodes.filter { episode in
+            (episode.firstSeen > mark.since || episode.firstSeen == mark.since && !dealt.contains(episode.id))
+                && !episode.state.played && !episode.enclosureURL.isEmpty
+                && (episode.published == 0 || episode.published >= mark.since - Self.newsAge)
+                && !queues.current.values.contains { $0.queue.entry(episode: episode.id) != nil }
+        }.sorted { ($0.published, $0.id) < ($1.published, $1.id) }
+    }
+
+    private func entry(_ episode: WireEpisode, by rule: QueueRules.Rule, now: Moment) -> WireQueueEntry {
+        var entry = WireQueueEntry()
+        entry.id = QueueEntryID.derived(from: "rule/\(episode.id)/\(now.wall.milliseconds)").text
+        entry.episode = WireEpisodeSummary(episode)
+        entry.addedAt = now.wall.milliseconds
+        let podcast = episode.podcastTitle.isEmpty ? episode.podcastID : episode.podcastTitle
+        let place =
+            switch rule.place {
+            case "top": "the top"
+            case "next": "the place behind the current entry"
+            default: "the bottom"
+            }
+        entry.reason = "By rule: new episodes of “\(podcast)” go to \(place)"
+        return entry
+    }
+}
+
+extension NamedQueue {
+    /// New entries in the place that a rule says.
+    fileprivate mutating func enter(_ entries: [WireQueueEntry], at place: String, now: Timestamp) -> Change {
+        guard let first = entries.first else { return Change() }
+        var after =
+            switch place {
+            case "top": ""
+            case "next": anchor
+            default: queue.entries.last?.id ?? ""
+            }
+        var steps: [WireQueueStep] = []
+        for entry in entries {
+            steps.append(.inserting(entry, after: after))
+            after = entry.id
+        }
+        let what = entries.count == 1 ? "“\(first.episode.title)”" : "\(entries.count) new episodes"
+        return edit(steps, "Added \(what) by rule", origin: "rule", now: now)
+    }
+
+    /// Behind which entry the next one stands.
+    private var anchor: String {
+        queue.current ?? queue.successor.flatMap { queue.entry(before: $0)?.id } ?? ""
+    }
+}

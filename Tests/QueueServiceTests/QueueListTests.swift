@@ -1,0 +1,289 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import Testing
+import WireMessages
+
+@testable import QueueService
+
+/// Several queues, their order, modes and past.
+struct QueueListTests {
+    @Test func queuesAreMadeAndDeletedAndSurviveARestart() throws {
+        var queue = QueueHarness()
+        #expect(try ask(&queue, "later") { $0.create = WireCreateQueue() }.changed)
+        #expect(try !ask(&queue, "later") { $0.create = WireCreateQueue() }.changed)
+        try ask(&queue, "later") { $0.add.episodes = [QueueHarness.episode(4)] }
+        queue.add(1)
+        queue.restart()
+        #expect(queue.machine.queues.current.keys.sorted() == ["later", "main"])
+        #expect(refusal(&queue, "later") { $0.delete = WireDeleteQueue() } == .invalidArgument)
+        try ask(&queue, "later") { $0.clear = WireClearQueue() }
+        try ask(&queue, "later") { $0.delete = WireDeleteQueue() }
+        #expect(queue.published.last == Publication(.delete, .queue("later")))
+        queue.restart()
+        #expect(queue.machine.queues.current.keys.sorted() == ["main"])
+        #expect(queue.numbers == [1])
+        #expect(refusal(&queue, "main") { $0.delete = WireDeleteQueue() } == .invalidArgument)
+    }
+
+    @Test(arguments: ["", "1st", "with space", "../up", "ä", String(repeating: "x", count: 41)])
+    func aNameThatCannotBeOneIsRefused(name: String) throws {
+        var queue = QueueHarness()
+        // An empty one means the usual queue, which is there.
+        let expected: FailureCode? = name.isEmpty ? nil : .invalidArgument
+        #expect(refusal(&queue, name) { $0.create = WireCreateQueue() } == expected)
+    }
+
+    @Test func thereIsAMostOfQueuesAndAnUnknownOneIsToldWhichThereAre() throws {
+        var queue = QueueHarness()
+        for number in 1..<QueueMachine.queueLimit { try ask(&queue, "q\(number)") { $0.create = WireCreateQueue() } }
+        #expect(refusal(&queue, "more") { $0.create = WireCreateQueue() } == .limitReached)
+        let result = queue.ask {
+            $0.queue = "none"
+            $0.clear = WireClearQueue()
+        }
+        guard case .failure(let failure) = result else { return #expect(Bool(false), "it was not refused") }
+        #expect(failure.known == .notFound && failure.message.contains("main"))
+    }
+
+    @Test func playingStaysInTheQueueOfWhatIsLoaded() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        try ask(&queue, "later") { $0.create = WireCreateQueue() }
+        try ask(&queue, "later") { $0.add.episodes = [4, 5, 6].map(QueueHarness.episode) }
+        queue.play(1)
+        queue.play(4)
+        #expect(queue.player.episode.id == QueueHarness.episode(4))
+        #expect(queue.current == 1)
+        queue.ask { $0.next = WireNext() }
+        #expect(queue.player.episode.id == QueueHarness.episode(5))
+        queue.playerChanges { $0.status = .finished }
+        #expect(queue.player.episode.id == QueueHarness.episode(6))
+        #expect(numbers(queue, "later") == [4, 6])
+        #expect(queue.numbers == [1, 2])
+        // Also when what plays was taken away before its end.
+        let entry = queue.player.queueEntry
+        try ask(&queue, "later") { $0.add.episodes = [QueueHarness.episode(7)] }
+        try ask(&queue, "later") { $0.remove.entries = [entry] }
+        queue.restart()
+        queue.playerChanges { $0.status = .finished }
+        #expect(queue.player.episode.id == QueueHarness.episode(7))
+        #expect(queue.numbers == [1, 2])
+    }
+
+    @Test func theNewestLoadOverAllQueuesWins() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        try ask(&queue, "a") { $0.create = WireCreateQueue() }
+        try ask(&queue, "a") { $0.add.episodes = [QueueHarness.episode(4)] }
+        try ask(&queue, "z") { $0.create = WireCreateQueue() }
+        try ask(&queue, "z") { $0.add.episodes = [QueueHarness.episode(5)] }
+        queue.play(1)
+        queue.playerAnswers = false
+        queue.play(4)
+        queue.play(5)
+        queue.play(2)
+        queue.playerAnswers = true
+        queue.answerHeldCalls()
+        #expect(queue.player.episode.id == QueueHarness.episode(2))
+        #expect(queue.machine.queues.current.values.allSatisfy { $0.pending == nil })
+    }
+
+    @Test func sortingIsOneChangeThatCanBeUndone() throws {
+        var queue = QueueHarness()
+        for number in 1...4 {
+            queue.details[QueueHarness.episode(number)] = .with {
+                $0.id = QueueHarness.episode(number)
+                $0.title = ["b", "A", "d", "C"][number - 1]
+                $0.duration = [30, 0, 10, 20][number - 1]
+                $0.published = [1, 4, 2, 3][number - 1]
+            }
+        }
+        queue.add(1, 2, 3, 4)
+        queue.play(3)
+        try ask(&queue) { $0.sort.by = .title }
+        #expect(queue.numbers == [2, 1, 4, 3])
+        #expect(queue.current == 3)
+        let again = try ask(&queue) { $0.sort.by = .title }
+        #expect(!again.changed)
+        try ask(&queue) {
+            $0.sort.by = .published
+            $0.sort.descending = true
+        }
+        #expect(queue.numbers == [2, 4, 3, 1])
+        try ask(&queue) { $0.sort.by = .duration }
+        #expect(queue.numbers == [3, 4, 1, 2])
+        queue.restart()
+        #expect(queue.numbers == [3, 4, 1, 2])
+        for _ in 0..<3 { try ask(&queue) { $0.undo = WireUndo() } }
+        #expect(queue.numbers == [1, 2, 3, 4])
+        #expect(refusal(&queue) { $0.sort.by = .unknown } == .invalidArgument)
+    }
+
+    @Test func whatIsThereTwiceGoesButNotWhatPlays() throws {
+        var queue = QueueHarness()
+        let addresses = ["http://a.b/x.mp3?t=1", "http://a.b/y.mp3", "http://a.b/x.mp3?t=2", "http://a.b/x.mp3"]
+        for number in 1...4 {
+            queue.details[QueueHarness.episode(number)] = .with {
+                $0.id = QueueHarness.episode(number)
+                $0.title = "T\(number)"
+                $0.enclosureURL = addresses[number - 1]
+            }
+        }
+        queue.add(1, 2, 3, 4)
+        queue.play(3)
+        try ask(&queue) { $0.deduplicate = WireRemoveDuplicates() }
+        #expect(queue.numbers == [2, 3])
+        try ask(&queue) { $0.undo = WireUndo() }
+        #expect(queue.numbers == [1, 2, 3, 4])
+    }
+
+    @Test func anEntryRepeatsOrTheQueueDoesAndEntriesCanStay() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        try ask(&queue) { $0.setModes.repeat = .one }
+        let first = queue.player.loadID
+        queue.playerChanges { $0.status = .finished }
+        #expect(queue.player.loadID != first && queue.player.episode.id == QueueHarness.episode(1))
+        #expect(queue.numbers == [1, 2])
+        try ask(&queue) {
+            $0.setModes.repeat = .all
+            $0.setModes.consume = false
+        }
+        queue.restart()
+        for expected in [2, 1, 2] {
+            queue.playerChanges { $0.status = .finished }
+            #expect(queue.player.episode.id == QueueHarness.episode(expected))
+        }
+        try ask(&queue) { $0.setModes.repeat = .off }
+        queue.playerChanges { $0.status = .finished }
+        #expect(queue.player.status == .finished)
+        #expect(queue.numbers == [1, 2] && queue.current == 2)
+        let state = try #require(queue.published.last { $0.kind == .put })
+        #expect(try WireQueueState(wireBytes: state.payload).modes.keep)
+    }
+
+    @Test func aLimitRefusesMoreButNotWhatComesBack() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        let second = queue.entry(2)
+        queue.ask { $0.remove.entries = [second] }
+        try ask(&queue) { $0.setModes.limit = 2 }
+        #expect(code(queue.add(4)) == .limitReached)
+        #expect(code(queue.play(5)) == .limitReached)
+        try ask(&queue) { $0.undo = WireUndo() }
+        #expect(queue.numbers == [1, 2, 3])
+        #expect(refusal(&queue) { $0.setModes.limit = 10_001 } == .invalidArgument)
+        #expect(refusal(&queue) { $0.setModes.repeat = .UNRECOGNIZED(9) } == .invalidArgument)
+    }
+
+    @Test func everyRevisionOfTheHistoryCanBeRestored() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        let whole = queue.machine.main.queue.revision
+        queue.play(2)
+        queue.ask { $0.clear = WireClearQueue() }
+        queue.add(4)
+        let later = queue.machine.main.queue.revision
+        let reply = try ask(&queue) { $0.restore.revision = whole }
+        #expect(reply.changed && queue.numbers == [1, 2, 3] && queue.current == 2)
+        try ask(&queue) { $0.restore.revision = later }
+        #expect(queue.numbers == [2, 4] && queue.current == 2)
+        try ask(&queue) { $0.restore.revision = 0 }
+        #expect(queue.numbers.isEmpty && queue.player.status == .playing)
+        try ask(&queue) { $0.restore.revision = whole }
+        #expect(queue.numbers == [1, 2, 3] && queue.current == 2)
+        try ask(&queue) { $0.undo = WireUndo() }
+        #expect(queue.numbers.isEmpty)
+        #expect(refusal(&queue) { $0.restore.revision = 999 } == .notFound)
+        let history = try ask(&queue) { $0.history = WireHistoryQuery() }.history
+        #expect(history.allSatisfy { $0.origin == "test" && $0.at > 0 })
+        #expect(history.last?.entries == 3)
+    }
+
+    @Test func aSkippedFailureGoesOnAndKeepsItsEntry() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        queue.playerChanges { $0.status = .failed }
+        #expect(queue.current == 1)
+        queue.playerChanges { $0.skip = true }
+        queue.playerChanges { $0.skip = false }
+        #expect(queue.numbers == [1, 2] && queue.current == 2)
+        #expect(queue.player.episode.id == QueueHarness.episode(2))
+    }
+
+    @Test func thePlayerIsToldWhatFollowsAsTheAdvanceWillAskForIt() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        queue.playerChanges { _ in }
+        let told = try #require(queue.preparations.last)
+        #expect(told.afterLoad == queue.player.loadID && told.load.episode.id == QueueHarness.episode(2))
+        let count = queue.preparations.count
+        queue.playerChanges { $0.anchor.position = 9 }
+        #expect(queue.preparations.count == count)
+        queue.add(3, next: true)
+        let changed = try #require(queue.preparations.last)
+        #expect(changed.load.episode.id == QueueHarness.episode(3))
+        queue.playerChanges { $0.status = .finished }
+        #expect(queue.playerRequests.last?.load == changed.load)
+        queue.ask { $0.clear = WireClearQueue() }
+        queue.playerChanges { _ in }
+        #expect(queue.preparations.last?.hasLoad == false)
+    }
+
+    @Test func chaptersAreFetchedOnceForEachLoad() throws {
+        var queue = QueueHarness()
+        queue.observe(.put, .service(.feeds), WireServiceStatus.with { $0.state = .ready }.wireBytes)
+        queue.add(1, 2)
+        queue.play(1)
+        queue.playerChanges { _ in }
+        queue.playerChanges { $0.status = .paused }
+        #expect(queue.chapterFetches == [QueueHarness.episode(1)])
+        let news = WireEpisodesChanged.with { $0.updated = [QueueHarness.episode(1), QueueHarness.episode(2)] }
+        queue.observe(.event, .episodes(of: "p1"), news.wireBytes)
+        #expect(queue.refreshes == [QueueHarness.episode(1)])
+    }
+
+    @Test func entriesSayWhyTheyAreThere() throws {
+        var queue = QueueHarness()
+        queue.add(1)
+        queue.play(2)
+        #expect(queue.machine.main.queue.entries.map(\.wire.reason) == ["Played by test", "Added by test"])
+    }
+
+    // MARK: -
+
+    @discardableResult
+    private func ask(
+        _ queue: inout QueueHarness, _ name: String = "", _ fill: (inout WireQueueRequest) -> Void
+    ) throws -> WireQueueReply {
+        try #require(
+            queue.ask {
+                $0.queue = name
+                fill(&$0)
+            }
+        ).get()
+    }
+
+    private func refusal(
+        _ queue: inout QueueHarness, _ name: String = "", _ fill: (inout WireQueueRequest) -> Void
+    ) -> FailureCode? {
+        code(
+            queue.ask {
+                $0.queue = name
+                fill(&$0)
+            })
+    }
+
+    private func code(_ result: Result<WireQueueReply, Failure>?) -> FailureCode? {
+        guard case .failure(let failure) = result else { return nil }
+        return failure.known
+    }
+
+    private func numbers(_ queue: QueueHarness, _ name: String) -> [Int] {
+        queue.machine.named(name).queue.entries.compactMap { Int($0.episode.dropFirst()).map { $0 - 1_000 } }
+    }
+}

@@ -1,0 +1,190 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import Testing
+import WireMessages
+
+@testable import QueueService
+
+/// New episodes that enter a queue by themselves.
+struct QueueRuleTests {
+    private static let podcast = PodcastID.derived(from: "http://a.b/feed").text
+    private static let day: Int64 = 24 * 3_600 * 1_000
+
+    @Test(arguments: [("top", [8, 9, 1, 2]), ("bottom", [1, 2, 8, 9]), ("next", [1, 8, 9, 2])])
+    func newEpisodesEnterWhereTheRuleSays(place: String, expected: [Int]) throws {
+        var queue = QueueHarness()
+        publish(&queue, [3, 4])
+        queue.add(1, 2)
+        queue.play(1)
+        set(&queue, "autoEnqueue", place)
+        #expect(queue.numbers == [1, 2])
+        publish(&queue, [8, 9], seen: 10)
+        #expect(queue.numbers == expected)
+        let entry = try #require(queue.machine.main.queue.entry(episode: QueueHarness.episode(8)))
+        #expect(entry.wire.reason.contains("rule") && entry.wire.reason.contains("Show"))
+        let newest = try #require(queue.machine.main.newestHistory(1).first)
+        #expect(newest.origin == "rule")
+        queue.ask { $0.undo = WireUndo() }
+        #expect(queue.numbers == [1, 2])
+        publish(&queue, [8, 9], seen: 10)
+        #expect(queue.numbers == [1, 2])
+    }
+
+    @Test func whatCameWhileTheServiceWasDownIsMadeUpFor() throws {
+        var queue = QueueHarness()
+        publish(&queue, [3, 4])
+        set(&queue, "autoEnqueue", "bottom")
+        publish(&queue, [5], seen: 10, announced: false)
+        queue.restart()
+        #expect(queue.numbers.isEmpty)
+        observePodcast(&queue, count: 3)
+        #expect(queue.numbers == [5])
+        queue.restart()
+        observePodcast(&queue, count: 3)
+        #expect(queue.numbers == [5])
+    }
+
+    @Test func theBackCatalogueOfANewSubscriptionDoesNotEnter() throws {
+        var queue = QueueHarness()
+        set(&queue, "autoEnqueue", "bottom", podcast: "")
+        publish(&queue, Array(1...20))
+        #expect(queue.numbers.isEmpty)
+        publish(&queue, [21], seen: 10)
+        #expect(queue.numbers == [21])
+        // An old one that is shown for the first time is no news.
+        publish(&queue, [22], seen: 20, published: -30 * Self.day)
+        #expect(queue.numbers == [21])
+    }
+
+    @Test func heardEpisodesAndThoseThatStandInAQueueDoNotEnter() throws {
+        var queue = QueueHarness()
+        publish(&queue, [3])
+        set(&queue, "autoEnqueue", "bottom")
+        detail(&queue, 4, seen: 10)
+        queue.details[QueueHarness.episode(4)]?.state.played = true
+        detail(&queue, 5, seen: 10)
+        queue.add(5)
+        publish(&queue, [6], seen: 10)
+        #expect(queue.numbers == [5, 6])
+    }
+
+    @Test func aRuleNamesItsQueueAndTheQueueStaysWhileItDoes() throws {
+        var queue = QueueHarness()
+        publish(&queue, [3])
+        #expect(code(set(&queue, "autoEnqueueQueue", "news")) == .notFound)
+        queue.ask {
+            $0.queue = "news"
+            $0.create = WireCreateQueue()
+        }
+        set(&queue, "autoEnqueueQueue", "news")
+        set(&queue, "autoEnqueue", "top")
+        publish(&queue, [7], seen: 10)
+        #expect(queue.numbers.isEmpty)
+        #expect(queue.machine.named("news").queue.entries.map(\.episode) == [QueueHarness.episode(7)])
+        queue.ask {
+            $0.queue = "news"
+            $0.clear = WireClearQueue()
+        }
+        let delete = { (queue: inout QueueHarness) in
+            queue.ask {
+                $0.queue = "news"
+                $0.delete = WireDeleteQueue()
+            }
+        }
+        #expect(code(delete(&queue)) == .invalidArgument)
+        set(&queue, "autoEnqueueQueue", "")
+        #expect(code(delete(&queue)) == nil)
+    }
+
+    @Test func aRuleThatWasOffBeginsWithWhatIsThere() throws {
+        var queue = QueueHarness()
+        publish(&queue, [3])
+        set(&queue, "autoEnqueue", "bottom")
+        set(&queue, "autoEnqueue", "off")
+        publish(&queue, [4], seen: 10)
+        set(&queue, "autoEnqueue", "bottom")
+        #expect(queue.numbers.isEmpty)
+        publish(&queue, [5], seen: 20)
+        #expect(queue.numbers == [5])
+    }
+
+    @Test func whatDoesNotFitIsNotAddedAndNothingIsDropped() throws {
+        var queue = QueueHarness()
+        publish(&queue, [3])
+        queue.add(1)
+        queue.ask { $0.setModes.limit = 2 }
+        set(&queue, "autoEnqueue", "bottom")
+        publish(&queue, [4, 5], seen: 10)
+        #expect(queue.numbers == [1, 4])
+    }
+
+    @Test(arguments: [("speed", "2"), ("autoEnqueue", "sideways"), ("nonsense", "1"), ("autoEnqueueQueue", "no name")])
+    func settingsThatAreNoneAreRefused(key: String, value: String) throws {
+        var queue = QueueHarness()
+        #expect(code(set(&queue, key, value)) == .invalidArgument)
+    }
+
+    @Test func settingsAreOnTheStreamAndSurvive() throws {
+        var queue = QueueHarness()
+        set(&queue, "autoEnqueue", "top")
+        queue.restart()
+        let topic = Topic.settings(.queue, podcast: Self.podcast)
+        let put = try #require(queue.published.last { $0.topic == topic })
+        #expect(try WireSettingsState(wireBytes: put.payload).settings.map(\.value) == ["top"])
+        set(&queue, "autoEnqueue", "")
+        #expect(queue.published.last == Publication(.delete, topic))
+    }
+
+    // MARK: -
+
+    @discardableResult
+    private func set(
+        _ queue: inout QueueHarness, _ key: String, _ value: String, podcast: String = Self.podcast
+    ) -> Result<WireQueueReply, Failure>? {
+        queue.ask {
+            $0.setSetting.podcast = podcast
+            $0.setSetting.key = key
+            $0.setSetting.value = value
+        }
+    }
+
+    private func detail(_ queue: inout QueueHarness, _ number: Int, seen: Int64, published: Int64 = 0) {
+        queue.details[QueueHarness.episode(number)] = .with {
+            $0.id = QueueHarness.episode(number)
+            $0.podcastID = Self.podcast
+            $0.podcastTitle = "Show"
+            $0.title = "Episode \(number)"
+            $0.enclosureURL = "http://a.b/\(number).mp3"
+            $0.firstSeen = queue.now.wall.milliseconds + seen * 1_000
+            $0.published = queue.now.wall.milliseconds + Int64(number) + published
+        }
+    }
+
+    /// The podcast has new episodes in the library, and says so unless nobody can hear it.
+    private func publish(
+        _ queue: inout QueueHarness, _ numbers: [Int], seen: Int64 = 0, published: Int64 = 0, announced: Bool = true
+    ) {
+        for number in numbers { detail(&queue, number, seen: seen, published: published) }
+        guard announced else { return }
+        let news = WireEpisodesChanged.with {
+            $0.podcast = Self.podcast
+            $0.added = numbers.map(QueueHarness.episode)
+        }
+        queue.observe(.event, .episodes(of: Self.podcast), news.wireBytes)
+        observePodcast(&queue, count: queue.details.count)
+    }
+
+    private func observePodcast(_ queue: inout QueueHarness, count: Int) {
+        let podcast = WirePodcast.with {
+            $0.id = Self.podcast
+            $0.episodeCount = UInt32(count)
+        }
+        queue.observe(.put, .podcast(Self.podcast), podcast.wireBytes)
+    }
+
+    private func code(_ result: Result<WireQueueReply, Failure>?) -> FailureCode? {
+        guard case .failure(let failure) = result else { return nil }
+        return failure.known
+    }
+}
