@@ -1,0 +1,88 @@
+import Foundation
+import Testing
+
+/// Several queues, their order, their modes and their history, by command.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct QueueCommandTests {
+    @Test func aQueueIsSortedAndPutBack() async throws {
+        try await ProcessFleet.with(podcast: 4) { fleet in
+            try await fleet.run([
+                CommandStep("queue add Part_3 Part_1 Part_2", 0, "Added "),
+                CommandStep("queue sort title", 0, "Sorted Up Next by title."),
+                CommandStep("queue sort title", 0, "No change: Up Next is in order by title already."),
+                CommandStep("queue sort title --descending", 0, "Sorted Up Next by title, descending."),
+                CommandStep("queue undo", 0, "Undone: "),
+                // All parts have the same file of silence.
+                CommandStep("queue dedupe", 0, "Removed “Part 2 of many”, “Part 3 of many”."),
+                CommandStep("queue dedupe", 0, "No change: nothing is in Up Next twice."),
+                CommandStep("queue restore 1", 0, "Up Next is as it was at revision 1: 3 entries."),
+                CommandStep("queue restore 1", 0, "No change: "),
+                CommandStep("queue restore 99", 65, "lockstep: "),
+            ])
+            #expect(try await Self.titles(fleet) == ["Part 3 of many", "Part 1 of many", "Part 2 of many"])
+            #expect(try await fleet.succeed("queue", "history", "--json").contains(#""origin":"cli""#))
+        }
+    }
+
+    @Test func modesHoldAndLimitsRefuse() async throws {
+        try await ProcessFleet.with(podcast: 4) { fleet in
+            try await fleet.run([
+                CommandStep("queue repeat all", 0, "Up Next begins again behind its last entry."),
+                CommandStep("queue repeat all", 0, "No change: "),
+                CommandStep("queue consume off", 0, "Up Next keeps entries that have ended."),
+                CommandStep("queue consume off", 0, "No change: "),
+                CommandStep("queue limit 2", 0, "Up Next takes 2 entries at most."),
+                CommandStep("queue limit 2", 0, "No change: "),
+                CommandStep("queue add Part_1 Part_2", 0, "Added "),
+                CommandStep("queue add Part_3", 65, "lockstep: "),
+                CommandStep("queue limit 0", 0, "Up Next takes 10000 entries at most."),
+                CommandStep("queue add Part_3", 0, "Added "),
+            ])
+            #expect(
+                try await fleet.succeed("queue", "--json").contains(
+                    #""modes":{"repeat":"all","consume":false,"limit":10000}"#))
+        }
+    }
+
+    @Test func anotherQueueIsFilledPlayedAndRemoved() async throws {
+        try await ProcessFleet.with(podcast: 4) { fleet in
+            try await fleet.run([
+                CommandStep("queue add Part_1", 0, "Added “Part 1 of many”."),
+                CommandStep("queue create evening", 0, "There is a queue “evening” now."),
+                CommandStep("queue create evening", 0, "No change: there is a queue “evening” already."),
+                CommandStep("queue --queue evening", 0, "“evening” is empty."),
+                CommandStep("play --queue evening", 69, "lockstep: “evening” is empty."),
+                CommandStep("queue add --queue evening Part_2 Part_3", 0, "Added "),
+                CommandStep(
+                    "queue --queue evenning", 65, "lockstep: There is no queue “evenning”. Did you mean evening?"),
+                CommandStep("play --queue evening", 0, "Playing at 0:0"),
+                CommandStep("play --queue evening", 0, "No change: playing at "),
+                CommandStep("pause", 0, "Paused at "),
+                // What plays goes on in its own queue.
+                CommandStep("next", 0, "Paused at 0:00 of 10:00: Part 3 of many"),
+                CommandStep("next", 69, "lockstep: "),
+                CommandStep("next --queue main", 0, "Paused at 0:00 of 10:00: Part 1 of many"),
+            ])
+            #expect(try await fleet.succeed("show", "Part 2").contains("in “evening”"))
+            try await fleet.run([
+                CommandStep("queue delete main", 64, "lockstep: "),
+                CommandStep("queue clear --queue evening", 0, "Cleared "),
+                CommandStep("queue delete evening", 0, "The queue “evening” is gone."),
+                CommandStep("queue delete evening", 65, "lockstep: There is no queue “evening”."),
+            ])
+            #expect(try await fleet.succeed("queues").split(separator: "\n").count == 2)
+        }
+    }
+
+    private struct Queue: Decodable {
+        struct Entry: Decodable {
+            struct Episode: Decodable { var title: String }
+            var episode: Episode
+        }
+        var entries: [Entry]
+    }
+
+    private static func titles(_ fleet: ProcessFleet) async throws -> [String] {
+        try JSONDecoder().decode(Queue.self, from: Data(try await fleet.succeed("queue", "--json").utf8)).entries
+            .map(\.episode.title)
+    }
+}
