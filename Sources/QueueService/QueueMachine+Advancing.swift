@@ -48,7 +48,8 @@ extension QueueMachine {
     mutating func skip(_ state: WirePlaybackState, now: Moment) -> [OwnerEffect<Never>] {
         let succession = succession(of: state, skipping: true)
         let mark = "skip/\(state.loadID)"
-        guard succession.next != nil, succession.queue.advancedLoad != mark else { return [] }
+        // Dealt with also where nothing follows: what is added later must not play by itself.
+        guard succession.queue.advancedLoad != mark else { return [] }
         return proceed(succession, from: state, marking: mark, "Passed over “\(state.episode.title)”", now: now)
     }
 

@@ -214,6 +214,18 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2))
     }
 
+    @Test func aSkipWithNothingBehindItDoesNotPlayWhatIsAddedMuchLater() throws {
+        var queue = QueueHarness()
+        queue.add(1)
+        queue.play(1)
+        queue.playerChanges { $0.status = .failed }
+        queue.playerChanges { $0.skip = true }
+        queue.add(2)
+        let asked = queue.playerRequests.count
+        queue.playerChanges { $0.volume = 50 }
+        #expect(queue.playerRequests.count == asked && queue.current == 1)
+    }
+
     @Test func thePlayerIsToldWhatFollowsAsTheAdvanceWillAskForIt() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
