@@ -52,6 +52,7 @@ let package = Package(
         .executable(name: "lockstep-playback", targets: ["lockstep-playback"]),
         .executable(name: "lockstep-queue", targets: ["lockstep-queue"]),
         .executable(name: "lockstep-feeds", targets: ["lockstep-feeds"]),
+        .executable(name: "lockstep-downloads", targets: ["lockstep-downloads"]),
         .executable(name: "lockstep-supervisor", targets: ["lockstep-supervisor"]),
     ],
     dependencies: [
@@ -107,6 +108,12 @@ let package = Package(
                 "BusKit", "WireMessages", "PodcastModel", "FeedParsing", protobuf, httpClient, nioCore, nioPosix,
                 nioHTTP1, logging, lifecycle, locks,
             ]),
+        library(
+            "DownloadsService",
+            [
+                "BusKit", "WireMessages", "PodcastModel", protobuf, httpClient, nioCore, nioPosix, nioHTTP1, logging,
+                lifecycle, locks,
+            ]),
         library("FleetSupervisor", ["BusKit", "WireMessages", "PodcastModel", "CProcess", logging, locks]),
 
         // The command line.
@@ -124,6 +131,7 @@ let package = Package(
         process("lockstep-playback", ["PlaybackService", "BusKit"]),
         process("lockstep-queue", ["QueueService", "BusKit"]),
         process("lockstep-feeds", ["FeedsService", "BusKit"]),
+        process("lockstep-downloads", ["DownloadsService", "BusKit"]),
         process("lockstep-supervisor", ["FleetSupervisor", "BusKit"]),
 
         // Measures the fleet beside bare baselines; see Tests/Benchmarks/README.md.
@@ -168,6 +176,11 @@ let package = Package(
                 logging,
             ]),
         tests(
+            "DownloadsServiceTests",
+            [
+                "DownloadsService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging,
+            ]),
+        tests(
             "FleetSupervisorTests",
             ["FleetSupervisor", "BusKit", "WireMessages", "PodcastModel", "CProcess", "TestSupport", locks]),
         tests(
@@ -176,8 +189,8 @@ let package = Package(
         tests(
             "FleetTests",
             [
-                "BusBroker", "PersistenceService", "PlaybackService", "QueueService", "FeedsService", "BusKit",
-                "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging, lifecycle,
+                "BusBroker", "PersistenceService", "PlaybackService", "QueueService", "FeedsService", "DownloadsService",
+                "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging, lifecycle,
             ]),
         tests(
             "ProcessTests",

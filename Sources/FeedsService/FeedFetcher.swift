@@ -144,9 +144,7 @@ public final class FeedFetcher: Sendable {
         request.headers.add(name: "User-Agent", value: "Lockstep/1 (podcast player)")
         request.headers.add(
             name: "Accept", value: "application/rss+xml, application/atom+xml, application/xml, text/xml, */*;q=0.5")
-        if let credentials = url.basicCredentials {
-            request.headers.add(name: "Authorization", value: "Basic " + credentials)
-        }
+        if let (user, password) = url.credentials { request.setBasicAuth(username: user, password: password) }
         if !order.etag.isEmpty { request.headers.add(name: "If-None-Match", value: order.etag) }
         if !order.lastModified.isEmpty { request.headers.add(name: "If-Modified-Since", value: order.lastModified) }
         do {

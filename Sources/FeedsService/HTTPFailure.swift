@@ -78,10 +78,4 @@ extension HTTPFailure {
 extension WebAddress {
     /// Whether what is fetched from it is encrypted.
     var isSecure: Bool { scheme == "https" }
-
-    /// `user:password` of the authority, as HTTP's Basic authentication wants it; nil: there is none.
-    var basicCredentials: String? {
-        guard let at = authority.lastIndex(of: "@") else { return nil }
-        return Data(authority[..<at].utf8).base64EncodedString()
-    }
 }

@@ -44,6 +44,7 @@ public struct FleetPlan: Sendable, Hashable {
         ServicePlan("playback", requires: ["bus", "persistence"], stopLimit: .seconds(3)),
         ServicePlan("queue", requires: ["bus", "persistence", "playback"], stopLimit: .seconds(3)),
         ServicePlan("feeds", requires: ["bus", "persistence"], stopLimit: .seconds(5)),
+        ServicePlan("downloads", requires: ["bus", "persistence"], stopLimit: .seconds(5)),
     ])
 }
 

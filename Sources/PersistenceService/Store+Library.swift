@@ -236,8 +236,13 @@ struct EpisodeReader {
                     db.cachedStatement(sql: "SELECT coalesce(description, notes) FROM episode_text WHERE place = ?"),
                     arguments: [place]) ?? ""
         }
+        let download = try Data.fetchOne(
+            db.cachedStatement(
+                sql: "SELECT value FROM record WHERE owner = 'downloads' AND collection = 'download' AND key = ?"),
+            arguments: [episode.id])
+        if let download { episode.download = try WireDownload(serializedBytes: download) }
         size +=
-            value.count + (state?.count ?? 0) + episode.description_p.utf8.count + episode.podcastTitle.utf8.count + 32
+            (download?.count ?? 0) + value.count + (state?.count ?? 0) + episode.description_p.utf8.count + episode.podcastTitle.utf8.count + 32
         return episode
     }
 

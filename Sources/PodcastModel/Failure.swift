@@ -102,6 +102,8 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case sessionCorrupt
 
     // Downloads.
+    /// A server that cannot be reached: no network, no such host, no answer.
+    case unreachable
     /// Not enough free space for a file.
     case insufficientStorage
     /// What was fetched is not what was announced: its size or kind is another.
@@ -129,7 +131,7 @@ public enum FailureCode: String, Sendable, CaseIterable {
     public var retry: Bool {
         switch self {
         case .unavailable, .busy, .lostInFlight, .expired, .outcomeUnknown, .noFleet, .notSaved, .diskFull,
-            .storageFailed, .streamFailed, .endedEarly, .fetchFailed, .helloRequired, .insufficientStorage:
+            .storageFailed, .streamFailed, .endedEarly, .fetchFailed, .helloRequired, .insufficientStorage, .unreachable:
             true
         default:
             false

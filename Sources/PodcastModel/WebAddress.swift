@@ -81,6 +81,13 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         isFile ? (filePath ?? path) : (authority.split(separator: "@").last.map(String.init) ?? authority)
     }
 
+    /// User and password, as the address has them; nil: it names nobody.
+    public var credentials: (user: String, password: String)? {
+        guard let at = authority.lastIndex(of: "@") else { return nil }
+        let parts = authority[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        return (String(parts[0]), parts.count > 1 ? String(parts[1]) : "")
+    }
+
     /// Whether it names a local file.
     public var isFile: Bool { scheme == "file" }
 

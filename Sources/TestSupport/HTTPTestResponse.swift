@@ -60,6 +60,8 @@ public struct HTTPTestResponse: Sendable {
     public var acceptsRanges: Bool
     /// Whether the length is announced; otherwise the body is chunked.
     public var announcesLength: Bool
+    /// The length that is announced in place of the true one.
+    public var claimedLength: Int?
     /// What goes wrong.
     public var fault: Fault
     /// The most bytes that are written at once.

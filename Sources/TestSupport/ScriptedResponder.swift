@@ -151,7 +151,7 @@ struct AnswerPlan: Sendable {
         }
         if response.acceptsRanges {
             headers.append(("Accept-Ranges", "bytes"))
-            if status == 200, let wanted = request.range(of: count) {
+            if status == 200, Self.isSame(response, request), let wanted = request.range(of: count) {
                 status = wanted.isEmpty ? 416 : 206
                 range = wanted
                 let span = wanted.isEmpty ? "*" : "\(wanted.lowerBound)-\(wanted.upperBound - 1)"
@@ -159,11 +159,16 @@ struct AnswerPlan: Sendable {
             }
         }
         if response.announcesLength {
-            headers.append(("Content-Length", String(range.count)))
+            headers.append(("Content-Length", String(response.claimedLength ?? range.count)))
         } else {
             headers.append(("Transfer-Encoding", "chunked"))
         }
         if request.method == "HEAD" { range = 0..<0 }
+    }
+
+    /// Whether a part that is asked for is still of what it was begun of (`If-Range`).
+    private static func isSame(_ response: HTTPTestResponse, _ request: HTTPTestRequest) -> Bool {
+        request.header("If-Range").map { $0 == response.etag || $0 == response.lastModified } ?? true
     }
 
     private static func isUnchanged(_ response: HTTPTestResponse, _ request: HTTPTestRequest) -> Bool {

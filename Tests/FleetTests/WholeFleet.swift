@@ -1,4 +1,5 @@
 import BusKit
+import DownloadsService
 import FeedsService
 import FoundationEssentials
 import NIOConcurrencyHelpers
@@ -98,6 +99,7 @@ final class WholeFleet: Sendable {
         case .persistence: return PersistenceShell(context)
         case .queue: return QueueShell(context)
         case .feeds: return try FeedsShell(context)
+        case .downloads: return DownloadsShell(context, stall: .seconds(2))
         case .playback:
             context.environment["LOCKSTEP_AO"] = "null"
             let surroundings = PlaybackContext(bootID: SystemClocks.bootID, fleetRun: "fleet", limits: limits)
@@ -147,7 +149,7 @@ final class WholeFleet: Sendable {
     }
 
     private func end() async {
-        for name in [ServiceName.feeds, .queue, .playback, .persistence] { await stop(name) }
+        for name in [ServiceName.downloads, .feeds, .queue, .playback, .persistence] { await stop(name) }
     }
 
     // MARK: Questions
@@ -179,6 +181,13 @@ final class WholeFleet: Sendable {
         var request = WirePlaybackRequest()
         fill(&request)
         return try await client.ask(.playback, request, reply: WirePlaybackReply.self, within: .seconds(60)).reply
+    }
+
+    @discardableResult
+    func downloads(_ fill: (inout WireDownloadsRequest) -> Void) async throws(Failure) -> WireDownloadsReply {
+        var request = WireDownloadsRequest()
+        fill(&request)
+        return try await client.ask(.downloads, request, reply: WireDownloadsReply.self, within: .seconds(60)).reply
     }
 
     // MARK: Material

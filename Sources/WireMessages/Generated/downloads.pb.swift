@@ -247,6 +247,9 @@ public nonisolated struct WirePastDownload: Sendable {
 
   public var reason: String = String()
 
+  /// of its file, until that is deleted
+  public var path: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -701,7 +704,7 @@ nonisolated extension WireDownloadProgress: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WirePastDownload: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PastDownload"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}at\0\u{1}reason\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}at\0\u{1}reason\0\u{1}path\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -712,6 +715,7 @@ nonisolated extension WirePastDownload: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 1: try { try decoder.decodeSingularStringField(value: &self.episode) }()
       case 2: try { try decoder.decodeSingularInt64Field(value: &self.at) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.reason) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.path) }()
       default: break
       }
     }
@@ -727,6 +731,9 @@ nonisolated extension WirePastDownload: SwiftProtobuf.Message, SwiftProtobuf._Me
     if !self.reason.isEmpty {
       try visitor.visitSingularStringField(value: self.reason, fieldNumber: 3)
     }
+    if !self.path.isEmpty {
+      try visitor.visitSingularStringField(value: self.path, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -734,6 +741,7 @@ nonisolated extension WirePastDownload: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.episode != rhs.episode {return false}
     if lhs.at != rhs.at {return false}
     if lhs.reason != rhs.reason {return false}
+    if lhs.path != rhs.path {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

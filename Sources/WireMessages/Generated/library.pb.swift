@@ -318,7 +318,7 @@ public nonisolated struct WireDownload: @unchecked Sendable {
   /// Clears the value of `error`. Subsequent reads from it will return its default value.
   public mutating func clearError() {_uniqueStorage()._error = nil}
 
-  /// of DOWNLOADED: absolute
+  /// absolute: where the file is (DOWNLOADED), or will be
   public var path: String {
     get {_storage._path}
     set {_uniqueStorage()._path = newValue}
@@ -395,6 +395,12 @@ public nonisolated struct WireDownload: @unchecked Sendable {
   public var waitsFor: String {
     get {_storage._waitsFor}
     set {_uniqueStorage()._waitsFor = newValue}
+  }
+
+  /// a rule asked for it: it keeps to the hours and networks that are set
+  public var automatic: Bool {
+    get {_storage._automatic}
+    set {_uniqueStorage()._automatic = newValue}
   }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -963,7 +969,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Download"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}state\0\u{3}received_bytes\0\u{3}total_bytes\0\u{1}error\0\u{1}path\0\u{1}title\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}url\0\u{1}etag\0\u{3}last_modified\0\u{3}content_type\0\u{1}reason\0\u{3}requested_at\0\u{3}finished_at\0\u{1}attempt\0\u{3}next_attempt\0\u{3}waits_for\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}state\0\u{3}received_bytes\0\u{3}total_bytes\0\u{1}error\0\u{1}path\0\u{1}title\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}url\0\u{1}etag\0\u{3}last_modified\0\u{3}content_type\0\u{1}reason\0\u{3}requested_at\0\u{3}finished_at\0\u{1}attempt\0\u{3}next_attempt\0\u{3}waits_for\0\u{1}automatic\0")
 
   fileprivate class _StorageClass {
     var _episode: String = String()
@@ -985,6 +991,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
     var _attempt: UInt32 = 0
     var _nextAttempt: Int64 = 0
     var _waitsFor: String = String()
+    var _automatic: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1014,6 +1021,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
       _attempt = source._attempt
       _nextAttempt = source._nextAttempt
       _waitsFor = source._waitsFor
+      _automatic = source._automatic
     }
   }
 
@@ -1051,6 +1059,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
         case 17: try { try decoder.decodeSingularUInt32Field(value: &_storage._attempt) }()
         case 18: try { try decoder.decodeSingularInt64Field(value: &_storage._nextAttempt) }()
         case 19: try { try decoder.decodeSingularStringField(value: &_storage._waitsFor) }()
+        case 20: try { try decoder.decodeSingularBoolField(value: &_storage._automatic) }()
         default: break
         }
       }
@@ -1120,6 +1129,9 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
       if !_storage._waitsFor.isEmpty {
         try visitor.visitSingularStringField(value: _storage._waitsFor, fieldNumber: 19)
       }
+      if _storage._automatic != false {
+        try visitor.visitSingularBoolField(value: _storage._automatic, fieldNumber: 20)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1148,6 +1160,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
         if _storage._attempt != rhs_storage._attempt {return false}
         if _storage._nextAttempt != rhs_storage._nextAttempt {return false}
         if _storage._waitsFor != rhs_storage._waitsFor {return false}
+        if _storage._automatic != rhs_storage._automatic {return false}
         return true
       }
       if !storagesAreEqual {return false}

@@ -1,0 +1,244 @@
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The folder of downloads. Every step into it goes by the descriptor of the folder before, and follows no symbolic
+/// link: what somebody planted in it leads nowhere.
+struct DownloadFolder: Sendable {
+    /// Free space that is left to others, in bytes.
+    static let reserve: UInt64 = 50_000_000
+    private static let partial = ".partial"
+
+    /// Its path.
+    let root: String
+
+    /// What is being fetched, opened for writing behind the bytes that are kept.
+    struct Partial: ~Copyable {
+        let descriptor: Int32
+        /// The bytes that are kept.
+        let offset: UInt64
+
+        deinit { close(descriptor) }
+    }
+
+    // MARK: Fetching
+
+    /// The name of what has come of this version of an episode's file: bytes of two versions never meet.
+    static func partialName(_ episode: String, etag: String, lastModified: String) -> String {
+        "\(episode)-\(EpisodeID.derived(from: "\(etag)\n\(lastModified)").text.dropFirst())"
+    }
+
+    /// Opens what has come of an episode's file, cut to the bytes that are certain; what other versions left is deleted.
+    ///
+    /// - Throws: `storageFailed`, `insufficientStorage`.
+    func openPartial(_ name: String, of episode: String, keeping kept: UInt64) throws(Failure) -> Partial {
+        let folder = try openFolder(Self.partial, making: true)
+        defer { close(folder) }
+        for other in Self.names(in: folder) where other.hasPrefix("\(episode)-") && other != name {
+            unlinkat(folder, other, 0)
+        }
+        let descriptor = openat(folder, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)
+        guard descriptor >= 0 else { throw failure("The download cannot be written", name) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
+            close(descriptor)
+            throw Failure(
+                .storageFailed, "\(root)/\(Self.partial)/\(name) is no file of its own; remove it and try again.")
+        }
+        let offset = min(kept, UInt64(max(0, status.st_size)))
+        guard ftruncate(descriptor, off_t(offset)) == 0 else {
+            let failure = failure("The download cannot be written", name)
+            close(descriptor)
+            throw failure
+        }
+        return Partial(descriptor: descriptor, offset: offset)
+    }
+
+    /// Writes bytes at a place.
+    ///
+    /// - Throws: `insufficientStorage`, `storageFailed`.
+    func write(_ bytes: UnsafeRawBufferPointer, to partial: borrowing Partial, at offset: UInt64) throws(Failure) {
+        var done = 0
+        while done < bytes.count {
+            let written = pwrite(
+                partial.descriptor, bytes.baseAddress?.advanced(by: done), bytes.count - done,
+                off_t(offset) + off_t(done))
+            if written > 0 {
+                done += written
+            } else if written < 0, errno != EINTR {
+                throw failure("The download cannot be written", Self.partial)
+            }
+        }
+    }
+
+    /// Brings what was written to the disk.
+    func save(_ partial: borrowing Partial) throws(Failure) {
+        guard fdatasync(partial.descriptor) == 0 else { throw failure("The download cannot be saved", Self.partial) }
+    }
+
+    /// Moves the whole file to its place, on disk before it is there by name. A file that is there already and is not
+    /// ours stays, and this one is refused.
+    ///
+    /// - Throws: `storageFailed`.
+    func finish(_ partial: borrowing Partial, _ name: String, at path: String) throws(Failure) {
+        guard fsync(partial.descriptor) == 0 else { throw failure("The download cannot be saved", path) }
+        let from = try openFolder(Self.partial, making: false)
+        defer { close(from) }
+        let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
+        guard parts.count == 2, parts.allSatisfy(Self.isComponent) else {
+            throw Failure(.internalError, "“\(path)” is no path of a download.")
+        }
+        let to = try openFolder(parts[0], making: true)
+        defer { close(to) }
+        if linkat(from, name, to, parts[1], 0) == 0 {
+            unlinkat(from, name, 0)
+        } else {
+            let reason = errno
+            guard reason == EPERM || reason == EOPNOTSUPP || reason == ENOTSUP else {
+                throw failure("The download cannot be moved to its place", path, reason)
+            }
+            // A file system without links.
+            guard faccessat(to, parts[1], F_OK, AT_SYMLINK_NOFOLLOW) != 0 else {
+                throw failure("The download cannot be moved to its place", path, EEXIST)
+            }
+            guard renameat(from, name, to, parts[1]) == 0 else {
+                throw failure("The download cannot be moved to its place", path)
+            }
+        }
+        guard fsync(to) == 0, fsync(from) == 0 else { throw failure("The download cannot be saved", path) }
+    }
+
+    /// Deletes what has come of an episode's file.
+    func discard(_ episode: String) {
+        guard let folder = try? openFolder(Self.partial, making: false) else { return }
+        defer { close(folder) }
+        for name in Self.names(in: folder) where name.hasPrefix("\(episode)-") { unlinkat(folder, name, 0) }
+    }
+
+    // MARK: What is there
+
+    /// Deletes a downloaded file, if it is a file whose name ends as ours do with the episode's id.
+    ///
+    /// - Returns: why it was not; nil also if it was not there.
+    func delete(_ episode: String, at path: String) -> Failure? {
+        let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
+        guard parts.count == 2, parts.allSatisfy(Self.isComponent), parts[1].contains("[\(episode)].") else {
+            return Failure(.storageFailed, "\(path) is not where downloads of \(episode) lie; it is left alone.")
+        }
+        let folder: Int32
+        do throws(Failure) { folder = try openFolder(parts[0], making: false) } catch {
+            return errno == ENOENT ? nil : error
+        }
+        defer { close(folder) }
+        var status = stat()
+        guard fstatat(folder, parts[1], &status, AT_SYMLINK_NOFOLLOW) == 0 else {
+            return errno == ENOENT ? nil : failure("The file cannot be looked at", path)
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            return Failure(.storageFailed, "\(root)/\(path) is not the file that was downloaded; it is left alone.")
+        }
+        guard unlinkat(folder, parts[1], 0) == 0 else { return failure("The file cannot be deleted", path) }
+        fsync(folder)
+        // Goes only if it is empty.
+        if let top = try? openRoot(making: false) {
+            unlinkat(top, parts[0], AT_REMOVEDIR)
+            close(top)
+        }
+        return nil
+    }
+
+    /// The files in the folder and its folders, with their sizes; symbolic links are not followed, and count as files.
+    ///
+    /// - Throws: `storageFailed`.
+    func files() throws(Failure) -> [String: UInt64] {
+        let top = try openRoot(making: true)
+        defer { close(top) }
+        var files: [String: UInt64] = [:]
+        for name in Self.names(in: top) where name != Self.partial {
+            guard let entry = Self.status(of: name, in: top) else { continue }
+            guard entry.st_mode & S_IFMT == S_IFDIR, let folder = try? openFolder(name, making: false) else {
+                files[name] = UInt64(max(0, entry.st_size))
+                continue
+            }
+            defer { close(folder) }
+            for inner in Self.names(in: folder) {
+                guard let entry = Self.status(of: inner, in: folder) else { continue }
+                files["\(name)/\(inner)"] = UInt64(max(0, entry.st_size))
+            }
+        }
+        return files
+    }
+
+    /// Refuses to begin, or to go on with, what would leave too little space.
+    ///
+    /// - Throws: `insufficientStorage`, `storageFailed`.
+    func requireSpace(for bytes: UInt64) throws(Failure) {
+        let top = try openRoot(making: true)
+        defer { close(top) }
+        var status = statvfs()
+        guard fstatvfs(top, &status) == 0 else { throw failure("The folder of downloads cannot be looked at", "") }
+        let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
+        guard free >= Self.reserve, free - Self.reserve >= bytes else {
+            throw Failure(
+                .insufficientStorage,
+                "\(root) has \(free / 1_000_000) MB left, and \((bytes + Self.reserve) / 1_000_000) MB are needed; make room and try again."
+            )
+        }
+    }
+
+    // MARK: Steps
+
+    private func openRoot(making: Bool) throws(Failure) -> Int32 {
+        if making { mkdir(root, 0o700) }
+        let descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("The folder of downloads cannot be opened", "") }
+        return descriptor
+    }
+
+    private func openFolder(_ name: String, making: Bool) throws(Failure) -> Int32 {
+        let top = try openRoot(making: making)
+        defer { close(top) }
+        if making, mkdirat(top, name, 0o700) != 0, errno != EEXIST {
+            throw failure("The folder for the download cannot be made", name)
+        }
+        let descriptor = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure("The folder of the download cannot be opened", name) }
+        return descriptor
+    }
+
+    /// Whether a part of a path names something within its folder.
+    private static func isComponent(_ name: String) -> Bool {
+        !name.isEmpty && name != "." && name != ".." && !name.contains("/")
+    }
+
+    private static func status(of name: String, in folder: Int32) -> stat? {
+        var status = stat()
+        return fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
+    }
+
+    private static func names(in folder: Int32) -> [String] {
+        let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard copy >= 0, let entries = fdopendir(copy) else { return [] }
+        defer { closedir(entries) }
+        var names: [String] = []
+        while let entry = readdir(entries) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    private func failure(_ what: String, _ path: String, _ reason: Int32 = errno) -> Failure {
+        let place = path.isEmpty ? root : "\(root)/\(path)"
+        let text = "\(what) (\(place)): \(String(cString: strerror(reason)))."
+        return Failure(reason == ENOSPC || reason == EDQUOT ? .insufficientStorage : .storageFailed, text)
+    }
+}

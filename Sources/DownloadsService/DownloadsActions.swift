@@ -1,0 +1,89 @@
+public import PodcastModel
+
+/// A file to fetch.
+public struct TransferOrder: Sendable, Hashable {
+    /// Which transfer its reports name.
+    public var number: UInt64
+    /// The episode's id.
+    public var episode: String
+    /// Where it is.
+    public var url: String
+    /// Where the file goes, relative to the folder of downloads.
+    public var path: String
+    /// The bytes that are on disk for certain, of the version that these name; 0: none.
+    public var received: UInt64
+    /// The version that was begun; empty: not known, so that nothing of it can be continued.
+    public var etag: String
+    /// See `etag`.
+    public var lastModified: String
+}
+
+/// What a server said of a file.
+public struct TransferStart: Sendable, Hashable {
+    /// Its size in bytes; 0: it does not say.
+    public var total: UInt64
+    /// Where it is begun: 0, or where it was left.
+    public var offset: UInt64
+    /// Its version.
+    public var etag: String
+    /// See `etag`.
+    public var lastModified: String
+    /// What kind of file it says it is.
+    public var contentType: String
+}
+
+/// Why a file did not come.
+public struct TransferFailure: Error, Sendable, Hashable {
+    /// What happened.
+    public var failure: Failure
+    /// How long the server wants to be left alone, in seconds.
+    public var retryAfter: Double?
+
+    /// A failure.
+    public init(_ failure: Failure, retryAfter: Double? = nil) {
+        self.failure = failure
+        self.retryAfter = retryAfter
+    }
+}
+
+/// What the shell tells the machine.
+public enum DownloadsInput: Sendable, Hashable {
+    /// The server has begun to answer.
+    case began(UInt64, TransferStart)
+    /// So many bytes have come.
+    case progressed(UInt64, received: UInt64, bytesPerSecond: Double)
+    /// So many bytes are on disk for certain.
+    case saved(UInt64, received: UInt64)
+    /// It was ended by order; so many bytes of the version with this ETag are on disk for certain.
+    case stopped(episode: String, etag: String, received: UInt64)
+    /// The file is whole, checked, on disk and at its place.
+    case completed(UInt64, bytes: UInt64)
+    /// It did not come.
+    case failed(UInt64, TransferFailure)
+    /// What there is in the folder: sizes in bytes by path, relative to it.
+    case surveyed([String: UInt64])
+    /// The folder could not be read.
+    case surveyFailed(Failure)
+    /// The file of an episode has been deleted, or could not be.
+    case deleted(episode: String, Failure?)
+    /// The interfaces of the default routes; empty: there is no way out. And the hour of the day, local time.
+    case surroundings(interfaces: [String], hour: Int)
+}
+
+/// What only the shell can do.
+public enum DownloadsAction: Sendable, Hashable {
+    /// Fetch a file.
+    case start(TransferOrder)
+    /// Stop fetching; what has come stays.
+    case cancel(UInt64)
+    /// Delete what has come of an episode's file.
+    case discard(episode: String)
+    /// Delete an episode's file, if it is a file and lies where this path, relative to the folder, says.
+    case delete(episode: String, path: String)
+    /// Look what there is in the folder.
+    case survey
+    /// See which way out there is, and what time it is.
+    case lookAround
+    /// So many bytes a second for all transfers together; 0: as many as come.
+    case limit(bytesPerSecond: UInt64)
+}

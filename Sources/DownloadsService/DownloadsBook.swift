@@ -1,0 +1,132 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// What the service stores.
+struct DownloadsBook: Sendable {
+    var downloads: [String: WireDownload] = [:]
+    /// What became of files that are gone.
+    var past: [String: WirePastDownload] = [:]
+    var settings = OwnerSettings(.downloads)
+    var alerts: [String: WireAlert] = [:]
+    /// Which answer an alert got; the newest are kept.
+    var answers: [String: String] = [:]
+
+    /// Everything, for a database that has lost it.
+    var everything: [WireChange] {
+        downloads.keys.sorted().compactMap { id in downloads[id].map { .putting("download", id, $0) } }
+            + past.keys.sorted().compactMap { id in past[id].map { .putting("past", id, $0) } }
+            + settings.everything
+            + alerts.keys.sorted().compactMap { id in alerts[id].map { .putting("alert", id, $0) } }
+    }
+
+    /// Everything, for the stream.
+    var retained: [Publication] {
+        downloads.keys.sorted().compactMap { downloads[$0].map(Self.publication) } + settings.retained
+            + alerts.keys.sorted().compactMap { id in
+                alerts[id].map { Publication(.put, .alert(.downloads, id), $0.wireBytes) }
+            }
+    }
+
+    static func publication(_ download: WireDownload) -> Publication {
+        download.state == .notDownloaded
+            ? Publication(.delete, .download(download.episode))
+            : Publication(.put, .download(download.episode), download.wireBytes)
+    }
+}
+
+/// A change of the book, with what it writes and publishes.
+struct BookChange: Sendable {
+    private(set) var book: DownloadsBook
+    private(set) var changes: [WireChange] = []
+    private(set) var publications: [Publication] = []
+    /// What is done once it is durable.
+    var actions: [DownloadsAction] = []
+
+    /// The most files that are gone and are remembered.
+    private static let pastLimit = 1_000
+    private static let answersKept = 64
+
+    init(_ book: DownloadsBook) { self.book = book }
+
+    var isEmpty: Bool { changes.isEmpty }
+
+    /// Writes a download as it is from now on; one that is not downloaded any more goes.
+    mutating func put(_ download: WireDownload) {
+        guard book.downloads[download.episode] != download else { return }
+        if download.state == .notDownloaded {
+            book.downloads[download.episode] = nil
+            changes.append(.deleting("download", download.episode))
+        } else {
+            book.downloads[download.episode] = download
+            changes.append(.putting("download", download.episode, download))
+        }
+        publications.append(DownloadsBook.publication(download))
+    }
+
+    /// Notes why a file is gone; with a path the file is to be deleted yet.
+    mutating func note(_ episode: String, _ reason: String, path: String = "", at: Timestamp) {
+        var past = WirePastDownload()
+        past.episode = episode
+        past.reason = reason
+        past.at = at.milliseconds
+        past.path = path
+        book.past[episode] = past
+        changes.append(.putting("past", episode, past))
+        guard book.past.count > Self.pastLimit, let oldest = book.past.values.min(by: { $0.at < $1.at }) else { return }
+        book.past[oldest.episode] = nil
+        changes.append(.deleting("past", oldest.episode))
+    }
+
+    /// The file of a note is deleted.
+    mutating func settle(_ episode: String) {
+        guard var past = book.past[episode], !past.path.isEmpty else { return }
+        past.path = ""
+        book.past[episode] = past
+        changes.append(.putting("past", episode, past))
+    }
+
+    /// What is downloaded again is not past.
+    mutating func forgetPast(_ episode: String) {
+        guard book.past.removeValue(forKey: episode) != nil else { return }
+        changes.append(.deleting("past", episode))
+    }
+
+    mutating func set(_ setting: WireSetSetting) throws(Failure) -> Bool {
+        guard let change = try book.settings.set(setting) else { return false }
+        changes += change.changes
+        publications += change.publications
+        return true
+    }
+
+    mutating func raise(_ alert: WireAlert) {
+        book.alerts[alert.id] = alert
+        changes.append(.putting("alert", alert.id, alert))
+        publications.append(Publication(.put, .alert(.downloads, alert.id), alert.wireBytes))
+    }
+
+    /// The causes of these alerts are gone.
+    mutating func endAlerts(_ isOver: (WireAlert) -> Bool) {
+        for alert in book.alerts.values.filter(isOver).sorted(by: { $0.id < $1.id }) { end(alert.id) }
+    }
+
+    mutating func answer(_ alert: String, _ action: String) {
+        book.answers[alert] = action
+        var change = WireChange()
+        change.put.collection = "answer"
+        change.put.key = alert
+        change.put.value.append(contentsOf: action.utf8)
+        changes.append(change)
+        if book.answers.count > Self.answersKept, let other = book.answers.keys.sorted().first(where: { $0 != alert }) {
+            book.answers[other] = nil
+            changes.append(.deleting("answer", other))
+        }
+        end(alert)
+    }
+
+    private mutating func end(_ id: String) {
+        book.alerts[id] = nil
+        changes.append(.deleting("alert", id))
+        publications.append(Publication(.delete, .alert(.downloads, id)))
+    }
+}

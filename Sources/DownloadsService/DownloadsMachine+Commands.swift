@@ -1,0 +1,236 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+extension DownloadsMachine {
+    /// The most episodes that a command names.
+    private static let nameLimit = 500
+
+    mutating func take(_ command: Command, now: Moment) -> [Effect] {
+        do throws(Failure) {
+            guard let request = try? WireDownloadsRequest(wireBytes: command.payload) else {
+                throw Failure(.malformed, "The request to downloads cannot be read.")
+            }
+            switch request.command {
+            case .add(let add)?: return try self.add(Self.named(add.episodes), command, now: now)
+            case .pause(let pause)?:
+                return try alter(Self.named(pause.episodes), command, now: now) { download throws(Failure) in
+                    if download.state == .paused { return }
+                    try Self.require(download, [.queued, .downloading], "paused")
+                    download.state = .paused
+                }
+            case .resume(let resume)?:
+                return try alter(Self.named(resume.episodes), command, now: now) { download throws(Failure) in
+                    if download.state == .queued || download.state == .downloading { return }
+                    try Self.require(download, [.paused, .failed], "resumed")
+                    download.begin()
+                }
+            case .cancel(let cancel)?:
+                return try alter(Self.named(cancel.episodes), command, now: now) { download throws(Failure) in
+                    try Self.require(download, [.queued, .downloading, .paused], "cancelled")
+                    download.state = .notDownloaded
+                }
+            case .remove(let remove)?:
+                return try alter(Self.named(remove.episodes), command, now: now) { download throws(Failure) in
+                    try Self.require(download, [.downloaded, .failed], "removed")
+                    download.state = .notDownloaded
+                }
+            case .why(let query)?:
+                var reply = WireDownloadsReply()
+                reply.why = why(query.episode, now: now)
+                return [.reply(command.id, .success(reply.wireBytes))]
+            case .setSetting(let setting)?: return try set(setting, command)
+            case .answerAlert(let answer)?: return try self.answer(answer, command, now: now)
+            case nil: throw Failure(.unknownCommand, "Downloads does not know this command.")
+            }
+        } catch {
+            return [.reply(command.id, .failure(error))]
+        }
+    }
+
+    private static func named(_ episodes: [String]) throws(Failure) -> [String] {
+        guard !episodes.isEmpty else { throw Failure(.invalidArgument, "No episode was named.") }
+        guard episodes.count <= nameLimit else {
+            throw Failure(.limitReached, "At most \(nameLimit) episodes can be named at once; use several steps.")
+        }
+        if let bad = episodes.first(where: { EpisodeID($0) == nil }) {
+            throw Failure(.invalidArgument, "“\(bad)” is no episode's id.")
+        }
+        var seen: Set<String> = []
+        return episodes.filter { seen.insert($0).inserted }
+    }
+
+    private static func require(
+        _ download: WireDownload, _ states: [WireDownload.State], _ deed: String
+    ) throws(Failure) {
+        guard states.contains(download.state) else {
+            throw Failure(
+                .invalidArgument,
+                "“\(download.title)” is \(download.state.word) and cannot be \(deed); nothing was done.")
+        }
+    }
+
+    // MARK: Adding
+
+    private mutating func add(_ episodes: [String], _ command: Command, now: Moment) throws(Failure) -> [Effect] {
+        let unknown = episodes.filter { book.current.downloads[$0] == nil }
+        guard unknown.isEmpty else { return [call(.add(command, episodes)) { $0.episodesByID.ids = unknown }] }
+        return try add(episodes, knowing: [:], command, now: now)
+    }
+
+    /// Adds episodes that are known to the library, or all or none.
+    mutating func add(
+        _ episodes: [String], knowing found: [String: WireEpisode], _ command: Command, now: Moment
+    ) throws(Failure) -> [Effect] {
+        var change = change
+        var reply = WireDownloadsReply()
+        for episode in episodes {
+            var download = WireDownload()
+            if let known = book.current.downloads[episode] {
+                download = known
+            } else {
+                download = try Self.download(of: found[episode], episode)
+            }
+            let isNew = [.notDownloaded, .paused, .failed].contains(download.state)
+            if isNew {
+                if download.state == .notDownloaded {
+                    download.requestedAt = now.wall.milliseconds
+                    change.forgetPast(episode)
+                }
+                download.begin()
+                download.automatic = false
+                download.reason = "asked for by \(command.origin.isEmpty ? "hand" : command.origin)"
+                change.put(download)
+                change.endAlerts { $0.episode == episode }
+            }
+            reply.downloads.append(download)
+            reply.changed.append(isNew)
+        }
+        return commit(change, answering: (command.id, reply.wireBytes))
+    }
+
+    /// A download of an episode as the library has it, not wanted yet.
+    static func download(of episode: WireEpisode?, _ id: String) throws(Failure) -> WireDownload {
+        guard let episode else { throw Failure(.notFound, "There is no episode “\(id)”; nothing was added.") }
+        guard !episode.enclosureURL.isEmpty else {
+            throw Failure(.episodeUnavailable, "“\(episode.title)” has no audio that could be downloaded.")
+        }
+        guard let address = WebAddress(episode.enclosureURL), !address.isFile else {
+            throw Failure(.badURL, "“\(episode.title)” is a file on this machine; there is nothing to download.")
+        }
+        var download = WireDownload()
+        download.episode = id
+        download.title = episode.title
+        download.podcastID = episode.podcastID
+        download.podcastTitle = episode.podcastTitle
+        download.url = episode.enclosureURL
+        download.contentType = episode.enclosureType
+        return download
+    }
+
+    // MARK: Changing
+
+    private mutating func alter(
+        _ episodes: [String], _ command: Command, now: Moment,
+        _ deed: (inout WireDownload) throws(Failure) -> Void
+    ) throws(Failure) -> [Effect] {
+        var change = change
+        var reply = WireDownloadsReply()
+        for episode in episodes {
+            guard let before = book.current.downloads[episode] else {
+                throw Failure(
+                    .notFound, "The episode “\(episode)” is not downloaded, nor waits to be; nothing was done.")
+            }
+            var download = before
+            try deed(&download)
+            if download.state == .notDownloaded {
+                let deed = before.state == .downloaded ? "removed" : "given up"
+                leave(before, "\(deed) by \(command.origin.isEmpty ? "hand" : command.origin)", &change, now: now)
+            } else if download != before {
+                change.put(download)
+                change.endAlerts { $0.episode == episode }
+            }
+            reply.downloads.append(download)
+            reply.changed.append(download != before)
+        }
+        return commit(change, answering: (command.id, reply.wireBytes))
+    }
+
+    /// A download ends, and its file, or what has come of it, is deleted once that is durable.
+    func leave(_ download: WireDownload, _ reason: String, _ change: inout BookChange, now: Moment) {
+        let path = download.state == .downloaded ? relative(download.path) ?? "" : ""
+        change.note(download.episode, reason, path: path, at: now.wall)
+        var gone = download
+        gone.state = .notDownloaded
+        change.put(gone)
+        change.endAlerts { $0.episode == download.episode }
+        change.actions.append(
+            path.isEmpty ? .discard(episode: download.episode) : .delete(episode: download.episode, path: path))
+    }
+
+    private mutating func set(_ setting: WireSetSetting, _ command: Command) throws(Failure) -> [Effect] {
+        var change = change
+        let isChanged = try change.set(setting)
+        var effects = commit(change, answering: (command.id, WireDownloadsReply().wireBytes))
+        guard isChanged else { return effects }
+        if setting.key == SettingKey.bandwidthLimit.rawValue { effects.append(.perform(limitAction)) }
+        for podcast in setting.podcast.isEmpty ? rulePodcasts : [setting.podcast] {
+            effects += askNewest(of: podcast)
+        }
+        return effects + [.perform(.lookAround)]
+    }
+
+    // MARK: Alerts
+
+    private mutating func answer(_ answer: WireAnswerAlert, _ command: Command, now: Moment) throws(Failure) -> [Effect]
+    {
+        var reply = WireDownloadsReply()
+        reply.alertAnswered.alert = answer.alert
+        reply.alertAnswered.action = answer.action
+        if let won = book.current.answers[answer.alert] {
+            guard won == answer.action else {
+                throw Failure(.alreadyAnswered, "The alert has been answered with “\(won)”.")
+            }
+            return [.reply(command.id, .success(reply.wireBytes))]
+        }
+        guard let alert = book.current.alerts[answer.alert] else {
+            throw Failure(.notFound, "There is no alert \(answer.alert) any more; its cause may be gone.")
+        }
+        guard alert.actions.contains(answer.action) else {
+            let actions = alert.actions.joined(separator: ", ")
+            throw Failure(.invalidArgument, "“\(answer.action)” is no answer to this alert; there are: \(actions).")
+        }
+        var change = change
+        change.answer(answer.alert, answer.action)
+        if answer.action == "retry", var download = book.current.downloads[alert.episode], download.state == .failed {
+            download.begin()
+            change.put(download)
+        }
+        return commit(change, answering: (command.id, reply.wireBytes))
+    }
+}
+
+extension WireDownload {
+    /// It is wanted, from the first try on.
+    mutating func begin() {
+        state = .queued
+        attempt = 0
+        nextAttempt = 0
+        waitsFor = ""
+        clearError()
+    }
+}
+
+extension WireDownload.State {
+    /// The word for the state, for sentences.
+    var word: String {
+        switch self {
+        case .queued: "waiting"
+        case .downloading: "being downloaded"
+        case .paused: "paused"
+        case .downloaded: "downloaded"
+        case .failed: "failed"
+        case .notDownloaded, .UNRECOGNIZED: "not downloaded"
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+extension DownloadsMachine {
+    // MARK: Fetching by rule
+
+    /// The podcasts whose own settings may hold a rule. One that holds for all is applied as their episodes come.
+    var rulePodcasts: [String] { book.current.settings.podcasts }
+
+    /// Asks for the newest episodes of a podcast, if it has a rule.
+    mutating func askNewest(of podcast: String) -> [Effect] {
+        let count = UInt32(book.current.settings.number(.autoDownload, podcast: podcast))
+        guard count > 0 else { return [] }
+        return [
+            call(.newest(podcast: podcast)) {
+                $0.episodes.podcast = podcast
+                $0.episodes.limit = min(count, 500)
+            }
+        ]
+    }
+
+    /// Asks which downloaded episodes have been played, as while this service was not there.
+    mutating func askPlayed() -> [Effect] {
+        let ids = book.current.downloads.values.filter { $0.state == .downloaded }.map(\.episode).sorted()
+        return stride(from: 0, to: ids.count, by: 500).map { start in
+            call(.played) { $0.episodesByID.ids = Array(ids[start..<min(start + 500, ids.count)]) }
+        }
+    }
+
+    mutating func answered(_ call: CallID, _ result: Result<[UInt8], Failure>, now: Moment) -> [Effect] {
+        guard let purpose = lookups.removeValue(forKey: call) else { return [] }
+        let page: WireEpisodesPage
+        do {
+            page = try WirePersistenceReply(wireBytes: result.get()).episodes
+        } catch {
+            let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
+            guard case .add(let command, _) = purpose else {
+                return [.log(.warning, "episodes could not be looked up: \(failure)")]
+            }
+            return [.reply(command.id, .failure(failure))]
+        }
+        switch purpose {
+        case .add(let command, let episodes):
+            do throws(Failure) {
+                let found = Dictionary(page.episodes.map { ($0.id, $0) }) { first, _ in first }
+                return try add(episodes, knowing: found, command, now: now)
+            } catch {
+                return [.reply(command.id, .failure(error))]
+            }
+        case .newest(let podcast): return follow(podcast, page.episodes, now: now)
+        case .played:
+            played.formUnion(page.episodes.filter(\.state.played).map(\.id))
+            return retain(now: now)
+        }
+    }
+
+    /// Downloads the newest episodes that were neither played nor taken away before.
+    private mutating func follow(_ podcast: String, _ episodes: [WireEpisode], now: Moment) -> [Effect] {
+        let count = Int(book.current.settings.number(.autoDownload, podcast: podcast))
+        var change = change
+        for episode in episodes.prefix(count)
+        where !episode.state.played && book.current.downloads[episode.id] == nil && book.current.past[episode.id] == nil
+        {
+            guard var download = try? Self.download(of: episode, episode.id) else { continue }
+            download.requestedAt = now.wall.milliseconds
+            download.begin()
+            download.automatic = true
+            download.reason = "a rule: the newest \(count) of “\(episode.podcastTitle)”"
+            change.put(download)
+        }
+        return commit(change)
+    }
+
+    // MARK: Keeping by rule
+
+    /// Files that a rule lets go, but never what is loaded or waits in a queue; nothing before those are known.
+    mutating func retain(now: Moment) -> [Effect] {
+        guard hasSeenPlayer, !queues.isEmpty else { return [] }
+        let held = Set(queues.values.flatMap { $0.entries.map(\.episode.id) } + [loaded])
+        let settings = book.current.settings
+        var change = change
+        let files = book.current.downloads.values.filter { $0.state == .downloaded }
+            .sorted { ($0.finishedAt, $0.episode) > ($1.finishedAt, $1.episode) }
+        var kept: [String: Int] = [:]
+        for download in files {
+            let podcast = download.podcastID
+            let limit = Int(settings.number(.keepDownloads, podcast: podcast))
+            kept[podcast, default: 0] += 1
+            guard !held.contains(download.episode) else { continue }
+            if settings.isOn(.deletePlayed, podcast: podcast), played.contains(download.episode) {
+                leave(download, "deleted by a rule: it has been played", &change, now: now)
+            } else if limit > 0, kept[podcast, default: 0] > limit {
+                leave(
+                    download, "deleted by a rule: the newest \(limit) of “\(download.podcastTitle)” are kept", &change,
+                    now: now)
+            }
+        }
+        return commit(change)
+    }
+
+    // MARK: Observing
+
+    mutating func observe(_ event: StreamEvent, now: Moment) -> [Effect] {
+        switch (event.topic.parts.dropFirst().first, event.topic.parts.dropFirst(2).first) {
+        case ("feeds"?, _):
+            guard let news = try? WireEpisodesChanged(wireBytes: event.payload), !news.added.isEmpty else { return [] }
+            return askNewest(of: news.podcast)
+        case ("playback"?, "state"?):
+            guard event.header.kind == .put, let state = try? WirePlaybackState(wireBytes: event.payload) else {
+                return []
+            }
+            hasSeenPlayer = true
+            let before = loaded
+            loaded = state.status == .idle ? "" : state.episode.id
+            return loaded == before ? [] : retain(now: now)
+        case ("playback"?, "episode"?):
+            guard let state = try? WireEpisodeState(wireBytes: event.payload),
+                state.played != played.contains(state.episode)
+            else { return [] }
+            if state.played { played.insert(state.episode) } else { played.remove(state.episode) }
+            return state.played ? retain(now: now) : []
+        case ("queue"?, _): return observeQueue(event, now: now)
+        default: return []
+        }
+    }
+
+    private mutating func observeQueue(_ event: StreamEvent, now: Moment) -> [Effect] {
+        let name = String(event.topic.parts.last ?? "")
+        switch event.header.kind {
+        case .put:
+            guard let state = try? WireQueueState(wireBytes: event.payload) else { return [] }
+            queues[name] = state
+        case .delta:
+            guard let delta = try? WireQueueDelta(wireBytes: event.payload) else { return [] }
+            queues[name]?.apply(delta)
+        case .delete: queues[name] = nil
+        default: return []
+        }
+        // A put that goes on in deltas is not all that must be kept.
+        return queues.values.contains(where: \.more) ? [] : retain(now: now)
+    }
+
+    // MARK: Why
+
+    /// Why an episode's file is there, or is not, in sentences.
+    func why(_ episode: String, now: Moment) -> [String] {
+        guard let download = book.current.downloads[episode] else {
+            guard let past = book.current.past[episode] else {
+                return ["It was never downloaded: nobody has asked for it, and no rule."]
+            }
+            return ["It is not downloaded any more: \(past.reason)."]
+        }
+        var sentences = ["It is \(download.state.word): \(download.reason)."]
+        switch download.state {
+        case .queued:
+            let wait = max(0, (download.nextAttempt - now.wall.milliseconds) / 1_000)
+            if !download.waitsFor.isEmpty { sentences.append("It waits for \(download.waitsFor)") }
+            if wait > 0 { sentences.append("It is tried again in \(wait) s.") }
+            if download.waitsFor.isEmpty, wait == 0 { sentences.append("It waits for its turn.") }
+        case .failed: sentences.append("It failed: \(download.error.message)")
+        case .downloaded:
+            if loaded == episode { sentences.append("It is kept while it is loaded.") }
+            let names = queues.values.filter { $0.entries.contains { $0.episode.id == episode } }.map(\.name).sorted()
+            if !names.isEmpty { sentences.append("It is kept while it waits in \(names.joined(separator: ", ")).") }
+            let settings = book.current.settings
+            if settings.isOn(.deletePlayed, podcast: download.podcastID) {
+                sentences.append("It goes when it has been played.")
+            }
+            let limit = Int(settings.number(.keepDownloads, podcast: download.podcastID))
+            if limit > 0 { sentences.append("The newest \(limit) of its podcast are kept.") }
+        default: break
+        }
+        return sentences
+    }
+}

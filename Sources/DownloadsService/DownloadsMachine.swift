@@ -1,0 +1,209 @@
+public import BusKit
+public import PodcastModel
+public import WireMessages
+
+/// Owns the downloaded files: which are wanted, how they stand, when they are tried again and when they go.
+///
+/// The wish is durable before anything is fetched; the file is whole and at its place before it is said to be
+/// downloaded; that it is to go is durable before it is deleted. See `protocols/downloads.md`.
+public struct DownloadsMachine: OwnerMachine {
+    /// The shell's reports.
+    public typealias Input = DownloadsInput
+    /// The shell's work.
+    public typealias Action = DownloadsAction
+    typealias Effect = OwnerEffect<DownloadsAction>
+
+    /// The name on the bus.
+    public static let owner = ServiceName.downloads
+    /// New episodes, and what must not be deleted: what is loaded and what waits in a queue.
+    public static let observes = ["stream/feeds/episodes/", "stream/playback/", "stream/queue/queue/"]
+
+    /// Waits before the tries after the first, in seconds.
+    static let retries: [Double] = [5, 15, 60]
+    static let scheduleTimer = TimerName("schedule")
+    static let lookTimer = TimerName("look around")
+
+    /// A transfer under way.
+    struct Transfer: Sendable {
+        var episode: String
+        var host: String
+        /// What had come when it was begun.
+        var offset: UInt64 = 0
+        var received: UInt64 = 0
+    }
+
+    /// What waits for a transaction.
+    private struct Unsettled: Sendable {
+        var command: RequestID?
+        var actions: [DownloadsAction]
+    }
+
+    /// What an answer of persistence is for.
+    enum Lookup: Sendable {
+        case add(Command, [String])
+        /// The newest episodes of a podcast, for its rule.
+        case newest(podcast: String)
+        /// Whether downloaded episodes have been played meanwhile.
+        case played
+    }
+
+    /// The folder of downloads.
+    let root: String
+    var book = SpeculativeState(DownloadsBook())
+    var transfers: [UInt64: Transfer] = [:]
+    var lookups: [CallID: Lookup] = [:]
+    /// The ways out, once they have been looked at; and the hour of the day.
+    var interfaces: [String]?
+    var hour = 0
+    /// What must not be deleted.
+    var loaded = ""
+    var queues: [String: WireQueueState] = [:]
+    var hasSeenPlayer = false
+    /// Episodes that have been played, as far as that has been heard.
+    var played: Set<String> = []
+    var isStopping = false
+    /// The timers as they are set.
+    private var timers: [TimerName: MonotonicTime] = [:]
+    private var unsettled: [TransactionID: Unsettled] = [:]
+    private var count: UInt64 = 0
+
+    /// An owner that knows nothing yet. `root`: the folder of downloads, absolute.
+    public init(root: String) {
+        self.root = root
+    }
+
+    // MARK: Starting
+
+    /// Takes the stored downloads over; what was being fetched waits for its turn again.
+    public mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<DownloadsAction>] {
+        var effects: [Effect] = []
+        var book = DownloadsBook()
+        for record in records {
+            do {
+                switch record.collection {
+                case "download": book.downloads[record.key] = try WireDownload(wireBytes: record.value)
+                case "past": book.past[record.key] = try WirePastDownload(wireBytes: record.value)
+                case "alert": book.alerts[record.key] = try WireAlert(wireBytes: record.value)
+                case "answer": book.answers[record.key] = String(decoding: record.value, as: UTF8.self)
+                default: _ = book.settings.restore(record)
+                }
+            } catch {
+                effects.append(.log(.error, "record \(record.collection)/\(record.key) is unreadable: \(error)"))
+            }
+        }
+        for (episode, download) in book.downloads where download.state == .downloading {
+            book.downloads[episode]?.state = .queued
+        }
+        self.book = SpeculativeState(book)
+        effects += [.perform(.survey), .perform(.lookAround), .perform(limitAction)]
+        for past in book.past.values.sorted(by: { $0.episode < $1.episode }) where !past.path.isEmpty {
+            effects.append(.perform(.delete(episode: past.episode, path: past.path)))
+        }
+        effects += askPlayed()
+        for podcast in rulePodcasts { effects += askNewest(of: podcast) }
+        return effects + schedule(now: now)
+    }
+
+    /// See `OwnerMachine`.
+    public func retained(now: Moment) -> [Publication] { book.current.retained }
+
+    /// See `OwnerMachine`.
+    public func everything() -> [WireChange] { book.current.everything }
+
+    // MARK: Deciding
+
+    /// See `OwnerMachine`.
+    public mutating func handle(_ event: OwnerEvent<DownloadsInput>, now: Moment) -> [OwnerEffect<DownloadsAction>] {
+        var effects: [Effect] = []
+        switch event {
+        case .command(let command): effects = take(command, now: now)
+        case .committed(let id):
+            book.committed(id)
+            effects = unsettled.removeValue(forKey: id)?.actions.map { .perform($0) } ?? []
+        case .refused(let id, let failure):
+            effects = takeBack(id)
+            if let command = unsettled.removeValue(forKey: id)?.command, failure.code != "duplicateRequest" {
+                effects.append(.reply(command, .failure(failure)))
+            }
+            // What could not be saved is looked at anew, but not at once.
+            return effects + set(Self.scheduleTimer, to: now.monotonic.advanced(by: .seconds(5)))
+        case .answered(let call, let result): effects = answered(call, result, now: now)
+        case .observed(let event):
+            effects = observe(event, now: now)
+            // Most of what others do changes nothing here.
+            if effects.isEmpty { return [] }
+        case .timer(let name):
+            timers[name] = nil
+            if name == Self.lookTimer { effects = [.perform(.lookAround)] }
+        case .input(let input): effects = take(input, now: now)
+        case .databaseReplaced: effects = [.perform(.survey)] + askPlayed()
+        case .stopping:
+            isStopping = true
+            return transfers.keys.sorted().map { .perform(.cancel($0)) }
+        }
+        return effects + schedule(now: now)
+    }
+
+    /// Puts a change in force and has it committed; one that is none is answered without that.
+    mutating func commit(_ change: BookChange, answering answer: (request: RequestID, reply: [UInt8])? = nil)
+        -> [Effect]
+    {
+        guard !change.isEmpty else {
+            return (answer.map { [.reply($0.request, .success($0.reply))] } ?? []) + change.actions.map { .perform($0) }
+        }
+        count += 1
+        let id = TransactionID(count)
+        book.apply(id) { $0 = change.book }
+        unsettled[id] = Unsettled(command: answer?.request, actions: change.actions)
+        return [
+            .commit(
+                Transaction(
+                    id: id, changes: change.changes, publications: change.publications, answering: answer))
+        ]
+    }
+
+    /// What was not saved is as it was before, also for those who have been shown it already, as at the start.
+    private mutating func takeBack(_ id: TransactionID) -> [Effect] {
+        let refused = book.current.downloads
+        book.refused(id)
+        let downloads = book.current.downloads
+        let changed = Set(refused.keys).union(downloads.keys).filter { refused[$0] != downloads[$0] }.sorted()
+        let publications = changed.map { episode in
+            var gone = WireDownload()
+            gone.episode = episode
+            return DownloadsBook.publication(downloads[episode] ?? gone)
+        }
+        return publications.isEmpty ? [] : [.publish(publications)]
+    }
+
+    /// Sets a timer, if that changes it.
+    mutating func set(_ timer: TimerName, to time: MonotonicTime?) -> [Effect] {
+        guard timers[timer] != time else { return [] }
+        timers[timer] = time
+        return [.timer(timer, at: time)]
+    }
+
+    /// Whether a timer is set.
+    func isSet(_ timer: TimerName) -> Bool { timers[timer] != nil }
+
+    /// A change of what is in force now.
+    var change: BookChange { BookChange(book.current) }
+
+    mutating func call(_ purpose: Lookup, _ fill: (inout WirePersistenceRequest) -> Void) -> Effect {
+        count += 1
+        let id = CallID("look up \(count)")
+        lookups[id] = purpose
+        var request = WirePersistenceRequest()
+        fill(&request)
+        return .call(Call(id: id, to: .persistence, payload: request.wireBytes, request: .random()))
+    }
+
+    var limitAction: DownloadsAction {
+        .limit(bytesPerSecond: UInt64(book.current.settings.number(.bandwidthLimit) * 1_000))
+    }
+
+    /// The path of a download relative to the folder; nil: it lies elsewhere, and is not touched.
+    func relative(_ path: String) -> String? {
+        path.hasPrefix(root + "/") ? String(path.dropFirst(root.count + 1)) : nil
+    }
+}

@@ -1,0 +1,114 @@
+public import BusKit
+import Logging
+import NIOConcurrencyHelpers
+import PodcastModel
+public import ServiceLifecycle
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The process of the downloads: its machine, run, and what fetches and deletes for it.
+public struct DownloadsShell: ServiceLifecycle.Service {
+    private let service: OwnerService<DownloadsMachine>
+    private let worker: DownloadsWorker
+
+    /// Downloads in this process's surroundings.
+    ///
+    /// - Parameter stall: how long a server may say nothing before its transfer has failed.
+    public init(_ context: ServiceContext, stall: Duration = .seconds(30)) {
+        let root = context.home.downloadDirectory
+        let worker = DownloadsWorker(root: root, stall: stall, logger: context.logger)
+        self.worker = worker
+        service = OwnerService(DownloadsMachine(root: root), context: context) { action, inputs in
+            worker.perform(action) { inputs.send($0) }
+        }
+    }
+
+    /// Serves until the process is asked to stop; then nothing is written any more.
+    public func run() async throws {
+        do {
+            try await service.run()
+        } catch {
+            await worker.shutdown()
+            throw error
+        }
+        await worker.shutdown()
+    }
+}
+
+/// Carries actions out, in order, but for the transfers, which run side by side.
+private final class DownloadsWorker: Sendable {
+    private let folder: DownloadFolder
+    private let client: TransferClient
+    private let steps: AsyncStream<@Sendable () async -> Void>.Continuation
+    private let task: Task<Void, Never>
+
+    init(root: String, stall: Duration, logger: Logger) {
+        let folder = DownloadFolder(root: root)
+        self.folder = folder
+        client = TransferClient(folder: folder, stall: stall, logger: logger)
+        let (stream, steps) = AsyncStream.makeStream(of: (@Sendable () async -> Void).self)
+        self.steps = steps
+        task = Task { for await step in stream { await step() } }
+    }
+
+    func perform(_ action: DownloadsAction, report: @escaping @Sendable (DownloadsInput) -> Void) {
+        let (folder, client) = (folder, client)
+        switch action {
+        case .start(let order): steps.yield { client.start(order, report: report) }
+        case .cancel(let number): steps.yield { await client.cancel(number) }
+        case .discard(let episode): steps.yield { folder.discard(episode) }
+        case .delete(let episode, let path):
+            steps.yield { report(.deleted(episode: episode, folder.delete(episode, at: path))) }
+        case .survey:
+            steps.yield {
+                do throws(Failure) { report(.surveyed(try folder.files())) } catch { report(.surveyFailed(error)) }
+            }
+        case .lookAround:
+            steps.yield { report(.surroundings(interfaces: Surroundings.interfaces, hour: Surroundings.hour)) }
+        case .limit(let rate): client.limit(bytesPerSecond: rate)
+        }
+    }
+
+    func shutdown() async {
+        await client.shutdown()
+        steps.finish()
+        await task.value
+    }
+}
+
+/// What a rule may depend on.
+private enum Surroundings {
+    /// The interfaces of the default routes.
+    static var interfaces: [String] {
+        let fourth = lines("/proc/net/route").filter { $0.count > 1 && $0[1] == "00000000" }.map { $0[0] }
+        let sixth = lines("/proc/net/ipv6_route")
+            .filter { $0.count > 9 && $0[0].allSatisfy { $0 == "0" } && $0[1] == "00" && $0[9] != "lo" }.map { $0[9] }
+        return Set(fourth + sixth).sorted()
+    }
+
+    /// The hour of the day, local time.
+    static var hour: Int {
+        var now = time(nil)
+        var parts = tm()
+        localtime_r(&now, &parts)
+        return Int(parts.tm_hour)
+    }
+
+    private static func lines(_ path: String) -> [[String]] {
+        guard let file = fopen(path, "re") else { return [] }
+        defer { fclose(file) }
+        var lines: [[String]] = []
+        var buffer = [CChar](repeating: 0, count: 1_024)
+        while fgets(&buffer, Int32(buffer.count), file) != nil {
+            let text = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            lines.append(text.split(whereSeparator: \.isWhitespace).map(String.init))
+        }
+        return lines
+    }
+}

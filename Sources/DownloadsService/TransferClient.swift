@@ -1,0 +1,258 @@
+import AsyncHTTPClient
+import BusKit
+import Logging
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import PodcastModel
+
+/// Fetches files: each in a task of its own, all within one limit.
+final class TransferClient: Sendable {
+    private struct State {
+        var tasks: [UInt64: Task<Void, Never>] = [:]
+        var bucket = TokenBucket(rate: 0, now: SystemClocks.monotonic())
+    }
+
+    private let folder: DownloadFolder
+    private let client: HTTPClient
+    private let logger: Logger
+    private let state = NIOLockedValueBox(State())
+
+    /// How often fetched bytes are brought to the disk and told of.
+    private static let savesAfter = Duration.seconds(10)
+    private static let tellsAfter = Duration.milliseconds(250)
+
+    /// - Parameter stall: how long a server may say nothing.
+    init(folder: DownloadFolder, stall: Duration, logger: Logger) {
+        var configuration = HTTPClient.Configuration.singletonConfiguration
+        configuration.redirectConfiguration = .follow(max: 10, allowCycles: false)
+        configuration.decompression = .disabled
+        configuration.timeout = .init(
+            connect: .seconds(10), read: .milliseconds(Int64(stall / .milliseconds(1))))
+        configuration.connectionPool.idleTimeout = .seconds(5)
+        configuration.connectionPool.retryConnectionEstablishment = false
+        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+        self.folder = folder
+        self.logger = logger
+    }
+
+    func start(_ order: TransferOrder, report: @escaping @Sendable (DownloadsInput) -> Void) {
+        state.withLockedValue { state in
+            state.tasks[order.number] = Task {
+                do throws(TransferFailure) {
+                    let bytes = try await self.fetch(order, report)
+                    if !Task.isCancelled { report(.completed(order.number, bytes: bytes)) }
+                } catch {
+                    if !Task.isCancelled { report(.failed(order.number, error)) }
+                }
+                self.state.withLockedValue { _ = $0.tasks.removeValue(forKey: order.number) }
+            }
+        }
+    }
+
+    /// Ends a transfer; returns when nothing more is written.
+    func cancel(_ number: UInt64) async {
+        let task = state.withLockedValue { $0.tasks.removeValue(forKey: number) }
+        task?.cancel()
+        await task?.value
+    }
+
+    func limit(bytesPerSecond: UInt64) {
+        state.withLockedValue { $0.bucket.set(rate: bytesPerSecond, now: SystemClocks.monotonic()) }
+    }
+
+    func shutdown() async {
+        for number in state.withLockedValue({ Array($0.tasks.keys) }) { await cancel(number) }
+        do { try await client.shutdown() } catch { logger.warning("closing connections failed: \(error)") }
+    }
+
+    // MARK: A transfer
+
+    private func fetch(
+        _ order: TransferOrder, _ report: @escaping @Sendable (DownloadsInput) -> Void
+    ) async throws(TransferFailure) -> UInt64 {
+        let isKnown = !order.etag.isEmpty && !order.etag.hasPrefix("W/") || !order.lastModified.isEmpty
+        let name = DownloadFolder.partialName(order.episode, etag: order.etag, lastModified: order.lastModified)
+        let kept = isKnown ? order.received : 0
+        try check { () throws(Failure) in try folder.requireSpace(for: 0) }
+        var offset: UInt64 = 0
+        if kept > 0 {
+            let partial = try check { () throws(Failure) -> DownloadFolder.Partial in
+                try folder.openPartial(name, of: order.episode, keeping: kept)
+            }
+            offset = partial.offset
+        }
+        let response = try await send(order, from: offset)
+        if response.status == .rangeNotSatisfiable, offset > 0 {
+            return try await receive(order, try await send(order, from: 0), from: 0, report)
+        }
+        return try await receive(order, response, from: offset, report)
+    }
+
+    private func send(_ order: TransferOrder, from offset: UInt64) async throws(TransferFailure) -> HTTPClientResponse {
+        var request = HTTPClientRequest(url: order.url)
+        request.headers.add(name: "User-Agent", value: "Lockstep/1.0")
+        request.headers.add(name: "Accept", value: "audio/*, video/*;q=0.9, */*;q=0.5")
+        if let (user, password) = WebAddress(order.url)?.credentials {
+            request.setBasicAuth(username: user, password: password)
+        }
+        if offset > 0 {
+            request.headers.add(name: "Range", value: "bytes=\(offset)-")
+            let isStrong = !order.etag.isEmpty && !order.etag.hasPrefix("W/")
+            request.headers.add(name: "If-Range", value: isStrong ? order.etag : order.lastModified)
+        }
+        do {
+            return try await client.execute(request, deadline: .distantFuture, logger: nil)
+        } catch {
+            throw TransferFailure(Self.connection(error, order))
+        }
+    }
+
+    private func receive(
+        _ order: TransferOrder, _ response: HTTPClientResponse, from asked: UInt64,
+        _ report: @escaping @Sendable (DownloadsInput) -> Void
+    ) async throws(TransferFailure) -> UInt64 {
+        let headers = response.headers
+        let status = Int(response.status.code)
+        guard status == 200 || status == 206 && asked > 0 else { throw Self.refused(status, headers, order) }
+        var start = TransferStart(
+            total: headers.first(name: "content-length").flatMap { UInt64($0) } ?? 0, offset: 0,
+            etag: headers.first(name: "etag") ?? "", lastModified: headers.first(name: "last-modified") ?? "",
+            contentType: headers.first(name: "content-type") ?? "")
+        if status == 206 {
+            guard let range = ContentRange(headers.first(name: "content-range") ?? ""), range.first == asked else {
+                throw TransferFailure(
+                    Failure(.streamFailed, "\(order.host) sent another part of the file than was asked for."))
+            }
+            start.offset = asked
+            start.total = range.total
+            // Some leave them out of a part.
+            if start.etag.isEmpty { start.etag = order.etag }
+            if start.lastModified.isEmpty { start.lastModified = order.lastModified }
+        }
+        try Self.verify(type: start.contentType, order)
+        let left = start.total > start.offset ? start.total - start.offset : 0
+        try check { () throws(Failure) in try folder.requireSpace(for: left) }
+        let name = DownloadFolder.partialName(order.episode, etag: start.etag, lastModified: start.lastModified)
+        let partial = try check { () throws(Failure) -> DownloadFolder.Partial in
+            try folder.openPartial(name, of: order.episode, keeping: start.offset)
+        }
+        guard partial.offset == start.offset else {
+            throw TransferFailure(
+                Failure(.streamFailed, "What had come of the file is not there any more; it begins anew."))
+        }
+        report(.began(order.number, start))
+        let received = try await read(response.body, order, start, into: partial, report)
+        guard received > 0 else {
+            throw TransferFailure(Failure(.verificationFailed, "\(order.host) sent an empty file."))
+        }
+        guard start.total == 0 || received == start.total else {
+            throw TransferFailure(
+                Failure(.streamFailed, "\(order.host) sent \(received) bytes of \(start.total)."))
+        }
+        try check { () throws(Failure) in try folder.finish(partial, name, at: order.path) }
+        return received
+    }
+
+    private func read(
+        _ body: HTTPClientResponse.Body, _ order: TransferOrder, _ start: TransferStart,
+        into partial: borrowing DownloadFolder.Partial, _ report: @escaping @Sendable (DownloadsInput) -> Void
+    ) async throws(TransferFailure) -> UInt64 {
+        var received = start.offset
+        var pace = Pace(now: SystemClocks.monotonic(), received: received)
+        var chunks = body.makeAsyncIterator()
+        while true {
+            let next: ByteBuffer?
+            do { next = try await chunks.next() } catch {
+                try keep(partial, order, start, received, report)
+                throw TransferFailure(Self.connection(error, order))
+            }
+            guard let chunk = next else { break }
+            if received == 0 { try Self.verify(beginning: chunk, order) }
+            let bytes = chunk.readableBytes
+            if start.total > 0, received + UInt64(bytes) > start.total {
+                throw TransferFailure(
+                    Failure(
+                        .verificationFailed, "\(order.host) sent more than the \(start.total) bytes that it announced.")
+                )
+            }
+            let place = received
+            try check { () throws(Failure) in
+                try Self.withBytes(of: chunk) { bytes throws(Failure) in
+                    try folder.write(bytes, to: partial, at: place)
+                }
+            }
+            received += UInt64(bytes)
+            let now = SystemClocks.monotonic()
+            if pace.isToBeSaved(now, every: Self.savesAfter) {
+                try check { () throws(Failure) in
+                    try folder.save(partial)
+                    try folder.requireSpace(for: start.total > received ? start.total - received : 0)
+                }
+                report(.saved(order.number, received: received))
+            }
+            if let speed = pace.speed(at: received, now, every: Self.tellsAfter) {
+                report(.progressed(order.number, received: received, bytesPerSecond: speed))
+            }
+            let wait = state.withLockedValue { $0.bucket.take(bytes, now: now) }
+            if wait > .zero { try? await Task.sleep(for: wait) }
+            if Task.isCancelled {
+                try keep(partial, order, start, received, report)
+                throw TransferFailure(Failure(.lostInFlight, "It was ended."))
+            }
+        }
+        return received
+    }
+
+    /// What has come is worth keeping.
+    private func keep(
+        _ partial: borrowing DownloadFolder.Partial, _ order: TransferOrder, _ start: TransferStart, _ received: UInt64,
+        _ report: @escaping @Sendable (DownloadsInput) -> Void
+    ) throws(TransferFailure) {
+        try check { () throws(Failure) in try folder.save(partial) }
+        report(
+            Task.isCancelled
+                ? .stopped(episode: order.episode, etag: start.etag, received: received)
+                : .saved(order.number, received: received))
+    }
+
+    /// The bytes of a buffer, with the error's type kept.
+    private static func withBytes(
+        of buffer: ByteBuffer, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
+    ) throws(Failure) {
+        let outcome = buffer.withUnsafeReadableBytes { bytes -> Result<Void, Failure> in
+            do throws(Failure) { return .success(try body(bytes)) } catch { return .failure(error) }
+        }
+        try outcome.get()
+    }
+
+    private func check<Value: ~Copyable>(_ body: () throws(Failure) -> Value) throws(TransferFailure) -> Value {
+        do throws(Failure) { return try body() } catch { throw TransferFailure(error) }
+    }
+}
+
+/// When to tell of what has come, and how fast it does.
+private struct Pace {
+    private var saved: MonotonicTime
+    private var told: MonotonicTime
+    private var toldBytes: UInt64
+
+    init(now: MonotonicTime, received: UInt64) {
+        (saved, told, toldBytes) = (now, now, received)
+    }
+
+    mutating func isToBeSaved(_ now: MonotonicTime, every interval: Duration) -> Bool {
+        guard now.since(saved) >= interval else { return false }
+        saved = now
+        return true
+    }
+
+    /// Bytes a second since it was told last; nil: that is not long ago.
+    mutating func speed(at received: UInt64, _ now: MonotonicTime, every interval: Duration) -> Double? {
+        let elapsed = now.since(told)
+        guard elapsed >= interval else { return nil }
+        defer { (told, toldBytes) = (now, received) }
+        return Double(received - toldBytes) / (elapsed / .seconds(1))
+    }
+}

@@ -1,0 +1,9 @@
+import BusKit
+import DownloadsService
+
+@main
+struct Main {
+    static func main() async {
+        await ServiceProcess.run(DownloadsMachine.owner) { DownloadsShell($0) }
+    }
+}

@@ -1,0 +1,171 @@
+import BusKit
+import PodcastModel
+import TestSupport
+import Testing
+
+@testable import DownloadsService
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What is written where, and what is not.
+struct DownloadFilesTests {
+    @Test(
+        "Names are safe and readable, whatever a feed says",
+        arguments: [
+            ("A plain title", "A plain title"), ("../../etc/passwd", "-..-etc-passwd"), ("a/b\\c:d", "a-b-c-d"),
+            ("tab\there\u{0}\u{1b}[31m", "tabhere[31m"), ("  much   room  ", "much room"), (".hidden", "hidden"),
+            ("..", "X"), ("", "X"), ("\u{202E}gpj.exe\u{2066}", "gpj.exe"), ("مقدمة", "مقدمة"), ("end...", "end"),
+            ("line\nbreak", "linebreak"), ("zero\u{200B}width", "zerowidth"),
+        ])
+    func names(text: String, expected: String) {
+        #expect(DownloadName.component(text, orElse: "X", limit: 200) == expected)
+    }
+
+    @Test("Long names are cut between characters, the id and the kind of file kept", arguments: ["a", "ä", "👩‍👩‍👧", "ع"])
+    func longNames(character: String) {
+        let long = String(repeating: character, count: 300)
+        let path = DownloadName.path(podcast: long, title: long, episode: "e1", type: "audio/mpeg", url: "http://a/b")
+        let parts = path.split(separator: "/")
+        #expect(parts.count == 2 && parts.allSatisfy { $0.utf8.count <= 200 })
+        #expect(path.hasSuffix(" [e1].mp3"))
+        #expect(parts[0].allSatisfy { String($0) == character })
+    }
+
+    @Test(
+        "The kind of file comes from the address, else from what was announced",
+        arguments: [
+            ("http://a/b.M4A?x=.mp3", "audio/mpeg", "m4a"), ("http://a/b", "audio/ogg; codecs=opus", "ogg"),
+            ("http://a/b.php", "application/x", "audio"), ("http://a/b.exe", "", "audio"),
+        ])
+    func kinds(url: String, type: String, suffix: String) {
+        let path = DownloadName.path(podcast: "P", title: "T", episode: "e1", type: type, url: url)
+        #expect(path == "P/T [e1].\(suffix)")
+    }
+
+    private func withFolder(_ body: (DownloadFolder, TemporaryFolder) throws -> Void) throws {
+        let temporary = try TemporaryFolder()
+        try body(DownloadFolder(root: temporary.path + "/downloads"), temporary)
+    }
+
+    private func put(_ text: String, in folder: DownloadFolder, as path: String) throws {
+        let partial = try folder.openPartial("e1-x", of: "e1", keeping: 0)
+        try write(Array(text.utf8), to: partial, in: folder)
+        try folder.finish(partial, "e1-x", at: path)
+    }
+
+    private func write(
+        _ bytes: [UInt8], to partial: borrowing DownloadFolder.Partial, in folder: DownloadFolder
+    ) throws {
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+        defer { copy.deallocate() }
+        copy.copyBytes(from: bytes)
+        try folder.write(UnsafeRawBufferPointer(copy), to: partial, at: 0)
+    }
+
+    @Test("A file is at its place only when it is whole; its parts are nowhere else; it can be deleted")
+    func finishes() throws {
+        try withFolder { folder, _ in
+            try put("audio", in: folder, as: "P/T [e1].mp3")
+            #expect(try folder.files() == ["P/T [e1].mp3": 5])
+            #expect(folder.delete("e1", at: "P/T [e1].mp3") == nil)
+            #expect(try folder.files().isEmpty)
+            #expect(folder.delete("e1", at: "P/T [e1].mp3") == nil)
+        }
+    }
+
+    @Test("What has come is taken up as far as it is certain; what came of another version is not")
+    func partials() throws {
+        try withFolder { folder, _ in
+            do {
+                let partial = try folder.openPartial("e1-x", of: "e1", keeping: 0)
+                try write([UInt8](repeating: 1, count: 100), to: partial, in: folder)
+            }
+            for (name, kept, offset) in [("e1-x", 60, 60), ("e1-x", 500, 60), ("e1-y", 60, 0), ("e1-x", 60, 0)] {
+                let taken = try folder.openPartial(name, of: "e1", keeping: UInt64(kept)).offset
+                #expect(taken == UInt64(offset))
+            }
+        }
+    }
+
+    @Test("A link that was planted leads nowhere: nothing is written, read or deleted behind it")
+    func links() throws {
+        try withFolder { folder, home in
+            let outside = home.path + "/outside"
+            mkdir(outside, 0o700)
+            mkdir(folder.root, 0o700)
+            symlink(outside, folder.root + "/P")
+            #expect(throws: Failure.self) { try put("audio", in: folder, as: "P/T [e1].mp3") }
+            try home.file("outside/T [e1].mp3", "precious".utf8)
+            #expect(folder.delete("e1", at: "P/T [e1].mp3") != nil)
+            #expect(access(outside + "/T [e1].mp3", F_OK) == 0)
+            mkdir(folder.root + "/Q", 0o700)
+            symlink(outside + "/T [e1].mp3", folder.root + "/Q/T [e1].mp3")
+            #expect(folder.delete("e1", at: "Q/T [e1].mp3") != nil)
+            #expect(throws: Failure.self) { try put("audio", in: folder, as: "Q/T [e1].mp3") }
+            symlink(outside + "/made", folder.root + "/.partial/e1-z")
+            #expect(throws: Failure.self) { _ = try folder.openPartial("e1-z", of: "e9", keeping: 0) }
+            #expect(access(outside + "/made", F_OK) != 0)
+        }
+    }
+
+    @Test("A file that is there already is left alone, and so is what is not named as ours are")
+    func others() throws {
+        try withFolder { folder, home in
+            mkdir(folder.root, 0o700)
+            mkdir(folder.root + "/P", 0o700)
+            try home.file("downloads/P/T [e1].mp3", "mine".utf8)
+            let failure = #expect(throws: Failure.self) { try put("audio", in: folder, as: "P/T [e1].mp3") }
+            #expect(failure?.message.contains("T [e1].mp3") == true)
+            #expect(try folder.files() == ["P/T [e1].mp3": 4])
+            for path in ["P/other.mp3", "../x [e1].mp3", "P/../x [e1].mp3", "T [e1].mp3"] {
+                #expect(folder.delete("e1", at: path) != nil)
+            }
+        }
+    }
+
+    @Test("A folder that cannot be used is named")
+    func unusable() throws {
+        try withFolder { folder, home in
+            try home.file("downloads", "a file".utf8)
+            let failure = #expect(throws: Failure.self) { _ = try folder.openPartial("e1-x", of: "e1", keeping: 0) }
+            #expect(failure?.known == .storageFailed && failure?.message.contains(folder.root) == true)
+        }
+    }
+
+    @Test("More than there is room for is refused before it begins")
+    func space() throws {
+        try withFolder { folder, _ in
+            try folder.requireSpace(for: 1)
+            let failure = #expect(throws: Failure.self) { try folder.requireSpace(for: 1 << 60) }
+            #expect(failure?.known == .insufficientStorage)
+        }
+    }
+
+    @Test("A limited rate is kept over any number of takers; none is none")
+    func bucket() {
+        var now = MonotonicTime(nanoseconds: 0)
+        var bucket = TokenBucket(rate: 1_000, now: now)
+        #expect(bucket.take(1_000, now: now) == .zero)
+        #expect(bucket.take(500, now: now) == .milliseconds(500))
+        now = now.advanced(by: .milliseconds(1_500))
+        #expect(bucket.take(1_000, now: now) == .zero)
+        now = now.advanced(by: .seconds(3_600))
+        #expect(bucket.take(3_000, now: now) == .seconds(2))
+        var free = TokenBucket(rate: 0, now: now)
+        #expect(free.take(1 << 30, now: now) == .zero)
+    }
+
+    @Test(
+        "A content range is read",
+        arguments: [("bytes 5-9/10", 5, 10), ("bytes 5-9/*", 5, 0), ("bytes */10", -1, -1), ("5-9/10", -1, -1)])
+    func ranges(text: String, first: Int, total: Int) {
+        let range = ContentRange(text)
+        #expect(range.map { Int($0.first) } ?? -1 == first && range.map { Int($0.total) } ?? -1 == total)
+    }
+}

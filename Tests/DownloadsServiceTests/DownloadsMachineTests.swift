@@ -1,0 +1,338 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import DownloadsService
+
+struct DownloadsMachineTests {
+    private let rig = DownloadsRig()
+    private let cut = TransferFailure(Failure(.streamFailed, "cut"))
+
+    @Test("A wish is durable, fetched, and said to be downloaded when it is whole")
+    func downloads() throws {
+        #expect(rig.add("e1")?.reply?.changed == [true])
+        #expect(rig.state("e1") == .downloading && rig.shown("e1")?.state == .downloading)
+        #expect(try rig.order("e1").path == "Show/Part 1 [e1].mp3")
+        try rig.complete("e1", bytes: 77)
+        let download = try #require(rig.stored("e1"))
+        #expect(
+            download.state == .downloaded && download.totalBytes == 77 && download.path == "/d/Show/Part 1 [e1].mp3")
+        #expect(rig.add("e1")?.reply?.changed == [false])
+        #expect(rig.why("e1") == "It is downloaded: asked for by test.")
+    }
+
+    @Test("So many at once, so many from one host, in the order of their wishes")
+    func limits() throws {
+        rig.set(.downloadsAtOnce, "3")
+        rig.set(.downloadsPerHost, "2")
+        rig.add("e1", "e3", "e5", "e2", "e4")
+        #expect(rig.orders.map(\.episode).sorted() == ["e1", "e2", "e3"])
+        try rig.complete("e1")
+        #expect(rig.orders.last?.episode == "e4")
+        try rig.complete("e3")
+        #expect(rig.orders.last?.episode == "e5")
+        rig.set(.downloadsAtOnce, "1")
+        #expect(rig.state("e5") == .downloading)
+    }
+
+    @Test("Pausing keeps what has come, resuming goes on with it, cancelling deletes it, removing deletes the file")
+    func commands() throws {
+        rig.add("e1")
+        let number = try rig.order("e1").number
+        rig.begin(number)
+        rig.send { $0.pause.episodes = ["e1"] }
+        #expect(rig.state("e1") == .paused && rig.actions.contains(.cancel(number)))
+        rig.report(.stopped(episode: "e1", etag: "\"a\"", received: 400))
+        #expect(rig.send { $0.pause.episodes = ["e1"] }?.reply?.changed == [false])
+        rig.send { $0.resume.episodes = ["e1"] }
+        #expect(try rig.order("e1").received == 400 && rig.order("e1").etag == "\"a\"")
+        rig.send { $0.cancel.episodes = ["e1"] }
+        #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil)
+        #expect(rig.actions.suffix(2).contains(.discard(episode: "e1")))
+        #expect(rig.why("e1") == "It is not downloaded any more: given up by test.")
+        rig.add("e2")
+        try rig.complete("e2")
+        #expect(rig.send { $0.cancel.episodes = ["e2"] }?.failure?.known == .invalidArgument)
+        rig.send { $0.remove.episodes = ["e2"] }
+        #expect(rig.actions.last == .delete(episode: "e2", path: "Show/Part 2 [e2].mp3"))
+    }
+
+    @Test("A command that cannot be done to one of its episodes is done to none")
+    func allOrNone() throws {
+        rig.add("e1", "e2")
+        try rig.complete("e2")
+        #expect(rig.send { $0.pause.episodes = ["e1", "e2"] }?.failure?.known == .invalidArgument)
+        #expect(rig.state("e1") == .downloading)
+        #expect(rig.add("e3", "e77")?.failure?.known == .notFound)
+        #expect(rig.state("e3") == .notDownloaded)
+        #expect(rig.add()?.failure?.known == .invalidArgument)
+        #expect(rig.add("../x")?.failure?.known == .invalidArgument)
+        #expect(rig.send { $0.remove.episodes = ["e5"] }?.failure?.known == .notFound)
+        rig.library["e5"]?.enclosureURL = "file:///etc/passwd"
+        #expect(rig.add("e5")?.failure?.known == .badURL)
+        rig.library["e4"]?.enclosureURL = ""
+        #expect(rig.add("e4")?.failure?.known == .episodeUnavailable)
+    }
+
+    @Test("A failure is tried again after 5, 15 and 60 s, then it stays, with an alert that tries again")
+    func retries() throws {
+        rig.add("e1")
+        for wait in [5.0, 15, 60] {
+            rig.report(.failed(try rig.order("e1").number, cut))
+            #expect(rig.state("e1") == .queued)
+            let count = rig.orders.count
+            rig.advance(wait - 0.01)
+            #expect(rig.orders.count == count)
+            rig.advance(0.02)
+            #expect(rig.orders.count == count + 1 && rig.state("e1") == .downloading)
+        }
+        rig.report(.failed(try rig.order("e1").number, cut))
+        #expect(rig.state("e1") == .failed && rig.stored("e1")?.error.message == "cut")
+        let alert = try #require(rig.alerts.first)
+        #expect(alert.code == "downloadFailed" && alert.episode == "e1")
+        rig.send {
+            $0.answerAlert.alert = alert.id
+            $0.answerAlert.action = "retry"
+        }
+        #expect(rig.state("e1") == .downloading && rig.alerts.isEmpty)
+        let late = rig.send {
+            $0.answerAlert.alert = alert.id
+            $0.answerAlert.action = "dismiss"
+        }
+        #expect(late?.failure?.known == .alreadyAnswered)
+    }
+
+    @Test("Tries are counted anew when one got on; a server that asks for time gets it")
+    func progresses() throws {
+        rig.add("e1")
+        for _ in 0..<5 {
+            let number = try rig.order("e1").number
+            rig.begin(number, bytes: 10_000_000)
+            rig.report(.progressed(number, received: 1_000_000, bytesPerSecond: 1))
+            rig.report(.failed(number, cut))
+            #expect(rig.stored("e1")?.attempt == 1)
+            rig.advance(5)
+        }
+        rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.streamFailed, "503"), retryAfter: 120)))
+        let count = rig.orders.count
+        rig.advance(119)
+        #expect(rig.orders.count == count)
+        rig.advance(1)
+        #expect(rig.orders.count == count + 1)
+    }
+
+    @Test(
+        "What trying again cannot help fails at once, and can be asked for again",
+        arguments: [
+            Failure(.episodeUnavailable, "404"), Failure(.verificationFailed, "a page"),
+            Failure(.insufficientStorage, "full"),
+        ])
+    func failsAtOnce(_ failure: Failure) throws {
+        rig.add("e1")
+        rig.report(.failed(try rig.order("e1").number, TransferFailure(failure)))
+        #expect(rig.state("e1") == .failed && rig.stored("e1")?.error.code == failure.code)
+        #expect(rig.add("e1")?.reply?.changed == [true])
+        #expect(rig.state("e1") == .downloading && rig.alerts.isEmpty)
+    }
+
+    @Test("What failed for want of a network waits for one")
+    func network() throws {
+        rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
+        rig.add("e1")
+        for wait in [5.0, 15, 60, 0] {
+            rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.unreachable, "no network"))))
+            rig.advance(wait)
+        }
+        #expect(rig.state("e1") == .failed)
+        rig.report(.surroundings(interfaces: [], hour: 12))
+        #expect(rig.state("e1") == .failed)
+        rig.report(.surroundings(interfaces: ["wlan0"], hour: 12))
+        #expect(rig.state("e1") == .downloading && rig.alerts.isEmpty)
+    }
+
+    @Test("After a crash what was fetched is fetched on from what is certain; late reports of the old life are nothing")
+    func crashes() throws {
+        rig.add("e1")
+        let number = try rig.order("e1").number
+        rig.begin(number)
+        rig.report(.saved(number, received: 300))
+        rig.start()
+        #expect(rig.state("e1") == .downloading)
+        #expect(try rig.order("e1").received == 300 && rig.order("e1").etag == "\"a\"")
+        rig.report(.completed(number + 17, bytes: 1_000))
+        #expect(rig.state("e1") == .downloading)
+    }
+
+    @Test("The folder is compared at the start: files that are gone or not ours are found, unknown ones left alone")
+    func surveys() throws {
+        rig.add("e1", "e2", "e3")
+        try rig.complete("e1")
+        try rig.complete("e2")
+        try rig.complete("e3")
+        rig.add("e4")
+        rig.begin(try rig.order("e4").number, bytes: 55)
+        rig.start()
+        rig.send { $0.pause.episodes = ["e4"] }
+        rig.report(
+            .surveyed([
+                "Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 3, "Show/Part 4 [e4].mp3": 55, "mine.txt": 9,
+            ]))
+        #expect(rig.state("e1") == .downloaded && rig.state("e2") == .notDownloaded)
+        #expect(rig.state("e3") == .notDownloaded && rig.state("e4") == .downloaded)
+        #expect(rig.why("e3").contains("not there any more"))
+        #expect(rig.alerts.map(\.code) == ["unknownFiles"] && rig.alerts[0].message.contains("mine.txt"))
+        #expect(!rig.actions.contains { if case .delete = $0 { true } else { false } })
+    }
+
+    // MARK: Rules
+
+    private func hold(loaded: String, queued: [String] = []) {
+        var player = WirePlaybackState()
+        player.status = .playing
+        player.episode.id = loaded
+        var queue = WireQueueState()
+        queue.name = "main"
+        queue.entries = queued.map { id in
+            var entry = WireQueueEntry()
+            entry.id = "q\(id)"
+            entry.episode.id = id
+            return entry
+        }
+        rig.observe(.queue("main"), .put, queue.wireBytes)
+        rig.observe(.playbackState, .put, player.wireBytes)
+    }
+
+    private func hear(_ episode: String) {
+        var state = WireEpisodeState()
+        state.episode = episode
+        state.played = true
+        rig.observe(.episodeState(episode), .event, state.wireBytes)
+    }
+
+    private func publishNew() {
+        var news = WireEpisodesChanged()
+        news.podcast = "p1"
+        news.added = ["e5"]
+        rig.observe(.episodes(of: "p1"), .event, news.wireBytes)
+    }
+
+    @Test("The newest episodes are downloaded by rule, once: what was played or taken away does not come back")
+    func follows() throws {
+        rig.library["e4"]?.state.played = true
+        rig.set(.autoDownload, "3", podcast: "p1")
+        #expect(Set(rig.orders.map(\.episode)) == ["e5", "e3"])
+        #expect(rig.why("e5").contains("a rule: the newest 3 of “Show”"))
+        rig.send { $0.cancel.episodes = ["e5"] }
+        publishNew()
+        #expect(rig.state("e5") == .notDownloaded)
+        rig.add("e5")
+        #expect(rig.state("e5") == .downloading)
+    }
+
+    @Test("Rules keep to their hours and networks; wishes do not")
+    func obeys() throws {
+        rig.report(.surroundings(interfaces: ["wwan0"], hour: 12))
+        rig.set(.autoDownloadHours, "22-6")
+        rig.set(.autoDownloadNetworks, "wlan0")
+        rig.set(.autoDownload, "1", podcast: "p1")
+        #expect(rig.orders.isEmpty && rig.shown("e5")?.waitsFor == "the hours 22-6")
+        rig.add("e1")
+        #expect(rig.state("e1") == .downloading)
+        rig.report(.surroundings(interfaces: ["wwan0"], hour: 23))
+        #expect(rig.shown("e5")?.waitsFor == "the network wlan0")
+        rig.report(.surroundings(interfaces: ["wlan0"], hour: 23))
+        #expect(rig.state("e5") == .downloading)
+    }
+
+    @Test("Played files go by rule, but never what is loaded or waits in a queue, and each says why")
+    func retains() throws {
+        rig.add("e1", "e2", "e3")
+        for episode in ["e1", "e2", "e3"] { try rig.complete(episode) }
+        rig.set(.deletePlayed, "on")
+        hear("e1")
+        #expect(rig.state("e1") == .downloaded)
+        hold(loaded: "e2", queued: ["e3"])
+        #expect(rig.state("e1") == .notDownloaded && rig.why("e1").contains("it has been played"))
+        hear("e2")
+        hear("e3")
+        #expect(rig.state("e2") == .downloaded && rig.state("e3") == .downloaded)
+        #expect(rig.why("e3").contains("waits in main"))
+        hold(loaded: "e9")
+        #expect(rig.state("e2") == .notDownloaded && rig.state("e3") == .notDownloaded)
+    }
+
+    @Test("Only the newest files are kept where so many are to be")
+    func keeps() throws {
+        hold(loaded: "")
+        rig.set(.downloadsAtOnce, "9")
+        for episode in ["e1", "e2", "e3", "e4"] {
+            rig.add(episode)
+            try rig.complete(episode)
+            rig.advance(1)
+        }
+        rig.set(.keepDownloads, "2", podcast: "p1")
+        rig.add("e5")
+        try rig.complete("e5")
+        #expect(["e1", "e2", "e3"].allSatisfy { rig.state($0) == .notDownloaded })
+        #expect(rig.state("e4") == .downloaded && rig.state("e5") == .downloaded)
+    }
+
+    @Test("What is to be deleted is remembered until it is")
+    func deletesLater() throws {
+        rig.add("e1")
+        try rig.complete("e1")
+        rig.send { $0.remove.episodes = ["e1"] }
+        rig.start()
+        #expect(rig.actions.contains(.delete(episode: "e1", path: "Show/Part 1 [e1].mp3")))
+        rig.report(.deleted(episode: "e1", nil))
+        rig.start()
+        #expect(!rig.actions.contains { if case .delete = $0 { true } else { false } })
+    }
+
+    @Test("What cannot be saved is refused and not done")
+    func diskFull() throws {
+        rig.refusal = Failure(.diskFull, "full")
+        #expect(rig.add("e1")?.failure?.known == .diskFull)
+        rig.refusal = nil
+        #expect(rig.state("e1") == .notDownloaded)
+        #expect(rig.why("e1").contains("never downloaded"))
+    }
+
+    @Test(
+        "Any sequence of commands and reports leaves the stream, the database and the transfers agreeing",
+        arguments: 0..<40)
+    func sequences(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<300 {
+            let episode = "e\(Int.random(in: 1...5, using: &random))"
+            let number = rig.orders.last { $0.episode == episode }?.number ?? 0
+            switch Int.random(in: 0..<13, using: &random) {
+            case 0, 1: rig.add(episode)
+            case 2: rig.send { $0.pause.episodes = [episode] }
+            case 3: rig.send { $0.resume.episodes = [episode] }
+            case 4: rig.send { $0.cancel.episodes = [episode] }
+            case 5: rig.send { $0.remove.episodes = [episode] }
+            case 6: rig.begin(number)
+            case 7: rig.report(.completed(number, bytes: 1_000))
+            case 8: rig.report(.failed(number, cut))
+            case 9: rig.report(.saved(number, received: 10))
+            case 10: rig.advance(Double.random(in: 0...70, using: &random))
+            case 11: rig.refusal = rig.refusal == nil ? Failure(.diskFull, "full") : nil
+            default: rig.start()
+            }
+            rig.refusal = Bool.random(using: &random) ? rig.refusal : nil
+            for id in rig.library.keys {
+                // What was being fetched in another life waits for its turn, which need not be saved.
+                var stored = rig.stored(id)
+                if stored?.state == .downloading, rig.shown(id)?.state == .queued { stored?.state = .queued }
+                #expect(rig.shown(id) == stored)
+            }
+        }
+        rig.refusal = nil
+        rig.advance(100)
+        let running = rig.machine.transfers.values.map(\.episode).sorted()
+        #expect(Set(running).count == running.count && running.count <= 2)
+        #expect(running == rig.library.keys.filter { rig.shown($0)?.state == .downloading }.sorted())
+    }
+}

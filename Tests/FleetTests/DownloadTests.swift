@@ -1,0 +1,227 @@
+import BusKit
+import PodcastModel
+import TestSupport
+import Testing
+import WireMessages
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Files that come over HTTP from servers good and bad, and are then played.
+@Suite(.timeLimit(.minutes(5)))
+struct DownloadTests {
+    private static let audio = Tone.wav(seconds: 20)
+
+    private static func make(_ change: (inout HTTPTestResponse) -> Void = { _ in }) -> HTTPTestResponse {
+        var response = HTTPTestResponse.audio(audio, type: "audio/wav")
+        response.etag = "\"one\""
+        change(&response)
+        return response
+    }
+
+    private func run(
+        _ body: @escaping @Sendable (WholeFleet, HTTPTestServer) async throws -> Void
+    ) async throws {
+        try await HTTPTestServer.with { server in
+            try await WholeFleet.with([.persistence, .playback, .queue, .downloads], realEngine: true) { fleet in
+                try await fleet.fillLibrary(episodes: 1, length: 20) { server.url("/\($0).wav") }
+                try await body(fleet, server)
+            }
+        }
+    }
+
+    private func download(
+        _ fleet: WholeFleet, until what: String, _ condition: @escaping @Sendable (WireDownload) -> Bool
+    ) async throws -> WireDownload {
+        let view = try await fleet.watcher.until(what) { $0.downloads["e1"].map(condition) ?? false }
+        return try #require(view.downloads["e1"])
+    }
+
+    /// What is at a path.
+    private func content(_ path: String) -> [UInt8] {
+        guard let file = fopen(path, "re") else { return [] }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: Self.audio.count * 2)
+        let count = fread(&bytes, 1, bytes.count, file)
+        return Array(bytes.prefix(count))
+    }
+
+    @Test func aDownloadedEpisodeIsPlayedFromItsFileAndFromTheStreamOnceTheFileIsGone() async throws {
+        try await run { fleet, server in
+            server.route("/1.wav", Self.make())
+            try await fleet.downloads { $0.add.episodes = ["e1"] }
+            let download = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+            #expect(content(download.path) == Self.audio)
+            #expect(try await fleet.database.episodes(ids: ["e1"]).first?.download == download)
+            try await fleet.queue { $0.play.episode = "e1" }
+            try await fleet.watcher.until("the file plays") {
+                $0.player?.status == .playing && $0.player?.local == true
+            }
+            try await fleet.player { $0.seek.position = 10 }
+            try await fleet.player { $0.stop = WireStopPlayback() }
+            unlink(download.path)
+            try await fleet.player { $0.setPaused.paused = false }
+            let view = try await fleet.watcher.until("the stream plays") {
+                $0.player?.status == .playing && $0.player?.local == false && !$0.alerts.isEmpty
+            }
+            #expect(view.alertsInOrder.map(\.code) == ["playsStream"])
+            #expect(abs((view.player?.anchor.position ?? 0) - 10) < 2)
+        }
+    }
+
+    /// A server's first answer, and what follows from it.
+    struct Case: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let response: HTTPTestResponse
+        /// Nil: it is tried again, and comes whole then.
+        let code: FailureCode?
+    }
+
+    static let cases = [
+        Case(testDescription: "a cut", response: make { $0.fault = .close(afterBytes: 100_000) }, code: nil),
+        Case(
+            testDescription: "a reset before the answer", response: make { $0.fault = .close(afterBytes: -1) },
+            code: nil),
+        Case(testDescription: "a stall", response: make { $0.fault = .stall(afterBytes: 100_000) }, code: nil),
+        Case(testDescription: "503", response: .status(503, headers: [("Retry-After", "1")]), code: nil),
+        Case(
+            testDescription: "a length that is too long",
+            response: make {
+                $0.claimedLength = audio.count + 1_000
+                $0.fault = .cut(atByte: audio.count)
+            }, code: nil),
+        Case(testDescription: "404", response: .status(404), code: .episodeUnavailable),
+        Case(testDescription: "410", response: .status(410), code: .episodeUnavailable),
+        Case(testDescription: "401", response: .status(401), code: .streamFailed),
+        Case(
+            testDescription: "a redirect in a loop", response: .redirect(to: "/1.wav", status: 302), code: .streamFailed
+        ),
+        Case(
+            testDescription: "a page with an audio type",
+            response: HTTPTestResponse(
+                headers: [("Content-Type", "audio/mpeg")], body: .bytes(Array("\n <!DOCTYPE html><p>Log in".utf8))),
+            code: .verificationFailed),
+        Case(
+            testDescription: "a page", response: HTTPTestResponse(headers: [("Content-Type", "text/html")]),
+            code: .verificationFailed),
+        Case(testDescription: "nothing", response: make { $0.body = .bytes([]) }, code: .verificationFailed),
+    ]
+
+    @Test(
+        "Each bad server ends as it should: tried again and whole in the end, or failed with its reason",
+        arguments: cases)
+    func servers(_ bad: Case) async throws {
+        try await run { fleet, server in
+            server.route("/1.wav", bad.response, Self.make())
+            try await fleet.downloads { $0.add.episodes = ["e1"] }
+            guard let code = bad.code else {
+                let waiting = try await download(fleet, until: "it waits") { $0.state == .queued && $0.attempt == 1 }
+                #expect(waiting.waitsFor.hasPrefix("try 2 of 4"))
+                let whole = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+                #expect(content(whole.path) == Self.audio)
+                return
+            }
+            let failed = try await download(fleet, until: "it has failed") { $0.state == .failed }
+            #expect(failed.error.code == code.rawValue && !failed.error.message.isEmpty)
+            let view = try await fleet.watcher.until("the alert") { !$0.alerts.isEmpty }
+            #expect(view.alertsInOrder.map(\.code) == ["downloadFailed"])
+            #expect(access(failed.path, F_OK) != 0)
+            try await fleet.downloads { $0.add.episodes = ["e1"] }
+            _ = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+        }
+    }
+
+    /// How the server answers the second part.
+    enum Second: CaseIterable { case continues, ignoresRange, hasChanged, refusesRange }
+
+    @Test(
+        "What was paused goes on where it was, or from the start where the server has something else",
+        arguments: Second.allCases)
+    func resumes(_ second: Second) async throws {
+        try await run { fleet, server in
+            server.route("/1.wav", Self.make { $0.fault = .stall(afterBytes: 100_000) })
+            try await fleet.downloads { $0.add.episodes = ["e1"] }
+            await server.received(1, at: "/1.wav")
+            _ = try await download(fleet, until: "it comes") { $0.state == .downloading && $0.totalBytes > 0 }
+            try await fleet.downloads { $0.pause.episodes = ["e1"] }
+            let paused = try await download(fleet, until: "it is paused") {
+                $0.state == .paused && $0.receivedBytes > 0
+            }
+            var whole = Self.audio
+            switch second {
+            case .continues: server.route("/1.wav", Self.make())
+            case .ignoresRange: server.route("/1.wav", Self.make { $0.acceptsRanges = false })
+            case .refusesRange: server.route("/1.wav", .status(416), Self.make())
+            case .hasChanged:
+                whole = Tone.wav(seconds: 15)
+                server.route(
+                    "/1.wav",
+                    Self.make {
+                        $0.body = .bytes(Tone.wav(seconds: 15))
+                        $0.etag = "\"two\""
+                    })
+            }
+            let before = server.requests(for: "/1.wav").count
+            try await fleet.downloads { $0.resume.episodes = ["e1"] }
+            let done = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+            #expect(content(done.path) == whole)
+            let request = try #require(server.requests(for: "/1.wav").dropFirst(before).first)
+            #expect(request.header("Range") == "bytes=\(paused.receivedBytes)-")
+            #expect(request.header("If-Range") == "\"one\"")
+        }
+    }
+
+    @Test(
+        "However often the service dies in the middle, the file comes whole, and no part is ever taken for it",
+        arguments: 0..<6)
+    func dies(seed: UInt64) async throws {
+        try await run { fleet, server in
+            var random = SeededGenerator(seed: seed)
+            server.route(
+                "/1.wav",
+                Self.make {
+                    $0.chunkSize = 16_384
+                    $0.chunkInterval = 20
+                })
+            try await fleet.downloads { $0.add.episodes = ["e1"] }
+            for _ in 0..<5 {
+                let count = server.requests(for: "/1.wav").count
+                await server.received(max(1, count), at: "/1.wav")
+                _ = try await download(fleet, until: "it comes or is there") {
+                    $0.state == .downloading && $0.totalBytes > 0 || $0.state == .downloaded
+                }
+                try await Self.turns(Int.random(in: 0...300, using: &random))
+                try await fleet.restart(.downloads)
+                try await fleet.untilReady([.downloads])
+            }
+            let done = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+            #expect(content(done.path) == Self.audio)
+        }
+    }
+
+    /// Lets other tasks go on for a while that no clock measures.
+    private static func turns(_ count: Int) async throws {
+        for _ in 0..<count { await Task.yield() }
+    }
+
+    @Test("Progress comes beside the stream, and a limit holds the rate down")
+    func limits() async throws {
+        try await run { fleet, server in
+            server.route("/1.wav", Self.make { $0.chunkSize = 8_192 })
+            try await fleet.downloads {
+                $0.setSetting.key = "bandwidthLimit"
+                $0.setSetting.value = "160"
+            }
+            let began = SystemClocks.monotonic()
+            try await fleet.downloads { $0.add.episodes = ["e1"] }
+            _ = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+            // 320 kB at 160 kB/s, of which the first second's worth is in reserve.
+            #expect(SystemClocks.monotonic().since(began) > .milliseconds(900))
+        }
+    }
+}
