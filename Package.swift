@@ -189,8 +189,8 @@ let package = Package(
         tests(
             "FleetTests",
             [
-                "BusBroker", "PersistenceService", "PlaybackService", "QueueService", "FeedsService", "DownloadsService",
-                "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging, lifecycle,
+                "BusBroker", "PersistenceService", "PlaybackService", "QueueService", "FeedsService",
+                "DownloadsService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging, lifecycle,
             ]),
         tests(
             "ProcessTests",

@@ -238,11 +238,13 @@ struct EpisodeReader {
         }
         let download = try Data.fetchOne(
             db.cachedStatement(
-                sql: "SELECT value FROM record WHERE owner = 'downloads' AND collection = 'download' AND key = ?"),
-            arguments: [episode.id])
+                sql: """
+                    SELECT value FROM record WHERE owner = 'downloads' AND collection = 'download' AND key = ?
+                    """), arguments: [episode.id])
         if let download { episode.download = try WireDownload(serializedBytes: download) }
         size +=
-            (download?.count ?? 0) + value.count + (state?.count ?? 0) + episode.description_p.utf8.count + episode.podcastTitle.utf8.count + 32
+            (download?.count ?? 0) + value.count + (state?.count ?? 0) + episode.description_p.utf8.count
+            + episode.podcastTitle.utf8.count + 32
         return episode
     }
 
