@@ -23,7 +23,7 @@ struct FeedBuilder {
     }
 
     mutating func endItem() {
-        guard let done = item else { return }
+        guard var done = item else { return }
         item = nil
         guard !done.enclosureURL.isEmpty else {
             warn("noAudio", "An item without audio was left out")
@@ -34,6 +34,8 @@ struct FeedBuilder {
             return
         }
         if done.title.isEmpty { warn("noTitle", "An episode has no title") }
+        // Announced lengths are too often wrong to cut chapters off by them.
+        done.chapters = ChapterMark.normalised(done.chapters)
         items.append(done)
     }
 
@@ -135,6 +137,16 @@ struct FeedBuilder {
 
     mutating func setChapters(_ url: String) {
         put(cut(url), \.chaptersURL, .chapters, rank: 1)
+    }
+
+    /// A chapter that the feed itself names; one without a place is left out.
+    mutating func addChapter(start: String, title: String, url: String, image: String) {
+        guard let count = item?.chapters.count, count < ChapterMark.limit * 2 else { return }
+        guard let start = FeedDuration.position(start) else {
+            return warn("badChapter", "A chapter was left out: its start cannot be read")
+        }
+        let mark = ChapterMark(start: start, title: title, url: cut(url), imageURL: cut(image))
+        item?.chapters.append(mark)
     }
 
     /// A link with attributes, as Atom has it.

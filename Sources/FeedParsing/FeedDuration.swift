@@ -15,6 +15,11 @@ enum FeedDuration {
     /// Whether it is a plain zero, with which feeds say that they do not know.
     static func isZero(_ text: String) -> Bool { seconds(text) == 0 }
 
+    /// A place in an episode, in the same forms; zero is one.
+    static func position(_ text: String) -> PlaybackPosition? {
+        seconds(text.filter { $0 != " " }).flatMap { $0 <= longest ? PlaybackPosition(seconds: $0) : nil }
+    }
+
     private static func seconds(_ text: String) -> Double? {
         let text = text.lowercased().filter { $0 != "\u{a0}" }
         guard !text.isEmpty, text.utf8.count <= 64 else { return nil }

@@ -215,6 +215,12 @@ final class FeedReader: XMLEvents {
         case (_, .chapters):
             builder.setChapters(attributes["url"] ?? "")
             return .ignored
+        case (_, .simpleChapters): return .ignored
+        case (_, .simpleChapter):
+            builder.addChapter(
+                start: attributes["start"] ?? "", title: attributes["title"] ?? "", url: attributes["href"] ?? "",
+                image: attributes["image"] ?? "")
+            return .ignored
         case (_, .link):
             guard let address = attributes["href"] else { return .field }
             builder.addLink(

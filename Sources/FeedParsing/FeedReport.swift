@@ -29,7 +29,7 @@ public struct FeedReport: Sendable, Hashable {
         newest = dates.max()
         withGUID = items.count { if case .guid = $0.identity { true } else { false } }
         withDuration = items.count { $0.item.duration != nil }
-        withChapters = items.count { !$0.item.chaptersURL.isEmpty }
+        withChapters = items.count { !$0.item.chaptersURL.isEmpty || !$0.item.chapters.isEmpty }
         warnings = document.warnings + duplicates
     }
 }

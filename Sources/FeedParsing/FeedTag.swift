@@ -4,20 +4,21 @@ enum FeedTag: Hashable {
     case title, link, description, content, summary, language, guid, published, updated, enclosure
     case author, url, name, media
     case itunesTitle, itunesAuthor, itunesImage, duration, season, episode, explicit, newFeedURL, chapters
+    case simpleChapters, simpleChapter
     case other
 
     /// Whether it can only be a feed's own, so that it ends an element that was not closed.
     var isUnmistakable: Bool {
         switch self {
         case .guid, .published, .enclosure, .duration, .itunesAuthor, .itunesImage, .itunesTitle, .season, .episode,
-            .explicit, .chapters, .content:
+            .explicit, .chapters, .content, .simpleChapters, .simpleChapter:
             true
         default: false
         }
     }
 
     /// The vocabulary that a name is of.
-    enum Vocabulary { case plain, itunes, content, atom, podcast, media, dublinCore, other }
+    enum Vocabulary { case plain, itunes, content, atom, podcast, media, dublinCore, podlove, other }
 
     /// The vocabulary of a namespace, or of a prefix that the document has not declared.
     static func vocabulary(uri: String?, prefix: String?) -> Vocabulary {
@@ -30,6 +31,7 @@ enum FeedTag: Hashable {
             case "podcast": return .podcast
             case "media": return .media
             case "dc": return .dublinCore
+            case "psc", "sc": return .podlove
             default: return .other
             }
         }
@@ -41,6 +43,7 @@ enum FeedTag: Hashable {
             return .podcast
         }
         if name.contains("search.yahoo.com/mrss") { return .media }
+        if name.contains("podlove.org/simple-chapters") { return .podlove }
         if name.contains("purl.org/dc/") { return .dublinCore }
         // The many names under which plain RSS has gone.
         if name.contains("purl.org/rss/1.0") || name.contains("backend.userland.com") || name.contains("/rss") {
@@ -60,6 +63,7 @@ enum FeedTag: Hashable {
             case .podcast: ["chapters": .chapters, "season": .season, "episode": .episode]
             case .media: ["content": .media]
             case .dublinCore: ["date": .updated, "creator": .author, "language": .language]
+            case .podlove: ["chapters": .simpleChapters, "chapter": .simpleChapter]
             case .other: [:]
             }
         self = table[name.lowercased()] ?? .other

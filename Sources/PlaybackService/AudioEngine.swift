@@ -29,6 +29,11 @@ public enum EngineCommand: Sendable, Hashable {
     case setVolume(Volume)
     /// Moves to another sound device, by the engine's name for it; empty: the system's default.
     case setOutput(String)
+    /// Changes what is done to the sound, without a gap and without moving.
+    case setSound(EngineSound)
+    /// Tells what will be opened next, so that it can be opened in advance; nil: nothing. The `open` of the same load
+    /// then goes over to it. It makes no sound before that, and no `end` leads to it by itself.
+    case prepare(EngineLoad?)
     /// Opens the sound device anew, as when one has come back.
     case reloadOutput
     /// Asks for a `progress` now.
@@ -53,11 +58,14 @@ public struct EngineLoad: Sendable, Hashable {
     public var volume: Volume
     /// The sound device by the engine's name; empty: the system's default.
     public var output: String
+    /// What is done to its sound.
+    public var sound: EngineSound
 
     /// A file to open.
     public init(
         id: LoadID, source: AudioSource, start: PlaybackPosition = .zero, paused: Bool = false,
-        speed: PlaybackSpeed = .normal, volume: Volume = .full, output: String = ""
+        speed: PlaybackSpeed = .normal, volume: Volume = .full, output: String = "",
+        sound: EngineSound = EngineSound()
     ) {
         self.id = id
         self.source = source
@@ -66,6 +74,27 @@ public struct EngineLoad: Sendable, Hashable {
         self.speed = speed
         self.volume = volume
         self.output = output
+        self.sound = sound
+    }
+}
+
+/// What an engine does to the sound beside its volume. None of it moves the position.
+public struct EngineSound: Sendable, Hashable {
+    /// How much louder than recorded, in dB, from −20 to 20.
+    public var gain: Double
+    /// Whether silence is passed over quickly: the engine plays it faster, and its progress says so.
+    public var trimSilence: Bool
+    /// Whether quiet passages are made louder.
+    public var boost: Bool
+    /// Whether it is brought to a loudness that is the same for all.
+    public var normalise: Bool
+
+    /// What is done to the sound.
+    public init(gain: Double = 0, trimSilence: Bool = false, boost: Bool = false, normalise: Bool = false) {
+        self.gain = gain
+        self.trimSilence = trimSilence
+        self.boost = boost
+        self.normalise = normalise
     }
 }
 
@@ -154,11 +183,13 @@ public struct EngineProgress: Sendable, Hashable {
     public var serial: UInt64
     /// Up to where it has data, in seconds; it stands still while none comes.
     public var cached: Double
+    /// How fast the position runs; nil: at the speed that is set.
+    public var speed: PlaybackSpeed?
 
     /// A place in a file.
     public init(
         position: PlaybackPosition, at: MonotonicTime, running: Bool, buffering: Bool = false, serial: UInt64 = 0,
-        cached: Double = 0
+        cached: Double = 0, speed: PlaybackSpeed? = nil
     ) {
         self.position = position
         self.at = at
@@ -166,6 +197,7 @@ public struct EngineProgress: Sendable, Hashable {
         self.buffering = buffering
         self.serial = serial
         self.cached = cached
+        self.speed = speed
     }
 }
 

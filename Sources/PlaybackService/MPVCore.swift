@@ -18,7 +18,9 @@ final class MPVCore {
         ("input-default-bindings", "no"), ("input-vo-keyboard", "no"), ("vo", "null"), ("vid", "no"), ("sid", "no"),
         ("audio-display", "no"), ("autoload-files", "no"), ("audio-client-name", "Lockstep"),
         // At the end of a file it stays open, so that its position and size can still be read.
-        ("keep-open", "yes"), ("keep-open-pause", "yes"),
+        ("keep-open", "always"), ("keep-open-pause", "yes"),
+        // What is prepared is opened when the file before it has been read to its end.
+        ("prefetch-playlist", "yes"),
         // Without a device playing goes on in silence; else the file would end at once.
         ("audio-fallback-to-null", "yes"),
         ("audio-pitch-correction", "yes"), ("hr-seek", "yes"), ("gapless-audio", "weak"),
@@ -120,12 +122,17 @@ final class MPVCore {
         return value != 0
     }
 
+    /// A value of any kind; nil when there is none now.
+    func value(_ name: String) -> MPVValue? {
+        var node = mpv_node()
+        guard functions.get_property(handle, name, MPV_FORMAT_NODE, &node) >= 0 else { return nil }
+        defer { functions.free_node_contents(&node) }
+        return MPVValue(node)
+    }
+
     /// A list of maps of texts and numbers, as `chapter-list` and `audio-device-list` are.
     func list(_ name: String) -> [[String: MPVValue]] {
-        var node = mpv_node()
-        guard functions.get_property(handle, name, MPV_FORMAT_NODE, &node) >= 0 else { return [] }
-        defer { functions.free_node_contents(&node) }
-        guard case .list(let items) = MPVValue(node) else { return [] }
+        guard case .list(let items)? = value(name) else { return [] }
         return items.compactMap { if case .map(let map) = $0 { map } else { nil } }
     }
 

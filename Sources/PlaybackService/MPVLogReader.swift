@@ -18,8 +18,8 @@ struct MPVLogReader: Sendable {
     /// The length is reckoned from the bit rate.
     private(set) var estimated = false
 
-    /// Reads a line of the log.
-    mutating func read(prefix: String, text: String) {
+    /// Reads a line of the log, while another file may be being opened in advance.
+    mutating func read(prefix: String, text: String, opensOther: Bool = false) {
         let text = text.trimmed
         guard !text.isEmpty else { return }
         if let status = Self.httpStatus(in: text) { httpStatus = status }
@@ -30,6 +30,8 @@ struct MPVLogReader: Sendable {
             cut = true
         }
         if text.contains("Cannot seek backward in linear streams") { cannotGoBack = true }
+        // Lengths are reckoned when a file is opened.
+        if opensOther { return }
         if text.contains("using bitrate for duration") || text.contains("Estimating duration from bitrate") {
             estimated = true
         }

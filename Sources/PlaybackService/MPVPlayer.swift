@@ -13,8 +13,8 @@ import Darwin
 /// Translates between the engine's commands and events and libmpv's. Lives on the engine's thread.
 final class MPVPlayer {
     /// The file that was asked for last.
-    private struct Current {
-        let load: EngineLoad
+    struct Current {
+        var load: EngineLoad
         /// libmpv's number for it, once it has taken the command.
         var entry: Int64?
         var loaded = false
@@ -40,12 +40,28 @@ final class MPVPlayer {
         var isMisplaced = false
         /// Where a seek or the start has put it while paused, and where it still is.
         var rest: PlaybackPosition?
+        /// What is being passed over quickly is silence.
+        var isSilent = false
+        /// How fast it has been told to play, and how that comes to be heard.
+        var pace: PlaybackSpeed
+        var turn: PaceTurn?
     }
 
-    private enum Watched: UInt64, CaseIterable {
+    /// A file that has been given to libmpv to be opened in advance.
+    struct Next {
+        let load: EngineLoad
+        /// libmpv's number for it, once it has taken the command.
+        var entry: Int64?
+        /// What was logged since: it may be about this file.
+        var log = MPVLogReader()
+    }
+
+    enum Watched: UInt64, CaseIterable {
         case idle = 1, seeking, buffering, paused, atEnd, duration, driver
         /// Not watched before a device is missed: it wakes every sound system.
         case devices
+        /// Not watched before silence is passed over.
+        case silence
 
         var name: String {
             switch self {
@@ -57,6 +73,7 @@ final class MPVPlayer {
             case .duration: "duration"
             case .driver: "current-ao"
             case .devices: "audio-device-list"
+            case .silence: "af-metadata/\(MPVFilters.silence)"
             }
         }
 
@@ -65,6 +82,7 @@ final class MPVPlayer {
             case .duration: MPV_FORMAT_DOUBLE
             case .driver: MPV_FORMAT_STRING
             case .devices: MPV_FORMAT_NONE
+            case .silence: MPV_FORMAT_NODE
             default: MPV_FORMAT_FLAG
             }
         }
@@ -72,25 +90,31 @@ final class MPVPlayer {
 
     /// Above every serial of a seek: marks the reply to a `loadfile`.
     private static let opening: UInt64 = 1 << 63
+    /// The same for a file that is to be opened in advance.
+    static let preparing: UInt64 = 1 << 62
 
     /// More, in seconds, than an output takes in advance: beyond that a seek has led elsewhere than it was asked to.
     private static let takenInAdvance = 0.5
 
-    private let core: MPVCore
+    let core: MPVCore
     private let silenceIsWanted: Bool
     private let observer: EngineObserver
-    private var current: Current?
+    var current: Current?
+    var next: Next?
     private var opens: UInt64 = 0
     private var output = ""
+    var prepares: UInt64 = 0
     private var driver: String?
     private var outputsAreDue = false
     private var watchesDevices = false
+    var watchesSilence = false
+    var filters = ""
 
     init(core: MPVCore, silenceIsWanted: Bool, observer: @escaping EngineObserver) {
         self.core = core
         self.silenceIsWanted = silenceIsWanted
         self.observer = observer
-        for watched in Watched.allCases where watched != .devices {
+        for watched in Watched.allCases where watched != .devices && watched != .silence {
             core.observe(watched.name, as: watched.format, reply: watched.rawValue)
         }
     }
@@ -101,7 +125,9 @@ final class MPVPlayer {
         case .open(let load): open(load)
         case .setPaused(let paused): setPaused(paused)
         case .seek(let position, let serial): seek(to: position, serial: serial)
-        case .setSpeed(let speed): core.set("speed", speed.factor)
+        case .setSpeed(let speed): setSpeed(speed)
+        case .setSound(let sound): setSound(sound)
+        case .prepare(let load): prepare(load)
         case .setVolume(let volume): core.set("volume", volume.percent)
         case .setOutput(let device): choose(device)
         case .sample: tellProgress()
@@ -109,17 +135,19 @@ final class MPVPlayer {
         case .unload:
             guard current != nil else { return }
             current = nil
-            core.command(["stop"])
+            // What is prepared would be closed too.
+            if next == nil { core.command(["stop"]) } else { core.set("pause", true) }
         }
     }
 
     /// Waits for an event or a wake-up, then handles all that there are.
     func handleEvents() {
-        var event = core.wait(seconds: -1)
+        var event = core.wait(seconds: current?.turn == nil ? -1 : PaceTurn.look)
         while event.event_id != MPV_EVENT_NONE {
             handle(event)
             event = core.wait(seconds: 0)
         }
+        endTurn()
         goBack()
         closeFile()
         tellEnd()
@@ -133,10 +161,12 @@ final class MPVPlayer {
         var load = now.load
         load.start = asked.position
         load.paused = now.wantsPause
-        load.speed = PlaybackSpeed(factor: core.number("speed") ?? 1) ?? load.speed
         load.volume = Volume(percent: core.number("volume") ?? 100) ?? load.volume
         load.output = output
+        let following = next?.load
+        next = nil
         open(load)
+        prepare(following)
         current?.seekTaken = asked.serial
         current?.seekDone = asked.serial
     }
@@ -144,22 +174,31 @@ final class MPVPlayer {
     private func open(_ load: EngineLoad) {
         current = nil
         if case .file(let path) = load.source, let failure = Self.obstacle(at: path) {
+            next = nil
             core.command(["stop"])
             observer(.failed(load.id, failure))
             return
         }
         opens += 1
-        current = Current(load: load, wantsPause: load.paused)
+        current = Current(load: load, wantsPause: load.paused, pace: load.speed)
         choose(load.output)
         core.set("pause", load.paused)
         core.set("speed", load.speed.factor)
         core.set("volume", load.volume.percent)
         core.set("start", "+\(load.start.seconds)")
-        core.command(["loadfile", load.source.description, "replace"], reply: Self.opening | opens)
+        filter(for: load.sound)
+        if let next, next.load.id == load.id, next.load.source == load.source, let entry = next.entry {
+            current?.entry = entry
+            current?.log = next.log
+            core.command(["playlist-next", "force"])
+        } else {
+            core.command(["loadfile", load.source.description, "replace"], reply: Self.opening | opens)
+        }
+        next = nil
     }
 
     /// Why there is no file to open at `path`; libmpv would take a folder for a playlist.
-    private static func obstacle(at path: String) -> Failure? {
+    static func obstacle(at path: String) -> Failure? {
         var status = stat()
         guard stat(path, &status) == 0 else {
             let reason = errno
@@ -184,6 +223,8 @@ final class MPVPlayer {
 
     private func seek(to position: PlaybackPosition, serial: UInt64) {
         guard let now = current else { return }
+        setSilent(false)
+        current?.turn = nil
         current?.seekAsked = (serial, position)
         guard now.loaded else { return }
         core.command(["seek", "\(position.seconds)", "absolute+exact"], reply: serial)
@@ -218,6 +259,11 @@ final class MPVPlayer {
                 case .map(let map) = MPVValue(reply.result), let entry = map["playlist_entry_id"]?.number
             else { return }
             current?.entry = Int64(entry)
+        } else if event.reply_userdata == Self.preparing | prepares {
+            guard let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee,
+                case .map(let map) = MPVValue(reply.result), let entry = map["playlist_entry_id"]?.number
+            else { return }
+            next?.entry = Int64(entry)
         } else if let asked = current?.seekAsked, event.reply_userdata == asked.serial {
             current?.seekTaken = asked.serial
             guard event.error < 0 else { return }
@@ -229,7 +275,10 @@ final class MPVPlayer {
 
     private func handleLog(_ event: mpv_event) {
         guard let message = event.data?.assumingMemoryBound(to: mpv_event_log_message.self).pointee else { return }
-        current?.log.read(prefix: String(cString: message.prefix), text: String(cString: message.text))
+        let (prefix, text) = (String(cString: message.prefix), String(cString: message.text))
+        let opensOther = next != nil && current?.loaded == true
+        current?.log.read(prefix: prefix, text: text, opensOther: opensOther)
+        next?.log.read(prefix: prefix, text: text)
     }
 
     private func handleLoaded() {
@@ -294,6 +343,9 @@ final class MPVPlayer {
             driver = data?.load(as: UnsafePointer<CChar>?.self).map { String(cString: $0) }
             if driver != nil { tellOutputs(listing: outputsAreDue) }
         case .devices: tellOutputs(listing: true)
+        case .silence:
+            guard current?.load.sound.trimSilence == true, let data else { return }
+            setSilent(MPVFilters.isSilent(MPVValue(data.load(as: mpv_node.self))))
         }
     }
 
@@ -350,7 +402,7 @@ final class MPVPlayer {
         return MeasuredDuration(duration, now.log.estimated ? .estimated : .declared)
     }
 
-    private func tellProgress() {
+    func tellProgress() {
         guard let now = current, now.loaded, !now.atEnd else { return }
         let pending = now.seekAsked.flatMap { $0.serial > now.seekDone ? $0.position : nil }
         guard let position = pending ?? place else { return }
@@ -361,15 +413,23 @@ final class MPVPlayer {
                     position: position, at: SystemClocks.monotonic(),
                     running: pending == nil && !now.idle && !now.seeking && !now.wantsPause,
                     buffering: !now.wantsPause && (now.buffering || now.seeking), serial: now.seekDone,
-                    cached: core.number("demuxer-cache-time") ?? 0)))
+                    cached: core.number("demuxer-cache-time") ?? 0, speed: now.turn?.pace ?? now.pace)))
+    }
+
+    /// Where libmpv says it is. Its `time-pos` is some tenths of a second old while it plays: it is brought up to date when
+    /// the output wants more. `audio-pts` is reckoned at the moment.
+    var shown: Double? {
+        let isHeard = current.map { !$0.idle && !$0.seeking && !$0.wantsPause } ?? false
+        return (isHeard ? core.number("audio-pts") : nil) ?? core.number("time-pos")
     }
 
     /// Where it is. libmpv takes what its output has been given in advance off the position, and so is some tenths of a
     /// second before the place that it has been put at exactly; a key held down would add them up.
-    private var place: PlaybackPosition? {
-        guard let seconds = core.number("time-pos") else { return nil }
+    var place: PlaybackPosition? {
+        guard let seconds = shown else { return nil }
         if let rest = current?.rest, abs(seconds - rest.seconds) < Self.takenInAdvance { return rest }
-        return PlaybackPosition(clamping: seconds)
+        guard let turn = current?.turn else { return PlaybackPosition(clamping: seconds) }
+        return PlaybackPosition(clamping: turn.heard(shown: seconds, at: SystemClocks.monotonic()))
     }
 
     /// The end has been heard once libmpv pauses by itself, some tenths of a second after it has decoded all.

@@ -29,7 +29,8 @@ extension PlaybackMachine {
             case .refreshEpisode(let refresh)?:
                 if session?.episode.id == refresh.episode { lookUpChapters() }
                 answer(command, "Looked up")
-            case .prepare?, nil:
+            case .prepare(let prepare)?: try self.prepare(prepare, command)
+            case nil:
                 throw Failure(.unknownCommand, "The player does not know this command.")
             }
         } catch {
@@ -57,6 +58,7 @@ extension PlaybackMachine {
             explicit = position
         }
         let sleeps = sleepsThrough(loadID)
+        let known = prepared.flatMap { $0.load == load ? $0.found : nil }
         leaveSession()
         speed = speed(of: load.episode.podcastID)
         sound = sound(of: load.episode.podcastID)
@@ -72,6 +74,7 @@ extension PlaybackMachine {
                 bootID: context.bootID, running: false, wall: now.wall),
             register: register)
         pending.state = true
+        if let known { return takeEpisode(known) }
         lookUp(load.episode.id, as: Self.lookup(loadID), for: command.id)
     }
 
@@ -92,14 +95,19 @@ extension PlaybackMachine {
         }
         if let bookmark = bookmarking.removeValue(forKey: call) { return makeBookmark(bookmark, result) }
         if call.text.hasPrefix(Self.chapterLookup) { return takeChapters(call, result) }
-        guard let session, call == Self.lookup(session.loadID),
-            case .lookingUp(let request, let explicit) = session.engine
-        else { return }
-        let found = Self.episode(in: result)
+        if call == prepared?.call { return completePrepared(result) }
+        guard let session, call == Self.lookup(session.loadID) else { return }
+        if case .failure(let failure) = result {
+            pending.logs.append((.warning, "The state of \(session.episode.id) is not known: \(failure)"))
+        }
+        takeEpisode(Self.episode(in: result))
+    }
+
+    /// What the library knows of the episode that is being loaded; nil: nothing.
+    private mutating func takeEpisode(_ found: WireEpisode?) {
+        guard let session, case .lookingUp(let request, let explicit) = session.engine else { return }
         if let register = book.registers[session.episode.id] ?? found.map(Self.register) {
             self.session?.register = register
-        } else if case .failure(let failure) = result {
-            pending.logs.append((.warning, "The state of \(session.episode.id) is not known: \(failure)"))
         }
         if let found {
             preferFile(of: found.download)
@@ -125,11 +133,9 @@ extension PlaybackMachine {
 
     /// All is known: the load becomes durable, then the engine opens it.
     private mutating func begin(at explicit: PlaybackPosition?, for request: RequestID) {
+        if let seconds = session?.register.duration { session?.recordedDuration = EpisodeDuration(seconds: seconds) }
         guard let session else { return }
-        self.session?.recordedDuration = EpisodeDuration(seconds: session.register.duration)
-        var start = explicit ?? PlaybackPosition(clamping: session.register.position)
-        if session.register.duration > 0, start.seconds > session.register.duration - 1 { start = .zero }
-        if explicit == nil, start == .zero { start = afterIntro() }
+        let start = start(of: session, explicit: explicit)
         if start != session.anchor.position { setAnchor(start, running: false) }
         self.session?.engine = .awaitingCommit(nil)
         book.mark(.session)
@@ -161,7 +167,8 @@ extension PlaybackMachine {
                     EngineLoad(
                         id: session.loadID, source: source, start: session.anchor.position,
                         paused: !session.wantsToPlay,
-                        speed: speed, volume: heardVolume, output: output))))
+                        speed: speed, volume: heardVolume, output: output, sound: EngineSound(sound)))))
+        prepareEngine()
     }
 
     /// Saves and closes what is loaded, before something else is, or nothing.
@@ -173,6 +180,7 @@ extension PlaybackMachine {
             let failure = Failure(.revisionMismatch, "Something else was loaded in the meantime.")
             pending.refuse(request, failure)
         }
+        prepared = nil
         endAlerts(of: session.loadID, all: true)
         silent = nil
         lostDevice = nil
@@ -182,6 +190,7 @@ extension PlaybackMachine {
 
     private mutating func unload(_ loadID: String, _ command: Command) {
         if let session, loadID.isEmpty || session.loadID.text == loadID {
+            forgetPrepared()
             leaveSession()
             pending.state = true
         }
@@ -307,6 +316,7 @@ extension PlaybackMachine {
 
     private mutating func stop(_ command: Command) {
         lostDevice = nil
+        forgetPrepared()
         if let session {
             switch session.status {
             case .playing, .loading, .paused:

@@ -175,9 +175,14 @@ extension PlaybackMachine {
     }
 
     /// Fixes the position at `position`, now.
-    mutating func setAnchor(_ position: PlaybackPosition, running: Bool, at time: MonotonicTime? = nil) {
+    ///
+    /// - Parameter pace: how fast it runs from there; nil: at the speed that is set.
+    mutating func setAnchor(
+        _ position: PlaybackPosition, running: Bool, at time: MonotonicTime? = nil, pace: PlaybackSpeed? = nil
+    ) {
         let at = time ?? now.monotonic
         let age = Int64(now.monotonic.since(at) / .milliseconds(1))
+        let speed = pace ?? self.speed
         session?.anchor = PlaybackAnchor(
             position: position, speed: speed, at: at, bootID: context.bootID, running: running,
             wall: Timestamp(milliseconds: now.wall.milliseconds - age))

@@ -23,7 +23,9 @@ extension PlaybackMachine {
         self.session?.isOpened = true
         self.session?.opensBy = nil
         self.session?.measured = audio.duration
-        self.session?.fileChapters = audio.chapters
+        let marks = audio.chapters.map { ChapterMark(start: $0.start, title: $0.title) }
+        let end = audio.duration.flatMap { $0.source == .growing ? nil : $0.duration }
+        self.session?.fileChapters = Self.shown(marks, duration: end)
         pending.state = true
         if session.status == .loading(plays: false) {
             self.session?.status = .paused
@@ -58,14 +60,18 @@ extension PlaybackMachine {
             guard progress.running else { return setBuffering(progress.buffering) }
             self.session?.status = .playing
             self.session?.buffering = false
-            setAnchor(progress.position, running: true, at: progress.at)
+            setAnchor(progress.position, running: true, at: progress.at, pace: progress.speed)
             endAlerts(of: session.loadID)
         case .playing:
             passFailure(at: progress)
             setBuffering(progress.buffering && !progress.running)
             let drift = progress.position.seconds - session.position(at: progress.at).seconds
-            guard progress.running != session.anchor.running || abs(drift) > Self.drift else { return }
-            setAnchor(progress.position, running: progress.running, at: progress.at)
+            let pace = progress.speed ?? session.anchor.speed
+            guard
+                progress.running != session.anchor.running || abs(drift) > Self.drift
+                    || (progress.running && pace != session.anchor.speed)
+            else { return }
+            setAnchor(progress.position, running: progress.running, at: progress.at, pace: pace)
         case .paused:
             let drift = progress.position.seconds - session.anchor.position.seconds
             guard !progress.running, abs(drift) > Self.drift else { return }

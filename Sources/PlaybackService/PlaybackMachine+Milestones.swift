@@ -15,13 +15,7 @@ enum Milestone: Sendable, Hashable {
 extension PlaybackSession {
     /// The chapters in force: the library's, which come from the feed, before those of the file.
     var chapters: [WireChapter] {
-        guard storedChapters.isEmpty else { return storedChapters }
-        return fileChapters.map { chapter in
-            var wire = WireChapter()
-            wire.start = chapter.start.seconds
-            wire.title = chapter.title
-            return wire
-        }
+        storedChapters.isEmpty ? fileChapters : storedChapters
     }
 
     /// The number of the chapter at a position, from 1; 0: none.
@@ -36,8 +30,6 @@ extension PlaybackSession {
 
 extension PlaybackMachine {
     static let chapterLookup = "chapters/"
-    /// Beyond any episode, in seconds: what claims to lie there is a mistake.
-    private static let lastPlace = 1e7
 
     // MARK: Chapters
 
@@ -57,15 +49,21 @@ extension PlaybackMachine {
     }
 
     mutating func takeChapters(_ episode: WireEpisode) {
-        let isPlace = { (seconds: Double) in seconds >= 0 && seconds <= Self.lastPlace }
-        let chapters = episode.chapters.filter { isPlace($0.start) }.sorted { $0.start < $1.start }.map { chapter in
-            var chapter = chapter
-            if !isPlace(chapter.end) { chapter.end = 0 }
-            return chapter
-        }
+        let chapters = Self.shown(episode.chapters.compactMap(ChapterMark.init), duration: session?.knownDuration)
         guard session?.storedChapters != chapters else { return }
         session?.storedChapters = chapters
         pending.state = true
+    }
+
+    /// Chapters as the state shows them: in order and sound, without their addresses, which are in the library and would
+    /// make each change of the state many times larger.
+    static func shown(_ marks: [ChapterMark], duration: EpisodeDuration?) -> [WireChapter] {
+        ChapterMark.normalised(marks, duration: duration).map { mark in
+            var mark = mark
+            mark.url = ""
+            mark.imageURL = ""
+            return WireChapter(mark)
+        }
     }
 
     /// The chapter is published when it changes, and only then.
@@ -80,8 +78,7 @@ extension PlaybackMachine {
     // MARK: Milestones
 
     /// Where an episode that begins at its start is to begin.
-    func afterIntro() -> PlaybackPosition {
-        guard let session else { return .zero }
+    func afterIntro(of session: PlaybackSession) -> PlaybackPosition {
         let intro = settings.number(.skipIntro, podcast: session.episode.podcastID)
         // Nothing would be left of a shorter one.
         if let duration = session.duration, intro >= duration.seconds - 1 { return .zero }

@@ -38,20 +38,26 @@ extension PlaybackMachine {
         let podcast = session?.episode.podcastID ?? ""
         let speed = speed(of: podcast)
         if speed != self.speed {
-            let position = session?.position(at: now.monotonic)
             self.speed = speed
             pending.state = true
-            if let position, let session {
-                setAnchor(position, running: session.anchor.running)
-                if session.engine == .open { pending.perform(.engine(.setSpeed(speed))) }
-                markPosition()
-            }
+            takeSpeed()
         }
         let sound = sound(of: podcast)
         if sound != self.sound {
             self.sound = sound
             pending.state = true
+            if session?.engine == .open { pending.perform(.engine(.setSound(EngineSound(sound)))) }
         }
+    }
+
+    /// What plays goes on at the old speed for what the output has been given already; the engine says when that has
+    /// been heard.
+    private mutating func takeSpeed() {
+        guard let session else { return }
+        let isHeard = session.engine == .open && session.anchor.running
+        if !isHeard { setAnchor(session.position(at: now.monotonic), running: session.anchor.running) }
+        if session.engine == .open { pending.perform(.engine(.setSpeed(speed))) }
+        markPosition()
     }
 
     /// How fast episodes of a podcast play.
@@ -162,5 +168,12 @@ extension PlaybackMachine {
         if !keepsPosition { register.position = 0 }
         register.updatedAt = now.wall.milliseconds
         return register
+    }
+}
+
+extension EngineSound {
+    /// As the stream shows it.
+    init(_ wire: WireSoundState) {
+        self.init(gain: wire.gain, trimSilence: wire.trimSilence, boost: wire.boost, normalise: wire.normalise)
     }
 }

@@ -113,6 +113,8 @@ public struct PlaybackMachine: OwnerMachine {
     var revision: UInt64 = 0
     var count: UInt64 = 0
     var isStopping = false
+    /// What follows the loaded episode.
+    var prepared: PreparedEpisode?
     /// A sound device that was lost while it played.
     var lostDevice: LostDevice?
 

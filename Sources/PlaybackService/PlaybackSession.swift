@@ -48,7 +48,7 @@ struct PlaybackSession: Sendable, Hashable {
     var recordedDuration: EpisodeDuration?
     /// Its chapters out of the library, and those that the file itself carries.
     var storedChapters: [WireChapter] = []
-    var fileChapters: [AudioChapter] = []
+    var fileChapters: [WireChapter] = []
     /// The number of the chapter that it is in, as it was published last; 0: in none.
     var chapter = 0
     /// From where it has been played without a seek.
@@ -136,6 +136,7 @@ extension PlaybackSession {
         state.anchor.bootID = anchor.bootID
         state.anchor.running = anchor.running
         state.anchor.wall = anchor.wall.milliseconds
+        state.anchor.speed = anchor.speed.factor
         state.chapters = chapters
         state.chapter = UInt32(chapter)
         switch status {

@@ -39,6 +39,8 @@ public final class SimulatedEngine: AudioEngine {
     private struct State {
         var files: [AudioSource: Audio]
         var load: EngineLoad?
+        /// What will be opened next.
+        var prepared: EngineLoad?
         var audio = Audio(length: 0)
         var position = 0.0
         var serial: UInt64 = 0
@@ -129,7 +131,11 @@ public final class SimulatedEngine: AudioEngine {
             case .open(let load): Self.open(&state, load)
             case .setPaused(let paused): Self.setPaused(&state, paused)
             case .seek(let position, let serial): Self.seek(&state, position, serial)
-            case .setSpeed(let speed): state.load?.speed = speed
+            case .setSpeed(let speed):
+                state.load?.speed = speed
+                Self.tellProgress(&state)
+            case .setSound(let sound): state.load?.sound = sound
+            case .prepare(let load): state.prepared = load
             case .setVolume(let volume): state.load?.volume = volume
             case .setOutput(let device):
                 state.load?.output = device
@@ -200,7 +206,7 @@ public final class SimulatedEngine: AudioEngine {
             position: PlaybackPosition(clamping: state.position), at: state.now,
             running: !load.paused && !state.audio.stalls,
             buffering: !load.paused && state.audio.stalls,
-            serial: state.serial)
+            serial: state.serial, speed: load.speed)
         state.events.append(.progress(load.id, progress))
     }
 

@@ -70,6 +70,8 @@ public struct FeedItem: Sendable, Hashable {
     public var isExplicit = false
     /// A chapters file (`podcast:chapters`).
     public var chaptersURL = ""
+    /// The chapters that the feed itself names (Podlove simple chapters), as `ChapterMark.normalised` leaves them.
+    public var chapters: [ChapterMark] = []
 
     /// An item that says nothing.
     public init() {}

@@ -11,14 +11,28 @@ public enum Tone {
         bytes += little(UInt32(16)) + little(UInt16(1)) + little(UInt16(1)) + little(UInt32(rate))
         bytes += little(UInt32(rate * 2)) + little(UInt16(2)) + little(UInt16(16))
         bytes += Array("data".utf8) + little(declaredBytes)
-        // A triangle of 100 Hz needs no library.
-        let period = rate / 100
-        for index in 0..<count {
-            let phase = index % period
-            let level = phase < period / 2 ? phase : period - phase
-            bytes += little(UInt16(bitPattern: Int16(level * 200 - 4_000)))
+        for index in 0..<count { bytes += little(UInt16(bitPattern: sample(index, level: 1))) }
+        return bytes
+    }
+
+    /// Passages one after the other, each so many seconds of the tone at a level from 0, which is silence, to 1.
+    public static func passages(_ parts: [(seconds: Double, level: Double)]) -> [UInt8] {
+        let total = parts.reduce(0) { $0 + Int($1.seconds * Double(rate)) }
+        var bytes = Array(wav(seconds: 0, declared: Double(total) / Double(rate)))
+        for part in parts {
+            for index in 0..<Int(part.seconds * Double(rate)) {
+                bytes += little(UInt16(bitPattern: sample(index, level: part.level)))
+            }
         }
         return bytes
+    }
+
+    /// A triangle of 100 Hz needs no library.
+    private static func sample(_ index: Int, level: Double) -> Int16 {
+        let period = rate / 100
+        let phase = index % period
+        let height = phase < period / 2 ? phase : period - phase
+        return Int16(Double(height * 200 - 4_000) * level)
     }
 
     /// MPEG 1 layer III frames of silence, 128 kbit/s at 44.1 kHz, without a header that declares a length.

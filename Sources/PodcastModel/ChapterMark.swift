@@ -1,0 +1,82 @@
+/// A chapter of an episode, wherever it was named: in the file, in the feed or in a chapters file.
+public struct ChapterMark: Sendable, Hashable {
+    /// Where it starts.
+    public var start: PlaybackPosition
+    /// Where it ends; nil: where the next one starts.
+    public var end: PlaybackPosition?
+    /// What it is called; may be empty.
+    public var title: String
+    /// What it leads to; empty: nothing.
+    public var url: String
+    /// Its picture's address; empty: none.
+    public var imageURL: String
+
+    /// A chapter.
+    public init(
+        start: PlaybackPosition, end: PlaybackPosition? = nil, title: String = "", url: String = "",
+        imageURL: String = ""
+    ) {
+        self.start = start
+        self.end = end
+        self.title = title
+        self.url = url
+        self.imageURL = imageURL
+    }
+
+    /// The most chapters that an episode has; what comes behind is left out.
+    public static let limit = 1_000
+    /// Beyond any episode, in seconds: what claims to lie there is a mistake.
+    static let lastPlace = 1e7
+    /// The longest title and address, in characters and bytes.
+    static let titleLimit = 200
+    static let addressLimit = 2_048
+
+    /// A list as players can use it: in order of the start, one at each place, none at or beyond the end of the
+    /// audio, with texts of one line and web addresses only. At most `limit`.
+    public static func normalised(_ marks: [ChapterMark], duration: EpisodeDuration? = nil) -> [ChapterMark] {
+        var seen: Set<PlaybackPosition> = []
+        let end = min(duration?.seconds ?? lastPlace, lastPlace)
+        let inside = marks.filter { $0.start.seconds < end }
+        // Sorting is not stable: the one that was named first at a place stays.
+        let ordered = inside.enumerated().sorted { ($0.element.start, $0.offset) < ($1.element.start, $1.offset) }
+        return ordered.compactMap { seen.insert($0.element.start).inserted ? $0.element.tidied(duration) : nil }
+            .prefix(limit).map { $0 }
+    }
+
+    /// The number, from 1, of the chapter that a position is in; 0: before the first. `list` is normalised.
+    public static func number(at position: PlaybackPosition, in list: [ChapterMark]) -> Int {
+        var low = 0
+        var high = list.count
+        while low < high {
+            let middle = (low + high) / 2
+            if list[middle].start <= position { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    private func tidied(_ duration: EpisodeDuration?) -> ChapterMark {
+        var mark = self
+        mark.title = Self.line(title)
+        mark.url = Self.address(url)
+        mark.imageURL = Self.address(imageURL)
+        if let end, let duration { mark.end = PlaybackPosition(clamping: min(end.seconds, duration.seconds)) }
+        if let end = mark.end, end <= start || end.seconds > Self.lastPlace { mark.end = nil }
+        return mark
+    }
+
+    private static func line(_ text: String) -> String {
+        let scalars = text.unicodeScalars.prefix(titleLimit * 4).map { scalar -> Unicode.Scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .lineSeparator, .paragraphSeparator: " "
+            default: scalar
+            }
+        }
+        let words = String(String.UnicodeScalarView(scalars)).split(whereSeparator: \.isWhitespace)
+        return String(words.joined(separator: " ").prefix(titleLimit))
+    }
+
+    private static func address(_ text: String) -> String {
+        guard text.utf8.count <= addressLimit, let address = WebAddress(text), !address.isFile else { return "" }
+        return address.text
+    }
+}

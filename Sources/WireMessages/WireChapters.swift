@@ -1,0 +1,23 @@
+public import PodcastModel
+
+extension ChapterMark {
+    /// A chapter as it travels; nil if it has no place.
+    public init?(_ wire: WireChapter) {
+        guard let start = PlaybackPosition(seconds: wire.start) else { return nil }
+        self.init(
+            start: start, end: wire.end > 0 ? PlaybackPosition(seconds: wire.end) : nil, title: wire.title,
+            url: wire.url, imageURL: wire.imageURL)
+    }
+}
+
+extension WireChapter {
+    /// A chapter as it travels.
+    public init(_ mark: ChapterMark) {
+        self.init()
+        start = mark.start.seconds
+        end = mark.end?.seconds ?? 0
+        title = mark.title
+        url = mark.url
+        imageURL = mark.imageURL
+    }
+}

@@ -1,0 +1,256 @@
+import NIOConcurrencyHelpers
+import PodcastModel
+import TestSupport
+import Testing
+
+@testable import PlaybackService
+
+/// What the real engine does to the sound, and what becomes of the position meanwhile.
+@Suite(.serialized, .timeLimit(.minutes(3)))
+struct MPVSoundTests {
+    private let folder: TemporaryFolder
+    private let harness = EngineHarness(.libmpv)
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// How far the engine's reports are from what an observer of the report before each would expect.
+    private final class Observer: Sendable {
+        private struct State {
+            var last: EngineProgress?
+            var worst = 0.0
+            var place = ""
+            var speeds: [Double] = []
+            var isAlert = false
+        }
+
+        private let state = NIOLockedValueBox(State())
+
+        func see(_ progress: EngineProgress) {
+            state.withLockedValue { state in
+                let speed = progress.speed?.factor ?? 0
+                if state.speeds.last != speed { state.speeds.append(speed) }
+                defer { state.last = progress }
+                // The first moments of a sound belong to its output's filling.
+                guard let last = state.last, last.running, progress.running, last.position.seconds > 0.5 else { return }
+                let elapsed = progress.at.since(last.at) / .seconds(1)
+                let expected = last.position.seconds + elapsed * (last.speed?.factor ?? 1)
+                let off = abs(progress.position.seconds - expected)
+                guard off > state.worst else { return }
+                state.worst = off
+                state.place = "\(off) s off at \(progress.position.seconds) of \(speed), after \(elapsed) s"
+            }
+        }
+
+        var worst: Double { state.withLockedValue(\.worst) }
+        /// Where that was, for messages.
+        var place: String { state.withLockedValue(\.place) }
+        var speeds: [Double] { state.withLockedValue(\.speeds) }
+    }
+
+    private func open(_ bytes: [UInt8], sound: EngineSound = EngineSound()) throws {
+        let source = AudioSource.file(path: try folder.file("sound.wav", bytes))
+        harness.engine.perform(.open(EngineLoad(id: .random(), source: source, sound: sound)))
+    }
+
+    @Test("A change of speed is told when it is heard, and at no moment is an observer off by more than 50 ms")
+    func turns() async throws {
+        try open(Tone.wav(seconds: 40))
+        let observer = Observer()
+        for speed in [1, 3.5, 0.5, 2, 3.5, 1] {
+            harness.engine.perform(.setSpeed(try #require(PlaybackSpeed(factor: speed))))
+            harness.engine.perform(.sample)
+            let heard = try await harness.progress { progress in
+                observer.see(progress)
+                return progress.running && progress.speed?.factor == speed
+            }
+            harness.engine.perform(.sample)
+            _ = try await harness.progress { progress in
+                observer.see(progress)
+                return progress.at.since(heard.at) > .milliseconds(700)
+            }
+        }
+        #expect(observer.worst < 0.05, "\(observer.place)")
+        #expect(observer.speeds == [1, 3.5, 0.5, 2, 3.5, 1])
+        await harness.engine.close()
+    }
+
+    @Test("At speed 3.5 the position stays within 50 ms of the engine's own, from one sample to the next")
+    func staysTrue() async throws {
+        try open(Tone.wav(seconds: 40))
+        harness.engine.perform(.setSpeed(try #require(PlaybackSpeed(factor: 3.5))))
+        let observer = Observer()
+        _ = try await harness.progress { progress in
+            observer.see(progress)
+            return progress.position.seconds > 14
+        }
+        #expect(observer.worst < 0.05, "\(observer.place)")
+        await harness.engine.close()
+    }
+
+    @Test("Silence is passed over quickly, speech is not, and the position is true throughout")
+    func trims() async throws {
+        try open(
+            Tone.passages([(2, 1), (5, 0), (2, 1), (3, 0), (1.5, 1)]), sound: EngineSound(trimSilence: true))
+        let observer = Observer()
+        let first = try await harness.progress(\.running)
+        let last = try await harness.progress { progress in
+            observer.see(progress)
+            // At the very end libmpv goes to the end of the file before that has been heard.
+            return progress.position.seconds > 12.5
+        }
+        let elapsed = last.at.since(first.at) / .seconds(1)
+        #expect(elapsed < 11, "\(elapsed) s for 13 s, of which 8 are silence")
+        #expect(elapsed > 7)
+        #expect(observer.speeds == [1, 2.5, 1, 2.5, 1])
+        #expect(observer.worst < 0.05, "\(observer.place)")
+        await harness.engine.close()
+    }
+
+    @Test("What is done to the sound changes while it plays, without a restart or a jump")
+    func changesSound() async throws {
+        try open(Tone.wav(seconds: 20))
+        let observer = Observer()
+        let sounds = [
+            EngineSound(gain: 6), EngineSound(gain: 6, boost: true), EngineSound(trimSilence: true, normalise: true),
+            EngineSound(),
+        ]
+        let first = try await harness.progress { $0.running && $0.position.seconds > 1 }
+        var last = first
+        for (index, sound) in sounds.enumerated() {
+            harness.engine.perform(.setSound(sound))
+            harness.engine.perform(.sample)
+            last = try await harness.progress { progress in
+                observer.see(progress)
+                return progress.position.seconds > Double(index) + 2
+            }
+        }
+        #expect(observer.worst < 0.1, "\(observer.place)")
+        #expect(!harness.events.contains { if case .failed = $0 { true } else { false } })
+        #expect(harness.events.count { if case .opened = $0 { true } else { false } } == 1)
+        let elapsed = last.at.since(first.at) / .seconds(1)
+        #expect(abs(last.position.seconds - first.position.seconds - elapsed) < 0.2)
+        await harness.engine.close()
+    }
+
+    /// The loudness, in dB, of a tone of a level after some seconds of an `EngineSound`.
+    private func loudness(_ sound: EngineSound, level: Double) throws -> Double {
+        let core = try MPVCore(audioOutputs: "null")
+        defer { core.destroy() }
+        let filters = MPVFilters.text(for: sound)
+        core.set("af", (filters.isEmpty ? "" : filters + ",") + "@meter:lavfi=[astats=metadata=1:reset=4]")
+        core.set("speed", 3.5)
+        core.command(["loadfile", try folder.file("tone.wav", Tone.passages([(12, level)])), "replace"])
+        while (core.number("time-pos") ?? 0) < 9 { _ = core.wait(seconds: 0.05) }
+        guard case .map(let map)? = core.value("af-metadata/meter"),
+            let text = map["lavfi.astats.Overall.RMS_level"]?.text
+        else { return -.infinity }
+        return Double(text) ?? -.infinity
+    }
+
+    @Test("Gain is heard as it is set, and never clips", arguments: [(6.0, 6.0), (-6, -6)])
+    func gains(gain: Double, heard: Double) throws {
+        let plain = try loudness(EngineSound(), level: 0.5)
+        let louder = try loudness(EngineSound(gain: gain), level: 0.5)
+        #expect(abs(louder - plain - heard) < 0.7, "\(plain) dB became \(louder) dB")
+    }
+
+    @Test("Boost makes what is quiet louder, more than what is loud")
+    func boosts() throws {
+        let quiet = try loudness(EngineSound(boost: true), level: 0.1) - loudness(EngineSound(), level: 0.1)
+        let loud = try loudness(EngineSound(boost: true), level: 6) - loudness(EngineSound(), level: 6)
+        #expect(quiet > 5, "\(quiet) dB")
+        #expect(loud < quiet - 3, "\(loud) dB against \(quiet) dB")
+    }
+
+    @Test("Normalised, a quiet and a loud episode are nearly as loud as each other")
+    func normalises() throws {
+        let plain = try loudness(EngineSound(), level: 4) - loudness(EngineSound(), level: 0.5)
+        let even =
+            try loudness(EngineSound(normalise: true), level: 4)
+            - loudness(EngineSound(normalise: true), level: 0.5)
+        #expect(plain > 15)
+        #expect(abs(even) < 6, "\(even) dB apart")
+    }
+
+    @Test(
+        "What is prepared is fetched before the end, does not begin by itself, and opens without being asked for again")
+    func prepares() async throws {
+        let harness = harness
+        let folder = folder
+        try await HTTPTestServer.with { server in
+            server.route("/b.wav", .audio(Tone.wav(seconds: 30), type: "audio/wav"))
+            let first = EngineLoad(
+                id: .random(), source: .file(path: try folder.file("a.wav", Tone.wav(seconds: 3))))
+            let second = EngineLoad(
+                id: .random(), source: .web(url: server.url("/b.wav")), start: try PlaybackPosition(5))
+            harness.engine.perform(.open(first))
+            harness.engine.perform(.prepare(second))
+            await server.received(1, at: "/b.wav")
+            let end = try await harness.ended()
+            #expect(end.isProven(announced: nil))
+            let clock = ContinuousClock()
+            let ended = clock.now
+            let asked = server.requests(for: "/b.wav").count
+            harness.engine.perform(.unload)
+            harness.engine.perform(.sample)
+            harness.engine.perform(.open(second))
+            _ = try await harness.opened()
+            let progress = try await harness.progress(\.running)
+            print("prepared: sound after \(clock.now - ended)")
+            #expect(progress.position.seconds >= 4.9 && progress.position.seconds < 8)
+            // A place in the middle is asked for, the beginning is not again.
+            #expect(server.requests(for: "/b.wav").count <= asked + 1)
+            let early = harness.events.contains { event in
+                if case .progress(let id, let progress) = event, id == second.id {
+                    progress.position.seconds < 4
+                } else {
+                    false
+                }
+            }
+            #expect(!early)
+            await harness.engine.close()
+        }
+    }
+
+    @Test("Another load than the prepared one opens as if nothing had been prepared", arguments: [true, false])
+    func ignoresPrepared(ends: Bool) async throws {
+        let first = EngineLoad(id: .random(), source: .file(path: try folder.file("a.wav", Tone.wav(seconds: 2))))
+        let second = EngineLoad(id: .random(), source: .file(path: try folder.file("b.wav", Tone.wav(seconds: 9))))
+        let third = EngineLoad(id: .random(), source: .file(path: try folder.file("c.wav", Tone.wav(seconds: 5))))
+        harness.engine.perform(.open(first))
+        harness.engine.perform(.prepare(second))
+        if ends { _ = try await harness.ended() } else { _ = try await harness.progress(\.running) }
+        harness.engine.perform(.unload)
+        if ends { harness.engine.perform(.prepare(nil)) }
+        harness.engine.perform(.open(third))
+        let audio = try await harness.next { event -> OpenedAudio? in
+            if case .opened(let id, let audio) = event, id == third.id { audio } else { nil }
+        }
+        #expect(abs((audio.duration?.duration.seconds ?? 0) - 5) < 0.1)
+        _ = try await harness.progress { $0.running && $0.position.seconds > 0.5 }
+        #expect(!harness.events.contains { if case .opened(let id, _) = $0 { id == second.id } else { false } })
+        await harness.engine.close()
+    }
+
+    @Test("What is prepared and missing fails when it is opened, and leaves what plays alone")
+    func preparesNothing() async throws {
+        let harness = harness
+        let folder = folder
+        try await HTTPTestServer.with { server in
+            server.route("/b.wav", .status(404))
+            let first = EngineLoad(
+                id: .random(), source: .file(path: try folder.file("a.wav", Tone.wav(seconds: 2))))
+            let second = EngineLoad(id: .random(), source: .web(url: server.url("/b.wav")))
+            harness.engine.perform(.open(first))
+            harness.engine.perform(.prepare(second))
+            let end = try await harness.ended()
+            #expect(end.isProven(announced: nil))
+            harness.engine.perform(.unload)
+            harness.engine.perform(.open(second))
+            #expect(try await harness.failed().known == .episodeUnavailable)
+            await harness.engine.close()
+        }
+    }
+}

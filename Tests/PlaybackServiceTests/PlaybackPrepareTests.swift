@@ -1,0 +1,102 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+struct PlaybackPrepareTests {
+    private let rig = PlayerRig()
+
+    private func next(_ id: String = "e2", load: String = "l2", position: Double = 30) -> WireLoadEpisode {
+        var wire = WireLoadEpisode()
+        wire.episode = rig.episode(id, position: position)
+        wire.loadID = load
+        wire.queueEntry = "q1"
+        return wire
+    }
+
+    private func prepare(_ load: WireLoadEpisode?, after: String = "l1") throws {
+        try rig.send {
+            $0.prepare.afterLoad = after
+            if let load { $0.prepare.load = load }
+        }
+    }
+
+    private func setting(_ key: String, _ value: String, podcast: String = "") -> WireSetSetting {
+        var setting = WireSetSetting()
+        setting.key = key
+        setting.value = value
+        setting.podcast = podcast
+        return setting
+    }
+
+    private var preparations: [EngineLoad?] {
+        rig.engine.performed.compactMap { if case .prepare(let load) = $0 { .some(load) } else { nil } }
+    }
+
+    private func playing(at position: Double = 100) throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: position)
+    }
+
+    @Test("What follows is given to the engine as it will be opened: its place, speed and sound")
+    func prepares() throws {
+        try playing()
+        try rig.send { $0.setSetting = setting("skipIntro", "7") }
+        try rig.send { $0.setSetting = setting("speed", "2", podcast: "p2") }
+        var load = next(position: 0)
+        load.episode.podcastID = "p2"
+        try prepare(load)
+        #expect(preparations.map { $0?.id } == [LoadID("l2")])
+        #expect(preparations.last??.start.seconds == 7)
+        #expect(preparations.last??.speed.factor == 2)
+    }
+
+    @Test("The load that was prepared asks nobody, and opens exactly what was prepared")
+    func opensPrepared() throws {
+        try playing(at: 599)
+        let load = next()
+        try prepare(load)
+        try rig.advance(2)
+        #expect(rig.state.status == .finished)
+        try rig.send { $0.load = load }
+        #expect(rig.state.status == .playing)
+        #expect(rig.state.episode.id == "e2")
+        let opened = rig.engine.performed.last { if case .open = $0 { true } else { false } }
+        #expect(opened == preparations.last.flatMap { $0 }.map { .open($0) })
+    }
+
+    @Test("It is void for another load, when nothing follows, and when it stops", arguments: 0..<4)
+    func isVoid(_ which: Int) throws {
+        try playing()
+        try prepare(next(), after: which == 0 ? "l7" : "l1")
+        if which == 0 { return #expect(preparations.isEmpty) }
+        switch which {
+        case 1: try prepare(nil)
+        case 2: try rig.send { $0.stop = WireStopPlayback() }
+        default: try rig.send { $0.unload.loadID = "l1" }
+        }
+        #expect(preparations.count == 2)
+        #expect(preparations.last == .some(nil))
+    }
+
+    @Test("A file that is opened again has what follows prepared again")
+    func preparesAgain() throws {
+        try playing()
+        try prepare(next())
+        try rig.report(.failed(try #require(LoadID("l1")), Failure(.decoderFailed, "It broke.")))
+        try rig.setPaused(false)
+        #expect(preparations.count == 2)
+    }
+
+    @Test("What cannot be played is refused, and what is loaded plays on")
+    func refuses() throws {
+        try playing()
+        var load = next()
+        load.episode.enclosureURL = "ftp://a/b.mp3"
+        try prepare(load)
+        #expect(preparations.isEmpty)
+        #expect(rig.state.status == .playing)
+    }
+}
