@@ -190,7 +190,8 @@ let package = Package(
             "FleetTests",
             [
                 "BusBroker", "PersistenceService", "PlaybackService", "QueueService", "FeedsService",
-                "DownloadsService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging, lifecycle,
+                "DownloadsService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging,
+                lifecycle,
             ]),
         tests(
             "ProcessTests",

@@ -43,7 +43,7 @@ struct DownloadFolder: Sendable {
         for other in Self.names(in: folder) where other.hasPrefix("\(episode)-") && other != name {
             unlinkat(folder, other, 0)
         }
-        let descriptor = openat(folder, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)
+        let descriptor = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)
         guard descriptor >= 0 else { throw failure("The download cannot be written", name) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
@@ -100,6 +100,11 @@ struct DownloadFolder: Sendable {
             unlinkat(from, name, 0)
         } else {
             let reason = errno
+            // It was moved there in a life that did not get to say so.
+            if reason == EEXIST, Self.isSame(partial.descriptor, parts[1], in: to) {
+                unlinkat(from, name, 0)
+                return
+            }
             guard reason == EPERM || reason == EOPNOTSUPP || reason == ENOTSUP else {
                 throw failure("The download cannot be moved to its place", path, reason)
             }
@@ -215,6 +220,27 @@ struct DownloadFolder: Sendable {
     /// Whether a part of a path names something within its folder.
     private static func isComponent(_ name: String) -> Bool {
         !name.isEmpty && name != "." && name != ".." && !name.contains("/")
+    }
+
+    /// Whether a file holds the same bytes as an open one.
+    private static func isSame(_ open: Int32, _ name: String, in folder: Int32) -> Bool {
+        let other = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        guard other >= 0 else { return false }
+        defer { close(other) }
+        var (first, second) = (stat(), stat())
+        guard fstat(open, &first) == 0, fstat(other, &second) == 0, first.st_size == second.st_size else {
+            return false
+        }
+        var (left, right) = ([UInt8](repeating: 0, count: 65_536), [UInt8](repeating: 0, count: 65_536))
+        var offset: off_t = 0
+        while offset < first.st_size {
+            let count = pread(open, &left, left.count, offset)
+            guard count > 0, pread(other, &right, count, offset) == count, left[..<count] == right[..<count] else {
+                return false
+            }
+            offset += off_t(count)
+        }
+        return true
     }
 
     private static func status(of name: String, in folder: Int32) -> stat? {

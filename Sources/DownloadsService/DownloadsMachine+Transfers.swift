@@ -14,20 +14,36 @@ extension DownloadsMachine {
     mutating func schedule(now: Moment) -> [Effect] {
         guard !isStopping else { return [] }
         var effects: [Effect] = []
-        for (number, transfer) in transfers.sorted(by: { $0.key < $1.key })
-        where book.current.downloads[transfer.episode]?.state != .downloading {
+        for (number, transfer) in transfers.sorted(by: { $0.key < $1.key }) {
+            let state = book.current.downloads[transfer.episode]?.state
+            if transfer.completed != nil {
+                if state != .downloading, state != .downloaded || book.isSettled { transfers[number] = nil }
+                continue
+            }
+            guard state != .downloading else { continue }
             transfers[number] = nil
             effects.append(.perform(.cancel(number)))
-            if book.current.downloads[transfer.episode] == nil {
-                effects.append(.perform(.discard(episode: transfer.episode)))
-            }
+            if state == nil { effects.append(.perform(.discard(episode: transfer.episode))) }
         }
         let settings = book.current.settings
         let atOnce = Int(settings.number(.downloadsAtOnce))
         let perHost = Int(settings.number(.downloadsPerHost))
         var change = change
         var next: Int64?
-        let waiting = book.current.downloads.values.filter { $0.state == .queued }
+        // What could not be said to have ended is fetched on; what is whole is said to be again.
+        let running = Set(transfers.values.map(\.episode))
+        for transfer in transfers.values.sorted(by: { $0.episode < $1.episode }) {
+            guard let bytes = transfer.completed, var download = book.current.downloads[transfer.episode],
+                download.state == .downloading
+            else { continue }
+            download.complete(bytes, at: now.wall)
+            change.put(download)
+        }
+        let active = transfers.values.filter { $0.completed == nil }
+        var free = atOnce - active.count
+        var busy = Dictionary(grouping: active, by: \.host).mapValues(\.count)
+        let waiting = book.current.downloads.values
+            .filter { $0.state == .queued || $0.state == .downloading && !running.contains($0.episode) }
             .sorted { ($0.requestedAt, $0.episode) < ($1.requestedAt, $1.episode) }
         for download in waiting {
             if download.nextAttempt > now.wall.milliseconds {
@@ -36,13 +52,15 @@ extension DownloadsMachine {
             }
             let obstacle = obstacle(to: download)
             let host = WebAddress(download.url)?.host ?? ""
-            let isFree = transfers.count < atOnce && transfers.values.count { $0.host == host } < perHost
-            guard obstacle == nil, isFree else {
+            guard obstacle == nil, free > 0, busy[host, default: 0] < perHost else {
                 var waits = download
+                waits.state = .queued
                 waits.waitsFor = obstacle ?? ""
                 change.put(waits)
                 continue
             }
+            free -= 1
+            busy[host, default: 0] += 1
             effects += start(download, host: host, &change)
         }
         effects = commit(change) + effects
@@ -157,7 +175,7 @@ extension DownloadsMachine {
 
     private mutating func completed(_ number: UInt64, _ bytes: UInt64, now: Moment) -> [Effect] {
         guard var download = download(of: number) else { return [] }
-        transfers[number] = nil
+        transfers[number]?.completed = bytes
         download.complete(bytes, at: now.wall)
         var change = change
         change.put(download)

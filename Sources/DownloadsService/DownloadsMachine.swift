@@ -27,6 +27,8 @@ public struct DownloadsMachine: OwnerMachine {
     struct Transfer: Sendable {
         var episode: String
         var host: String
+        /// Its file is whole, of so many bytes; kept until that is durable.
+        var completed: UInt64?
         /// What had come when it was begun.
         var offset: UInt64 = 0
         var received: UInt64 = 0

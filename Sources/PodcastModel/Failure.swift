@@ -131,7 +131,8 @@ public enum FailureCode: String, Sendable, CaseIterable {
     public var retry: Bool {
         switch self {
         case .unavailable, .busy, .lostInFlight, .expired, .outcomeUnknown, .noFleet, .notSaved, .diskFull,
-            .storageFailed, .streamFailed, .endedEarly, .fetchFailed, .helloRequired, .insufficientStorage, .unreachable:
+            .storageFailed, .streamFailed, .endedEarly, .fetchFailed, .helloRequired, .insufficientStorage,
+            .unreachable:
             true
         default:
             false

@@ -129,6 +129,16 @@ struct DownloadFilesTests {
         }
     }
 
+    @Test("A file that was moved to its place already, in a life that did not get to say so, is taken for it")
+    func movedBefore() throws {
+        try withFolder { folder, _ in
+            try put("audio", in: folder, as: "P/T [e1].mp3")
+            try put("audio", in: folder, as: "P/T [e1].mp3")
+            #expect(try folder.files() == ["P/T [e1].mp3": 5])
+            #expect(throws: Failure.self) { try put("radio", in: folder, as: "P/T [e1].mp3") }
+        }
+    }
+
     @Test("A folder that cannot be used is named")
     func unusable() throws {
         try withFolder { folder, home in

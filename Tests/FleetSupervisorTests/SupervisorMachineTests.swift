@@ -91,10 +91,11 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         var bench = Bench()
         #expect(spawns(bench.send(.start)) == ["bus"])
         #expect(spawns(bench.send(.ready("bus"))) == ["persistence"])
-        #expect(spawns(bench.send(.ready("persistence"))) == ["playback", "feeds"])
+        #expect(spawns(bench.send(.ready("persistence"))) == ["playback", "feeds", "downloads"])
         #expect(spawns(bench.send(.ready("playback"))) == ["queue"])
         #expect(!bench.send(.ready("queue")).contains(.fleetReady))
-        #expect(bench.send(.ready("feeds")).contains(.fleetReady))
+        #expect(!bench.send(.ready("feeds")).contains(.fleetReady))
+        #expect(bench.send(.ready("downloads")).contains(.fleetReady))
         #expect(bench.machine.isReady)
     }
 
@@ -318,13 +319,14 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     @Test func stopsInReverseOrderEachAfterThoseThatRequireIt() {
         var bench = Bench()
         bench.startAll()
-        #expect(terminations(bench.send(.stop)) == ["queue", "feeds"])
+        #expect(terminations(bench.send(.stop)) == ["queue", "feeds", "downloads"])
         #expect(terminations(bench.send(.ended("queue", .exited(0)))) == ["playback"])
         #expect(terminations(bench.send(.ended("playback", .exited(0)))) == [])
-        #expect(terminations(bench.send(.ended("feeds", .exited(0)))) == ["persistence"])
+        #expect(terminations(bench.send(.ended("feeds", .exited(0)))) == [])
+        #expect(terminations(bench.send(.ended("downloads", .exited(0)))) == ["persistence"])
         #expect(terminations(bench.send(.ended("persistence", .exited(0)))) == ["bus"])
         #expect(bench.send(.ended("bus", .exited(0))).contains(.finished))
-        #expect(spawns(bench.effects).count == 5)
+        #expect(spawns(bench.effects).count == 6)
     }
 
     @Test(arguments: [("queue", 3), ("feeds", 5)])

@@ -29,7 +29,8 @@ enum ExitStatus: Int32, Sendable {
         case .badConfiguration, .newerDatabase: self = .configuration
         case .internalError: self = .software
         case .busy, .lostInFlight, .expired, .outcomeUnknown, .helloRequired, .fenced, .notOwner, .revisionMismatch,
-            .notSaved, .diskFull, .storageFailed, .streamFailed, .insufficientStorage, .unreachable, .endedEarly, .fetchFailed,
+            .notSaved, .diskFull, .storageFailed, .streamFailed, .insufficientStorage, .unreachable, .endedEarly,
+            .fetchFailed,
             .alreadyRunning:
             self = .tryAgain
         case nil: self = failure.retry ? .tryAgain : .unavailable
