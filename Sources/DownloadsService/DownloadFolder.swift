@@ -43,6 +43,10 @@ struct DownloadFolder: Sendable {
         for other in Self.names(in: folder) where other.hasPrefix("\(episode)-") && other != name {
             unlinkat(folder, other, 0)
         }
+        // One with a second name is at its place already, or somebody else's: it loses this name alone.
+        if let left = Self.status(of: name, in: folder), left.st_mode & S_IFMT == S_IFREG, left.st_nlink > 1 {
+            unlinkat(folder, name, 0)
+        }
         let descriptor = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)
         guard descriptor >= 0 else { throw failure("The download cannot be written", name) }
         var status = stat()

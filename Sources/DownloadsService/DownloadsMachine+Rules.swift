@@ -51,7 +51,7 @@ extension DownloadsMachine {
         case .newest(let podcast): return follow(podcast, page.episodes, now: now)
         case .played:
             played.formUnion(page.episodes.filter(\.state.played).map(\.id))
-            return retain(now: now)
+            return retainSoon(now: now)
         }
     }
 
@@ -113,13 +113,13 @@ extension DownloadsMachine {
             hasSeenPlayer = true
             let before = loaded
             loaded = state.status == .idle ? "" : state.episode.id
-            return loaded == before ? [] : retain(now: now)
+            return loaded == before ? [] : retainSoon(now: now)
         case ("playback"?, "episode"?):
             guard let state = try? WireEpisodeState(wireBytes: event.payload),
                 state.played != played.contains(state.episode)
             else { return [] }
             if state.played { played.insert(state.episode) } else { played.remove(state.episode) }
-            return state.played ? retain(now: now) : []
+            return state.played ? retainSoon(now: now) : []
         case ("queue"?, _): return observeQueue(event, now: now)
         default: return []
         }
@@ -138,7 +138,7 @@ extension DownloadsMachine {
         default: return []
         }
         // A put that goes on in deltas is not all that must be kept.
-        return queues.values.contains(where: \.more) ? [] : retain(now: now)
+        return queues.values.contains(where: \.more) ? [] : retainSoon(now: now)
     }
 
     // MARK: Why

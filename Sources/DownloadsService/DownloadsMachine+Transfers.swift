@@ -22,8 +22,8 @@ extension DownloadsMachine {
             }
             guard state != .downloading else { continue }
             transfers[number] = nil
+            ended[number] = transfer
             effects.append(.perform(.cancel(number)))
-            if state == nil { effects.append(.perform(.discard(episode: transfer.episode))) }
         }
         let settings = book.current.settings
         let atOnce = Int(settings.number(.downloadsAtOnce))
@@ -82,7 +82,7 @@ extension DownloadsMachine {
         begun.path = root + "/" + path
         change.put(begun)
         let number = nextNumber()
-        transfers[number] = Transfer(episode: download.episode, host: host)
+        transfers[number] = Transfer(episode: download.episode, host: host, path: path)
         return [
             .perform(
                 .start(
@@ -105,7 +105,7 @@ extension DownloadsMachine {
         guard download.automatic else { return nil }
         let settings = book.current.settings
         let hours = settings.value(.autoDownloadHours, podcast: download.podcastID)
-        if let allowed = HoursOfDay(hours), !allowed.contains(hour) { return "the hours \(hours)" }
+        if let allowed = HoursOfDay(hours), !(hour.map(allowed.contains) ?? false) { return "the hours \(hours)" }
         let networks = settings.value(.autoDownloadNetworks, podcast: download.podcastID)
         guard networks != "any" else { return nil }
         let names = networks.split(separator: ",").map(String.init)
@@ -174,13 +174,28 @@ extension DownloadsMachine {
     }
 
     private mutating func completed(_ number: UInt64, _ bytes: UInt64, now: Moment) -> [Effect] {
+        if let transfer = ended.removeValue(forKey: number) { return completed(late: transfer, bytes, now: now) }
         guard var download = download(of: number) else { return [] }
         transfers[number]?.completed = bytes
         download.complete(bytes, at: now.wall)
         var change = change
         change.put(download)
         change.endAlerts { $0.episode == download.episode }
-        return commit(change) + retain(now: now)
+        return commit(change) + retainSoon(now: now)
+    }
+
+    /// A file was whole before its transfer could be ended.
+    private mutating func completed(late transfer: Transfer, _ bytes: UInt64, now: Moment) -> [Effect] {
+        guard var download = book.current.downloads[transfer.episode] else {
+            return [.perform(.delete(episode: transfer.episode, path: transfer.path))]
+        }
+        guard download.state != .downloaded else { return [] }
+        download.path = root + "/" + transfer.path
+        download.complete(bytes, at: now.wall)
+        var change = change
+        change.put(download)
+        change.endAlerts { $0.episode == download.episode }
+        return commit(change) + retainSoon(now: now)
     }
 
     private mutating func failed(_ number: UInt64, _ failed: TransferFailure, now: Moment) -> [Effect] {
@@ -239,6 +254,7 @@ extension DownloadsMachine {
     private mutating func surveyed(_ files: [String: UInt64], now: Moment) -> [Effect] {
         var change = change
         var known: Set<String> = Set(book.current.past.values.map(\.path))
+        var whole: [String] = []
         for var download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode }) {
             guard let path = relative(download.path) else { continue }
             known.insert(path)
@@ -249,11 +265,12 @@ extension DownloadsMachine {
             case .downloaded where size != download.totalBytes:
                 // Not ours as we left it: nothing of it is deleted.
                 leaveWithoutFile(download, "its file was not the one that was downloaded", &change, now: now)
-            case .queued, .paused:
+            case .queued, .paused, .downloading:
                 // It was whole, and there was no time to say so.
                 guard let size, download.totalBytes > 0, size == download.totalBytes else { continue }
                 download.complete(size, at: now.wall)
                 change.put(download)
+                whole.append(download.episode)
             default: break
             }
         }
@@ -264,7 +281,8 @@ extension DownloadsMachine {
         } else if !isTold {
             change.raise(unknownFiles(unknown, now: now))
         }
-        return commit(change) + unknown.prefix(20).map { .log(.info, "unknown file in the folder of downloads: \($0)") }
+        return commit(change) + whole.map { .perform(.discard(episode: $0)) }
+            + unknown.prefix(20).map { .log(.info, "unknown file in the folder of downloads: \($0)") }
     }
 
     private func leaveWithoutFile(
@@ -314,7 +332,10 @@ extension DownloadsMachine {
         return commit(change)
     }
 
-    private func nextNumber() -> UInt64 { (transfers.keys.max() ?? 0) + 1 }
+    private mutating func nextNumber() -> UInt64 {
+        lastTransfer += 1
+        return lastTransfer
+    }
 }
 
 extension WireDownload {

@@ -22,11 +22,16 @@ public struct DownloadsMachine: OwnerMachine {
     static let retries: [Double] = [5, 15, 60]
     static let scheduleTimer = TimerName("schedule")
     static let lookTimer = TimerName("look around")
+    static let retainTimer = TimerName("retain")
+    /// From the last change of what is loaded and queued to deleting by rule: queues are seen one after the other.
+    private static let retainsAfter = Duration.seconds(10)
 
     /// A transfer under way.
     struct Transfer: Sendable {
         var episode: String
         var host: String
+        /// Where its file goes, relative to the folder.
+        var path: String
         /// Its file is whole, of so many bytes; kept until that is durable.
         var completed: UInt64?
         /// What had come when it was begun.
@@ -53,10 +58,14 @@ public struct DownloadsMachine: OwnerMachine {
     let root: String
     var book = SpeculativeState(DownloadsBook())
     var transfers: [UInt64: Transfer] = [:]
+    /// Transfers that were ended, and may have been whole already.
+    var ended: [UInt64: Transfer] = [:]
+    /// The number of the newest transfer; none is used twice in a life of the process.
+    var lastTransfer: UInt64 = 0
     var lookups: [CallID: Lookup] = [:]
     /// The ways out, once they have been looked at; and the hour of the day.
     var interfaces: [String]?
-    var hour = 0
+    var hour: Int?
     /// What must not be deleted.
     var loaded = ""
     var queues: [String: WireQueueState] = [:]
@@ -121,7 +130,7 @@ public struct DownloadsMachine: OwnerMachine {
         case .command(let command): effects = take(command, now: now)
         case .committed(let id):
             book.committed(id)
-            effects = unsettled.removeValue(forKey: id)?.actions.map { .perform($0) } ?? []
+            effects = (unsettled.removeValue(forKey: id)?.actions ?? []).filter(isStillDue).map { .perform($0) }
         case .refused(let id, let failure):
             effects = takeBack(id)
             if let command = unsettled.removeValue(forKey: id)?.command, failure.code != "duplicateRequest" {
@@ -137,6 +146,7 @@ public struct DownloadsMachine: OwnerMachine {
         case .timer(let name):
             timers[name] = nil
             if name == Self.lookTimer { effects = [.perform(.lookAround)] }
+            if name == Self.retainTimer { effects = retain(now: now) }
         case .input(let input): effects = take(input, now: now)
         case .databaseReplaced: effects = [.perform(.survey)] + askPlayed()
         case .stopping:
@@ -176,6 +186,17 @@ public struct DownloadsMachine: OwnerMachine {
             return DownloadsBook.publication(downloads[episode] ?? gone)
         }
         return publications.isEmpty ? [] : [.publish(publications)]
+    }
+
+    /// What had come of a download that was given up stays if it has been asked for again meanwhile.
+    private func isStillDue(_ action: DownloadsAction) -> Bool {
+        guard case .discard(let episode) = action else { return true }
+        return book.current.downloads[episode] == nil
+    }
+
+    /// Rules are looked at when nothing changes any more.
+    mutating func retainSoon(now: Moment) -> [OwnerEffect<DownloadsAction>] {
+        set(Self.retainTimer, to: now.monotonic.advanced(by: Self.retainsAfter))
     }
 
     /// Sets a timer, if that changes it.

@@ -93,6 +93,28 @@ struct DownloadFilesTests {
         }
     }
 
+    @Test("A file that is at its place already, as after a crash, is that file; another one there stays")
+    func putTwice() throws {
+        try withFolder { folder, _ in
+            try put("whole", in: folder, as: "P/T [e1].mp3")
+            try put("whole", in: folder, as: "P/T [e1].mp3")
+            #expect(throws: Failure.self) { try put("other", in: folder, as: "P/T [e1].mp3") }
+            #expect(try folder.files() == ["P/T [e1].mp3": 5])
+        }
+    }
+
+    @Test("A part that has a second name, as after a crash between two steps, is begun anew and the other name left")
+    func partWithTwoNames() throws {
+        try withFolder { folder, _ in
+            try put("whole", in: folder, as: "P/T [e1].mp3")
+            #expect(link(folder.root + "/P/T [e1].mp3", folder.root + "/.partial/e1-x") == 0)
+            let partial = try folder.openPartial("e1-x", of: "e1", keeping: 5)
+            #expect(partial.offset == 0)
+            try write(Array("ha".utf8), to: partial, in: folder)
+            #expect(try folder.files() == ["P/T [e1].mp3": 5])
+        }
+    }
+
     @Test("A link that was planted leads nowhere: nothing is written, read or deleted behind it")
     func links() throws {
         try withFolder { folder, home in

@@ -253,12 +253,15 @@ struct DownloadsMachineTests {
         hear("e1")
         #expect(rig.state("e1") == .downloaded)
         hold(loaded: "e2", queued: ["e3"])
+        rig.advance(11)
         #expect(rig.state("e1") == .notDownloaded && rig.why("e1").contains("it has been played"))
         hear("e2")
         hear("e3")
+        rig.advance(11)
         #expect(rig.state("e2") == .downloaded && rig.state("e3") == .downloaded)
         #expect(rig.why("e3").contains("waits in main"))
         hold(loaded: "e9")
+        rig.advance(11)
         #expect(rig.state("e2") == .notDownloaded && rig.state("e3") == .notDownloaded)
     }
 
@@ -274,6 +277,7 @@ struct DownloadsMachineTests {
         rig.set(.keepDownloads, "2", podcast: "p1")
         rig.add("e5")
         try rig.complete("e5")
+        rig.advance(11)
         #expect(["e1", "e2", "e3"].allSatisfy { rig.state($0) == .notDownloaded })
         #expect(rig.state("e4") == .downloaded && rig.state("e5") == .downloaded)
     }
