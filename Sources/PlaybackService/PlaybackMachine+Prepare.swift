@@ -54,6 +54,14 @@ extension PlaybackMachine {
         prepareEngine()
     }
 
+    /// An episode's state is another now: if it was looked up in advance it is looked up again when it is loaded.
+    mutating func forgetLookup(of episode: String) {
+        guard prepared?.load.episode.id == episode else { return }
+        prepared?.found = nil
+        // An answer that is under way is of before.
+        prepared?.call = CallID("")
+    }
+
     /// Lets the engine open what follows, if that is known and something is open before it.
     mutating func prepareEngine() {
         guard let session, session.engine == .open, let prepared, let found = prepared.found,

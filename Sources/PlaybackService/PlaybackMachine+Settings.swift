@@ -148,6 +148,7 @@ extension PlaybackMachine {
         }
         var change = WireChange()
         change.putEpisodeState = register
+        forgetLookup(of: register.episode)
         let id = nextTransaction()
         book.begin(id, .marking(request: request))
         pending.transactions.append(

@@ -126,6 +126,52 @@ struct PlaybackRegressionTests {
         #expect(rig.stored().played)
     }
 
+    private func prepare(_ episode: WireEpisodeSummary, as load: String) throws {
+        try rig.send {
+            $0.prepare.afterLoad = "l1"
+            $0.prepare.load.episode = episode
+            $0.prepare.load.loadID = load
+        }
+    }
+
+    private func loadPrepared(_ episode: WireEpisodeSummary, as load: String) throws {
+        try rig.send {
+            $0.load.episode = episode
+            $0.load.loadID = load
+        }
+    }
+
+    @Test("What is marked after it was prepared stays marked when it plays")
+    func marksPrepared() throws {
+        try rig.start()
+        let next = rig.episode("e2")
+        try rig.load(rig.episode("e1", length: 30, announced: 30))
+        try prepare(next, as: "l2")
+        try rig.send {
+            $0.setPlayed.episode = "e2"
+            $0.setPlayed.played = true
+        }
+        #expect(rig.stored("e2").played)
+        try loadPrepared(next, as: "l2")
+        try rig.advance(12)
+        #expect(rig.state.status == .playing && rig.stored("e2").played)
+    }
+
+    @Test("An episode that is to be repeated begins at its start, and stays played")
+    func repeatsPrepared() throws {
+        try rig.start()
+        let episode = rig.episode("e1", length: 30, announced: 30, position: 10)
+        try rig.load(episode)
+        try prepare(episode, as: "l2")
+        try rig.advance(25)
+        #expect(rig.state.status == .finished && rig.stored().played)
+        try loadPrepared(episode, as: "l2")
+        try rig.advance(1)
+        #expect(rig.state.status == .playing && rig.position < 2)
+        try rig.setPaused(true)
+        #expect(rig.stored().played)
+    }
+
     // MARK: Sleep
 
     @Test("A sleep timer whose time passed while the process was away ends playing when it is back")
