@@ -58,12 +58,13 @@ extension PlaybackMachine {
     /// Chapters as the state shows them: in order and sound, without their addresses, which are in the library and would
     /// make each change of the state many times larger.
     static func shown(_ marks: [ChapterMark], duration: EpisodeDuration?) -> [WireChapter] {
-        ChapterMark.normalised(marks, duration: duration).map { mark in
+        let titled = marks.map { mark in
             var mark = mark
             mark.url = ""
             mark.imageURL = ""
-            return WireChapter(mark)
+            return mark
         }
+        return ChapterMark.normalised(titled, duration: duration).map(WireChapter.init)
     }
 
     /// The chapter is published when it changes, and only then.

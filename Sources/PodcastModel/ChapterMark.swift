@@ -30,17 +30,30 @@ public struct ChapterMark: Sendable, Hashable {
     /// The longest title and address, in characters and bytes.
     static let titleLimit = 200
     static let addressLimit = 2_048
+    /// The most bytes of all titles and addresses of a list together: it travels with every state of the player.
+    static let textLimit = 96 * 1_024
 
     /// A list as players can use it: in order of the start, one at each place, none at or beyond the end of the
-    /// audio, with texts of one line and web addresses only. At most `limit`.
+    /// audio, with texts of one line and web addresses only. At most `limit`, with as many of their texts as fit in one message.
     public static func normalised(_ marks: [ChapterMark], duration: EpisodeDuration? = nil) -> [ChapterMark] {
         var seen: Set<PlaybackPosition> = []
         let end = min(duration?.seconds ?? lastPlace, lastPlace)
         let inside = marks.filter { $0.start.seconds < end }
         // Sorting is not stable: the one that was named first at a place stays.
         let ordered = inside.enumerated().sorted { ($0.element.start, $0.offset) < ($1.element.start, $1.offset) }
+        var room = textLimit
         return ordered.compactMap { seen.insert($0.element.start).inserted ? $0.element.tidied(duration) : nil }
-            .prefix(limit).map { $0 }
+            .prefix(limit).map { $0.within(&room) }
+    }
+
+    /// With the texts for which there is room left; the place stays in any case.
+    private func within(_ room: inout Int) -> ChapterMark {
+        var mark = self
+        for text in [\ChapterMark.title, \.url, \.imageURL] {
+            let bytes = mark[keyPath: text].utf8.count
+            if bytes <= room { room -= bytes } else { mark[keyPath: text] = "" }
+        }
+        return mark
     }
 
     /// The number, from 1, of the chapter that a position is in; 0: before the first. `list` is normalised.

@@ -228,6 +228,22 @@ struct PlaybackRegressionTests {
         #expect(rig.state.chapters.map(\.start) == [0, 90] && rig.state.chapter == 1)
     }
 
+    @Test("Chapters without measure do not make the state too large for a message, and keep their places")
+    func hugeChapters() throws {
+        try rig.start()
+        let episode = rig.episode("e1", length: 10_000, announced: 10_000)
+        let title = String(repeating: "e" + String(repeating: "\u{301}", count: 3), count: 200)
+        rig.library["e1"]?.chapters = (0..<1_000).map { number in
+            var chapter = chapter(at: Double(number))
+            chapter.title = "\(number) \(title)"
+            chapter.url = "https://a/" + String(repeating: "u", count: 2_000)
+            return chapter
+        }
+        try rig.load(episode)
+        #expect(rig.state.chapters.count == 1_000 && rig.state.chapters[0].title.hasPrefix("0 "))
+        #expect(rig.state.wireBytes.count < 160_000)
+    }
+
     // MARK: Bookmarks
 
     @Test("A bookmark and its change that both cannot be saved are both taken back")
