@@ -82,7 +82,7 @@ extension Store {
         }
     }
 
-    /// Episodes by id, in the order asked for; show notes as far as they fit.
+    /// Episodes by id, in the order asked for; show notes and chapters as far as they fit.
     func episodes(_ query: WireEpisodesByID) throws(Failure) -> WireEpisodesPage {
         guard query.ids.count <= Self.rowLimit else {
             throw Failure(.invalidArgument, "\(query.ids.count) episodes in one question; at most \(Self.rowLimit).")
@@ -92,6 +92,7 @@ extension Store {
             var page = WireEpisodesPage()
             for id in query.ids {
                 reader.withDescription = reader.size < Self.pageLimit / 2
+                reader.withChapters = reader.withDescription
                 if let episode = try reader.episode(id) { page.episodes.append(episode) }
             }
             page.total = UInt32(clamping: page.episodes.count)
@@ -201,6 +202,8 @@ struct EpisodeReader {
     let db: Database
     /// Whether the show notes belong to the answer.
     var withDescription: Bool
+    /// Whether its chapters do.
+    var withChapters = true
     /// What has been read so far, in bytes.
     private(set) var size = 0
     private var titles: [String: String] = [:]
@@ -228,6 +231,7 @@ struct EpisodeReader {
         let value: Data = row[0]
         let state: Data? = row[1]
         var episode = try WireEpisode(serializedBytes: value)
+        if !withChapters { episode.chapters = [] }
         episode.podcastTitle = try title(of: episode.podcastID)
         if let state { episode.state = try WireEpisodeState(serializedBytes: state) }
         if withDescription {

@@ -164,6 +164,25 @@ import WireMessages
         #expect(byID.episodes.map(\.id).first == "e1")
     }
 
+    @Test func manyEpisodesWithManyChaptersFitInOneAnswer() throws {
+        let chapters = (0..<40).map { number in
+            WireChapter.with {
+                $0.start = Double(number)
+                $0.title = "Chapter \(number) of many"
+                $0.url = "https://example.org/" + String(repeating: "u", count: 60)
+            }
+        }
+        let changes = (1...400).map { number in
+            var change = WireChange.episode("e\(number)")
+            change.putEpisode.chapters = chapters
+            return change
+        }
+        try store.apply("feeds", [.podcast("p1")] + changes)
+        let byID = try store.episodes(WireEpisodesByID.with { $0.ids = (1...400).map { "e\($0)" } })
+        #expect(byID.episodes.count == 400 && byID.episodes[0].chapters == chapters)
+        #expect(byID.wireBytes.count < 1 << 20)
+    }
+
     @Test func aliasesAreFoundByNameAndInPages() throws {
         let names = (0..<3_000).map { "guid:\($0)-\(String(repeating: "g", count: 300))" }
         try store.apply("feeds", [.podcast("p1"), .episode("e1")] + names.map { .alias($0, of: "p1", is: "e1") })
