@@ -46,6 +46,16 @@ public final class FeedFetcher: Sendable {
                     report(.fetched(order.number, outcome))
                 }
             }
+        case .fetchChapters(let number, let address):
+            let key = UInt64.max - number
+            tasks.withLockedValue { tasks in
+                tasks[key] = Task {
+                    let outcome = await self.fetchChapters(address)
+                    self.tasks.withLockedValue { _ = $0.removeValue(forKey: key) }
+                    guard !Task.isCancelled else { return }
+                    report(.chapters(number, outcome))
+                }
+            }
         case .cancel(let number):
             tasks.withLockedValue { $0.removeValue(forKey: number) }?.cancel()
         }
@@ -85,6 +95,36 @@ public final class FeedFetcher: Sendable {
             case .unchanged(let movedTo): return .unchanged(movedTo: movedTo)
             case .failed(let failure, let retryAfter): return .failed(failure, retryAfter: retryAfter)
             }
+        }
+    }
+
+    /// Reads a file of chapters.
+    func fetchChapters(_ address: WebAddress) async -> Result<[ChapterMark], Failure> {
+        var url = address
+        do {
+            for _ in 0...Self.redirectLimit {
+                let response = try await send(FetchOrder(number: 0, address: address, podcast: nil), to: url)
+                switch response.status.code {
+                case 200..<300:
+                    let body = try await response.body.collect(upTo: ChaptersFile.limit)
+                    return .success(try ChaptersFile.parse(Array(body.readableBytesView)))
+                case 301, 302, 303, 307, 308:
+                    guard let location = response.headers.first(name: "location"),
+                        let next = WebAddress(location, relativeTo: url), !next.isFile
+                    else { return .failure(HTTPFailure.badRedirect(url)) }
+                    url = next
+                default: return .failure(HTTPFailure.status(Int(response.status.code), url))
+                }
+            }
+            return .failure(Failure(.fetchFailed, "\(address.host) redirects in circles."))
+        } catch let failure as Failure {
+            return .failure(failure)
+        } catch FetchEnd.failed(let failure, _) {
+            return .failure(failure)
+        } catch is NIOTooManyBytesError {
+            return .failure(Failure(.tooLarge, "The file of chapters is longer than \(ChaptersFile.limit >> 20) MiB."))
+        } catch {
+            return .failure(HTTPFailure.connection(error, url, inBody: true))
         }
     }
 

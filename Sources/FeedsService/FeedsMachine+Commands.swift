@@ -45,7 +45,8 @@ extension FeedsMachine {
         case .unsubscribe(let unsubscribe): return self.unsubscribe(unsubscribe, command, now: now)
         case .answerAlert(let answer):
             return [refuse(command, Failure(.notFound, "Feeds has no alert “\(answer.alert)”."))]
-        case .fetchChapters, nil:
+        case .fetchChapters(let fetch): return fetchChapters(fetch.episode, command)
+        case nil:
             return [refuse(command, Failure(.unknownCommand, "Feeds does not know this command."))]
         }
     }
@@ -179,7 +180,9 @@ extension FeedsMachine {
     }
 
     private func forget(_ id: PodcastID, _ subscription: Subscription, _ batches: inout ChangeBatches) {
-        batches.add([WireChange(.deletePodcast(id.text)), .deleting("seen", id.text)])
+        batches.add([
+            WireChange(.deletePodcast(id.text)), .deleting("seen", id.text), .deletingAll("chapters/\(id.text)"),
+        ])
         batches.publish(Publication(.delete, .podcast(id.text)))
         let ids = subscription.seen.ids
         for start in stride(from: 0, to: ids.count, by: 10_000) {

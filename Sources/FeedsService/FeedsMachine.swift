@@ -36,6 +36,9 @@ public struct FeedsMachine: OwnerMachine {
     var unsettled: [TransactionID: Unsettled] = [:]
     /// Feeds whose refresh could not be saved are left alone until then.
     var notBefore: [PodcastID: MonotonicTime] = [:]
+    /// Episodes whose chapters are looked for.
+    var searches: [UInt64: ChapterSearch] = [:]
+    var searchCount: UInt64 = 0
     private var lastTransaction: UInt64 = 0
 
     /// What waits for a transaction.
@@ -48,6 +51,8 @@ public struct FeedsMachine: OwnerMachine {
         var podcast: PodcastID?
         /// That every feed is to be read anew; it is tried again until it is durable.
         var readsAgain = false
+        /// Commands that asked for an episode's chapters.
+        var chapterCommands: [RequestID] = []
     }
 
     /// An owner that knows nothing yet.
@@ -117,8 +122,12 @@ public struct FeedsMachine: OwnerMachine {
         case .committed(let id):
             podcasts.committed(id)
             guard let settled = unsettled.removeValue(forKey: id) else { return [] }
-            return settled.results.flatMap { answer($0.waiter, $0.result) } + scheduleNext(now: now)
+            return settled.results.flatMap { answer($0.waiter, $0.result) }
+                + settled.chapterCommands.map { .reply($0, .success(WireFeedsReply().wireBytes)) }
+                + scheduleNext(now: now)
         case .refused(let id, let failure): return refused(id, failure, now: now)
+        case .answered(let call, let result) where Self.isAboutChapters(call):
+            return chaptersAnswered(call, result, now: now)
         case .answered(let call, let result): return aliasesAnswered(call, result, now: now)
         case .databaseReplaced: return readAgain(now: now)
         case .observed: return []
@@ -126,6 +135,7 @@ public struct FeedsMachine: OwnerMachine {
         case .timer(Self.readingTimer): return readAgain(now: now)
         case .timer(let name): return fetchTimer(name, now: now)
         case .input(.fetched(let number, let outcome)): return fetched(number, outcome, now: now)
+        case .input(.chapters(let number, let outcome)): return chaptersFetched(number, outcome, now: now)
         case .stopping: return fetches.running.map { .perform(.cancel($0)) }
         }
     }
@@ -150,6 +160,7 @@ public struct FeedsMachine: OwnerMachine {
         if settled.readsAgain {
             effects.append(.timer(Self.readingTimer, at: now.monotonic.advanced(by: .seconds(30))))
         }
+        effects += settled.chapterCommands.map { .reply($0, .failure(failure)) }
         if let podcast = settled.podcast { notBefore[podcast] = now.monotonic.advanced(by: .seconds(60)) }
         if let command = settled.command, failure.code != "duplicateRequest" {
             effects.append(.reply(command, .failure(failure)))

@@ -24,12 +24,16 @@ public enum FeedsAction: Sendable, Hashable {
     case fetch(FetchOrder)
     /// Stop the fetch of this number; no report is needed.
     case cancel(UInt64)
+    /// Read a file of chapters, then report.
+    case fetchChapters(UInt64, WebAddress)
 }
 
 /// What only the shell of the service knows.
 public enum FeedsInput: Sendable {
     /// The fetch of this number has ended.
     case fetched(UInt64, FetchOutcome)
+    /// The file of chapters of this number has been read, or not.
+    case chapters(UInt64, Result<[ChapterMark], Failure>)
 }
 
 /// How a fetch ended.

@@ -246,8 +246,18 @@ struct EpisodeReader {
                     SELECT value FROM record WHERE owner = 'downloads' AND collection = 'download' AND key = ?
                     """), arguments: [episode.id])
         if let download { episode.download = try WireDownload(serializedBytes: download) }
+        let fetched = try Data.fetchOne(
+            db.cachedStatement(
+                sql: "SELECT value FROM record WHERE owner = 'feeds' AND collection = ? AND key = ?"),
+            arguments: ["chapters/\(episode.podcastID)", episode.id])
+        if let fetched {
+            let record = try WireChaptersRecord(serializedBytes: fetched)
+            if !record.chapters.isEmpty { episode.chapters = record.chapters }
+            episode.chaptersFetched = record.fetchedAt
+        }
         size +=
-            (download?.count ?? 0) + value.count + (state?.count ?? 0) + episode.description_p.utf8.count
+            (download?.count ?? 0) + (fetched?.count ?? 0) + value.count + (state?.count ?? 0)
+            + episode.description_p.utf8.count
             + episode.podcastTitle.utf8.count + 32
         return episode
     }

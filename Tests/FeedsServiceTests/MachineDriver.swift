@@ -13,6 +13,7 @@ struct MachineDriver {
 
     var orders: [FetchOrder] = []
     var cancelled: [UInt64] = []
+    var chapterFetches: [(number: UInt64, address: WebAddress)] = []
     var timers: [TimerName: MonotonicTime] = [:]
     var replies: [RequestID: Result<[UInt8], Failure>] = [:]
     var transactions: [Transaction] = []
@@ -108,6 +109,7 @@ struct MachineDriver {
             case .timer(let name, let time): timers[name] = time
             case .perform(.fetch(let order)): orders.append(order)
             case .perform(.cancel(let number)): cancelled.append(number)
+            case .perform(.fetchChapters(let number, let address)): chapterFetches.append((number, address))
             case .log: break
             }
         }
@@ -149,7 +151,15 @@ struct MachineDriver {
 
     mutating func answer(_ call: Call) {
         var reply = WirePersistenceReply()
-        if let query = try? WirePersistenceRequest(wireBytes: call.payload).aliases {
+        if let ids = try? WirePersistenceRequest(wireBytes: call.payload).episodesByID.ids, !ids.isEmpty {
+            reply.episodes.episodes = ids.compactMap { id in
+                guard var episode = episodes[id] else { return nil }
+                let record = records["chapters/\(episode.podcastID)/\(id)"]
+                let chapters = record.flatMap { try? WireChaptersRecord(wireBytes: $0.value) }
+                episode.chaptersFetched = chapters?.fetchedAt ?? 0
+                return episode
+            }
+        } else if let query = try? WirePersistenceRequest(wireBytes: call.payload).aliases {
             reply.aliases.aliases = query.aliases.compactMap { text in
                 guard let episode = aliases["\(query.podcast) \(text)"] else { return nil }
                 var alias = WireEpisodeAlias()

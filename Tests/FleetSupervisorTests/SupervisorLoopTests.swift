@@ -25,7 +25,8 @@ import Glibc
         try withFleet {
             try fleet.client.ready()
             let reports = try fleet.client.ps()
-            #expect(reports.map(\.name) == ["bus", "persistence", "playback", "queue", "feeds", "supervisor"])
+            #expect(
+                reports.map(\.name) == ["bus", "persistence", "playback", "queue", "feeds", "downloads", "supervisor"])
             #expect(reports.allSatisfy { $0.state == "ready" && $0.pid != nil && ($0.pss ?? 0) > 0 })
             let pids = reports.dropLast().compactMap(\.pid)
             try fleet.client.down()

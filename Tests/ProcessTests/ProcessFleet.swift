@@ -177,7 +177,7 @@ final class ProcessFleet: Sendable {
         try await ProcessTable.untilGone(pids)
     }
 
-    static let all = ["bus", "persistence", "playback", "queue", "feeds"]
+    static let all = ["bus", "persistence", "playback", "queue", "feeds", "downloads"]
 
     // MARK: Ending
 

@@ -250,13 +250,13 @@ public nonisolated struct WireEpisode: @unchecked Sendable {
     set {_uniqueStorage()._firstSeen = newValue}
   }
 
-  /// out of the feed (Podlove simple chapters) or of the file at chapters_url
+  /// out of the feed (Podlove simple chapters); in answers of the file at chapters_url, if read
   public var chapters: [WireChapter] {
     get {_storage._chapters}
     set {_uniqueStorage()._chapters = newValue}
   }
 
-  /// when chapters_url was read last; 0: never
+  /// when chapters_url was read last; 0: never. Filled in by persistence; never stored here
   public var chaptersFetched: Int64 {
     get {_storage._chaptersFetched}
     set {_uniqueStorage()._chaptersFetched = newValue}
@@ -520,6 +520,22 @@ public nonisolated struct WireEpisodeSummary: Sendable {
 
   /// 0: unknown
   public var published: Int64 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// What a file at chapters_url says. Record `chapters/<podcast id>`/<episode id> of feeds.
+public nonisolated struct WireChaptersRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var chapters: [WireChapter] = []
+
+  /// ms since 1970
+  public var fetchedAt: Int64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1314,6 +1330,41 @@ nonisolated extension WireEpisodeSummary: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.imageURL != rhs.imageURL {return false}
     if lhs.played != rhs.played {return false}
     if lhs.published != rhs.published {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireChaptersRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ChaptersRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}chapters\0\u{3}fetched_at\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.chapters) }()
+      case 2: try { try decoder.decodeSingularInt64Field(value: &self.fetchedAt) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.chapters.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.chapters, fieldNumber: 1)
+    }
+    if self.fetchedAt != 0 {
+      try visitor.visitSingularInt64Field(value: self.fetchedAt, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireChaptersRecord, rhs: WireChaptersRecord) -> Bool {
+    if lhs.chapters != rhs.chapters {return false}
+    if lhs.fetchedAt != rhs.fetchedAt {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,47 @@
+import FoundationEssentials
+public import PodcastModel
+
+/// A file of chapters as Podcasting 2.0 has it (github.com/Podcastindex-org/podcast-namespace, chapters/jsonChapters.md):
+/// `{"version": "1.2.0", "chapters": [{"startTime": 0, "endTime": 10.5, "title": "…", "url": "…", "img": "…", "toc": true}]}`.
+public enum ChaptersFile {
+    /// The largest file that is read, in bytes.
+    public static let limit = 1 << 20
+
+    /// The chapters of a file. One that makes no sense is left out, and so are those that are not for the list of contents.
+    ///
+    /// - Throws: `malformed` for what is no such file.
+    public static func parse(_ bytes: [UInt8]) throws(Failure) -> [ChapterMark] {
+        do {
+            let file = try JSONDecoder().decode(File.self, from: Data(bytes))
+            return ChapterMark.normalised(file.chapters.compactMap(\.mark))
+        } catch {
+            throw Failure(.malformed, "This is no file of chapters.")
+        }
+    }
+
+    private struct File: Decodable {
+        var chapters: [Chapter]
+    }
+
+    /// Whatever of a chapter can be read: many files have numbers as texts, or nothing where there should be something.
+    private struct Chapter: Decodable {
+        var mark: ChapterMark?
+
+        private enum Key: String, CodingKey { case startTime, endTime, title, url, img, toc }
+
+        init(from decoder: any Decoder) throws {
+            guard let values = try? decoder.container(keyedBy: Key.self) else { return }
+            func number(_ key: Key) -> Double? {
+                (try? values.decode(Double.self, forKey: key))
+                    ?? (try? values.decode(String.self, forKey: key)).flatMap { Double($0) }
+            }
+            func text(_ key: Key) -> String { (try? values.decode(String.self, forKey: key)) ?? "" }
+            guard (try? values.decode(Bool.self, forKey: .toc)) != false,
+                let start = number(.startTime).flatMap({ PlaybackPosition(seconds: $0) })
+            else { return }
+            mark = ChapterMark(
+                start: start, end: number(.endTime).flatMap { PlaybackPosition(seconds: $0) }, title: text(.title),
+                url: text(.url), imageURL: text(.img))
+        }
+    }
+}

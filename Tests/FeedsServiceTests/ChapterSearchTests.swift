@@ -1,0 +1,104 @@
+import BusKit
+import FeedParsing
+import Logging
+import PodcastModel
+import TestSupport
+import Testing
+import WireMessages
+
+@testable import FeedsService
+
+/// Files of chapters: asked for, read, stored, told of.
+struct ChapterSearchTests {
+    private func withEpisode(chapters: String) throws -> (MachineDriver, String) {
+        var driver = MachineDriver()
+        _ = driver.subscribe("http://a/feed")
+        try driver.deliver(rss([("1", "http://a/1.mp3", "One")]))
+        let id = try #require(driver.episodes.keys.first)
+        driver.episodes[id]?.chaptersURL = chapters
+        return (driver, id)
+    }
+
+    @Test("Chapters are read once a day, stored apart from what feeds say, told of, and every asker is answered")
+    func finds() throws {
+        var (driver, id) = try withEpisode(chapters: "http://a/chapters.json")
+        let first = driver.send { $0.fetchChapters.episode = id }
+        let second = driver.send { $0.fetchChapters.episode = id }
+        #expect(driver.chapterFetches.map(\.address.text) == ["http://a/chapters.json"])
+        let mark = ChapterMark(start: try #require(PlaybackPosition(seconds: 5)), title: "Five")
+        driver.handle(.input(.chapters(driver.chapterFetches[0].number, .success([mark]))))
+        #expect([first, second].allSatisfy { driver.replies[$0].map { (try? $0.get()) != nil } ?? false })
+        let podcast = try #require(driver.episodes[id]?.podcastID)
+        let record = try #require(driver.records["chapters/\(podcast)/\(id)"])
+        #expect(try WireChaptersRecord(wireBytes: record.value).chapters.map(\.title) == ["Five"])
+        let news = try #require(driver.published.last)
+        #expect(try WireEpisodesChanged(wireBytes: news.payload).updated == [id])
+        driver.send { $0.fetchChapters.episode = id }
+        #expect(driver.chapterFetches.count == 1)
+        driver.advance(.seconds(25 * 3_600))
+        driver.send { $0.fetchChapters.episode = id }
+        #expect(driver.chapterFetches.count == 2)
+    }
+
+    @Test("Without chapters to read, or when they cannot be read, the asker is answered and nothing changes")
+    func findsNone() throws {
+        var (driver, id) = try withEpisode(chapters: "")
+        #expect((try? driver.replies[driver.send { $0.fetchChapters.episode = id }]?.get()) != nil)
+        driver.episodes[id]?.chaptersURL = "file:///etc/passwd"
+        driver.send { $0.fetchChapters.episode = id }
+        #expect(driver.chapterFetches.isEmpty)
+        driver.episodes[id]?.chaptersURL = "http://a/c.json"
+        let command = driver.send { $0.fetchChapters.episode = id }
+        driver.handle(.input(.chapters(driver.chapterFetches[0].number, .failure(Failure(.fetchFailed, "404")))))
+        #expect((try? driver.replies[command]?.get()) != nil)
+        for (episode, code) in [("e77", FailureCode.notFound), ("x", .invalidArgument)] {
+            let bad = driver.send { $0.fetchChapters.episode = episode }
+            guard case .failure(let failure) = driver.replies[bad] else {
+                Issue.record("\(episode) was not refused")
+                continue
+            }
+            #expect(failure.known == code)
+        }
+    }
+
+    @Test(
+        "A file is read as far as it makes sense",
+        arguments: [
+            (
+                #"{"version":"1.2.0","chapters":[{"startTime":0,"title":"A"},{"startTime":"60.5","title":"B"}]}"#,
+                ["A", "B"]
+            ),
+            (#"{"chapters":[{"startTime":9,"title":"Late"},{"startTime":1,"title":"Early"}]}"#, ["Early", "Late"]),
+            (#"{"chapters":[{"title":"Nowhere"},7,null,{"startTime":-1},{"startTime":2,"title":"Here"}]}"#, ["Here"]),
+            (#"{"chapters":[{"startTime":1,"title":"Ad","toc":false},{"startTime":2,"title":"B"}]}"#, ["B"]),
+            (#"{"chapters":[]}"#, []),
+        ])
+    func reads(text: String, titles: [String]) throws {
+        #expect(try ChaptersFile.parse(Array(text.utf8)).map(\.title) == titles)
+    }
+
+    @Test("What is no file of chapters is refused", arguments: ["", "<html>", "[]", "{}", #"{"chapters":1}"#])
+    func refuses(text: String) {
+        #expect(throws: Failure.self) { try ChaptersFile.parse(Array(text.utf8)) }
+    }
+
+    @Test("A file is fetched through redirects, and what is no file of chapters is a failure, however it fails")
+    func fetches() async throws {
+        let fetcher = FeedFetcher(logger: Logger(label: "test"))
+        try await HTTPTestServer.with { server in
+            let text = #"{"chapters":[{"startTime":3,"title":"Three"}]}"#
+            server.route("/old", .redirect(to: "/chapters", status: 302))
+            server.route("/chapters", HTTPTestResponse(body: .bytes(Array(text.utf8))))
+            server.route("/page", HTTPTestResponse(body: .bytes(Array("<html>".utf8))))
+            server.route("/huge", HTTPTestResponse(body: .repeated([0x20], total: ChaptersFile.limit + 1)))
+            server.route("/circle", .redirect(to: "/circle"))
+            let found = try await fetcher.fetchChapters(#require(WebAddress(server.url("/old"))))
+            #expect(try found.get().map(\.title) == ["Three"])
+            for path in ["/page", "/huge", "/circle", "/none"] {
+                let outcome = try await fetcher.fetchChapters(#require(WebAddress(server.url(path))))
+                #expect(throws: Failure.self) { try outcome.get() }
+            }
+        }
+        await fetcher.shutdown()
+    }
+}

@@ -1,0 +1,67 @@
+import BusKit
+import Foundation
+import PodcastModel
+import SwiftProtobuf
+import TestSupport
+import Testing
+import WireMessages
+
+/// Processes are killed while a file comes and is heard.
+@Suite(.serialized)
+struct DownloadKillTests {
+    private static let audio = Tone.wav(seconds: 60)
+
+    private static func feed(_ server: HTTPTestServer) -> String {
+        """
+        <?xml version="1.0" encoding="UTF-8"?><rss version="2.0"><channel><title>Slow</title><description>x</description>
+        <item><title>One</title><guid>one</guid><pubDate>Mon, 01 Jan 2024 10:00:00 GMT</pubDate>
+        <enclosure url="\(server.url("/1.wav"))" type="audio/wav" length="\(audio.count)"/></item></channel></rss>
+        """
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: ["downloads", "playback", "persistence", "bus"], [1, 2] as [UInt64])
+    func whateverDiesAFileComesWholeAndWhatWasHeardIsKept(service: String, seed: UInt64) async throws {
+        try await HTTPTestServer.with { server in
+            var response = HTTPTestResponse.audio(Self.audio, type: "audio/wav")
+            response.etag = "\"one\""
+            response.chunkSize = 16_384
+            response.chunkInterval = 50
+            server.route("/feed.xml", .feed(Self.feed(server)))
+            server.route("/1.wav", response)
+            try await ProcessFleet.with { fleet in
+                try await FleetObserver.with(1, of: fleet) { observers in
+                    let observer = observers[0]
+                    try await observer.untilReady()
+                    _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
+                    _ = try await fleet.succeed("play", "One")
+                    _ = try await fleet.succeed("download", "add", "One")
+                    var random = SeededGenerator(seed: seed)
+                    var heard = 0.0
+                    for _ in 0..<3 {
+                        try await observer.until("it plays") { $0.player?.status == .playing }
+                        for _ in 0..<Int.random(in: 0...2_000, using: &random) { await Task.yield() }
+                        heard = max(heard, try await fleet.status().position)
+                        let generation = ServiceName(service).flatMap { observer.view.replica.ready[$0] } ?? 0
+                        let epoch = observer.view.replica.position.epoch
+                        #expect(fleet.signal(service, SIGKILL) != nil)
+                        try await observer.until("\(service) is back") { view in
+                            guard service != "bus" else { return view.replica.position.epoch > epoch }
+                            return ServiceName(service).flatMap { view.replica.ready[$0] } ?? 0 > generation
+                        }
+                        try await observer.untilReady()
+                        // A second death of the player within a minute leaves it paused: that is for its listener.
+                        if observer.view.player?.status != .playing { _ = try await fleet.succeed("resume") }
+                        #expect(try await fleet.status().position >= heard - 10)
+                    }
+                    try await observer.until("the file is there") {
+                        $0.downloads.values.first?.state == .downloaded
+                    }
+                    let path = try #require(observer.view.downloads.values.first?.path)
+                    #expect(try Data(contentsOf: URL(filePath: path)) == Data(Self.audio))
+                    let why = try await fleet.succeed("why", "One")
+                    #expect(why.contains("asked for by"))
+                }
+            }
+        }
+    }
+}
