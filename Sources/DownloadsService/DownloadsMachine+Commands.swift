@@ -26,12 +26,14 @@ extension DownloadsMachine {
                     download.begin()
                 }
             case .cancel(let cancel)?:
-                return try alter(Self.named(cancel.episodes), command, now: now) { download throws(Failure) in
+                return try alter(Self.named(cancel.episodes), command, isEnding: true, now: now) {
+                    download throws(Failure) in
                     try Self.require(download, [.queued, .downloading, .paused], "cancelled")
                     download.state = .notDownloaded
                 }
             case .remove(let remove)?:
-                return try alter(Self.named(remove.episodes), command, now: now) { download throws(Failure) in
+                return try alter(Self.named(remove.episodes), command, isEnding: true, now: now) {
+                    download throws(Failure) in
                     try Self.require(download, [.downloaded, .failed], "removed")
                     download.state = .notDownloaded
                 }
@@ -39,7 +41,7 @@ extension DownloadsMachine {
                 var reply = WireDownloadsReply()
                 reply.why = why(query.episode, now: now)
                 return [.reply(command.id, .success(reply.wireBytes))]
-            case .setSetting(let setting)?: return try set(setting, command)
+            case .setSetting(let setting)?: return try set(setting, command, now: now)
             case .answerAlert(let answer)?: return try self.answer(answer, command, now: now)
             case nil: throw Failure(.unknownCommand, "Downloads does not know this command.")
             }
@@ -131,15 +133,23 @@ extension DownloadsMachine {
     // MARK: Changing
 
     private mutating func alter(
-        _ episodes: [String], _ command: Command, now: Moment,
+        _ episodes: [String], _ command: Command, isEnding: Bool = false, now: Moment,
         _ deed: (inout WireDownload) throws(Failure) -> Void
     ) throws(Failure) -> [Effect] {
         var change = change
         var reply = WireDownloadsReply()
         for episode in episodes {
             guard let before = book.current.downloads[episode] else {
-                throw Failure(
-                    .notFound, "The episode “\(episode)” is not downloaded, nor waits to be; nothing was done.")
+                // To end what has ended, or never was, changes nothing.
+                guard isEnding else {
+                    throw Failure(
+                        .notFound, "The episode “\(episode)” is not downloaded, nor waits to be; nothing was done.")
+                }
+                var none = WireDownload()
+                none.episode = episode
+                reply.downloads.append(none)
+                reply.changed.append(false)
+                continue
             }
             var download = before
             try deed(&download)
@@ -168,7 +178,9 @@ extension DownloadsMachine {
             path.isEmpty ? .discard(episode: download.episode) : .delete(episode: download.episode, path: path))
     }
 
-    private mutating func set(_ setting: WireSetSetting, _ command: Command) throws(Failure) -> [Effect] {
+    private mutating func set(
+        _ setting: WireSetSetting, _ command: Command, now: Moment
+    ) throws(Failure) -> [Effect] {
         var change = change
         let isChanged = try change.set(setting)
         var effects = commit(change, answering: (command.id, WireDownloadsReply().wireBytes))
@@ -177,7 +189,7 @@ extension DownloadsMachine {
         for podcast in setting.podcast.isEmpty ? rulePodcasts : [setting.podcast] {
             effects += askNewest(of: podcast)
         }
-        return effects + [.perform(.lookAround)]
+        return effects + [.perform(.lookAround)] + retainSoon(now: now)
     }
 
     // MARK: Alerts

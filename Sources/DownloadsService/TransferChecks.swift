@@ -52,8 +52,8 @@ extension TransferClient {
         throw TransferFailure(Failure(.verificationFailed, "\(order.host) sent \(kind) in place of audio."))
     }
 
-    static func verify(beginning chunk: ByteBuffer, _ order: TransferOrder) throws(TransferFailure) {
-        let text = String(decoding: chunk.readableBytesView.prefix(64), as: UTF8.self)
+    static func verify(beginning bytes: [UInt8], _ order: TransferOrder) throws(TransferFailure) {
+        let text = String(decoding: bytes, as: UTF8.self)
         let beginning = text.drop { $0.isWhitespace || $0 == "\u{FEFF}" }.lowercased()
         guard beginnings.contains(where: beginning.hasPrefix) else { return }
         throw TransferFailure(

@@ -22,6 +22,8 @@ final class TransferClient: Sendable {
     /// How often fetched bytes are brought to the disk and told of.
     private static let savesAfter = Duration.seconds(10)
     private static let tellsAfter = Duration.milliseconds(250)
+    /// By so many bytes what is no audio is known.
+    private static let beginning = 64
 
     /// - Parameter stall: how long a server may say nothing.
     init(folder: DownloadFolder, stall: Duration, logger: Logger) {
@@ -161,6 +163,8 @@ final class TransferClient: Sendable {
         into partial: borrowing DownloadFolder.Partial, _ report: @escaping @Sendable (DownloadsInput) -> Void
     ) async throws(TransferFailure) -> UInt64 {
         var received = start.offset
+        // A page is known by its first bytes, however many of them come at once.
+        var beginning: [UInt8] = []
         var pace = Pace(now: SystemClocks.monotonic(), received: received)
         var chunks = body.makeAsyncIterator()
         while true {
@@ -170,7 +174,10 @@ final class TransferClient: Sendable {
                 throw TransferFailure(Self.connection(error, order))
             }
             guard let chunk = next else { break }
-            if received == 0 { try Self.verify(beginning: chunk, order) }
+            if received < Self.beginning {
+                beginning += chunk.readableBytesView.prefix(Self.beginning - beginning.count)
+                try Self.verify(beginning: beginning, order)
+            }
             let bytes = chunk.readableBytes
             if start.total > 0, received + UInt64(bytes) > start.total {
                 throw TransferFailure(

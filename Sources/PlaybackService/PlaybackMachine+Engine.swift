@@ -22,6 +22,9 @@ extension PlaybackMachine {
         guard let session else { return }
         self.session?.isOpened = true
         self.session?.opensBy = nil
+        // A server that lets the audio be opened has refused nothing.
+        self.session?.refusal = nil
+        if let stub = standIn(audio.duration) { return recover(from: stub) }
         self.session?.measured = audio.duration
         let marks = audio.chapters.map { ChapterMark(start: $0.start, title: $0.title) }
         let end = audio.duration.flatMap { $0.source == .growing ? nil : $0.duration }
@@ -96,6 +99,7 @@ extension PlaybackMachine {
     /// An end is believed only when it is proven: everything that follows a finished episode follows from here.
     private mutating func handleEnd(_ end: EndOfFile) {
         guard let session, session.seekDone >= session.seekAsked else { return }
+        if let stub = standIn(end.measured) { return recover(from: stub) }
         self.session?.measured = end.measured ?? session.measured
         guard end.isProven(announced: session.announced) else {
             let expected = end.expected(announced: session.announced).map { " of \(clockText($0.seconds))" } ?? ""
@@ -107,6 +111,18 @@ extension PlaybackMachine {
                     .endedEarly, "\(title) stopped at \(clockText(end.position.seconds))\(expected): \(reason)."))
         }
         finish(at: end.position, reason: "heard to its end")
+    }
+
+    /// Why what is open is not the episode: it is less than half as long as the audio that was measured before, as when a
+    /// server puts an announcement in its place. To hear that to its end proves nothing, and the position is not in it.
+    private func standIn(_ measured: MeasuredDuration?) -> Failure? {
+        guard let session, let known = session.recordedDuration, let measured, measured.source != .growing,
+            measured.duration.seconds < known.seconds / 2
+        else { return nil }
+        let (now, before) = (clockText(measured.duration.seconds), clockText(known.seconds))
+        return Failure(
+            .endedEarly,
+            "“\(session.episode.title)” is \(now) long now and was \(before); something else may stand in its place.")
     }
 
     /// It has been heard to its end, or to where its listener wants it to end.

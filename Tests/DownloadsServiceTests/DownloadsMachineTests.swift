@@ -68,7 +68,9 @@ struct DownloadsMachineTests {
         #expect(rig.state("e3") == .notDownloaded)
         #expect(rig.add()?.failure?.known == .invalidArgument)
         #expect(rig.add("../x")?.failure?.known == .invalidArgument)
-        #expect(rig.send { $0.remove.episodes = ["e5"] }?.failure?.known == .notFound)
+        #expect(rig.send { $0.pause.episodes = ["e5"] }?.failure?.known == .notFound)
+        #expect(rig.send { $0.remove.episodes = ["e5"] }?.reply?.changed == [false])
+        #expect(rig.send { $0.cancel.episodes = ["e5"] }?.reply?.changed == [false])
         rig.library["e5"]?.enclosureURL = "file:///etc/passwd"
         #expect(rig.add("e5")?.failure?.known == .badURL)
         rig.library["e4"]?.enclosureURL = ""

@@ -150,6 +150,24 @@ struct PlaybackStreamTests {
         #expect(!rig.state.skip)
     }
 
+    @Test("An announcement in the place of an episode is not heard to the episode's end, and its position stays")
+    func standIns() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.load(episode, at: 100)
+        try rig.advance(12)
+        try rig.load(rig.episode("e2"), as: "l2")
+        rig.setStream(SimulatedEngine.Audio(length: 20))
+        try rig.load(episode, as: "l3")
+        try rig.advance(60)
+        #expect(rig.state.status == .failed && rig.state.error.code == "endedEarly")
+        #expect(!rig.stored().played && abs(rig.stored().position - 112) < 0.5)
+        rig.setStream(SimulatedEngine.Audio(length: 590))
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing && abs(rig.position - 112) < 0.5)
+    }
+
     // MARK: Stalls
 
     @Test("A stream that does not answer, or of which no data comes, counts as failed and is tried again")
