@@ -186,9 +186,7 @@ extension DownloadsMachine {
         var effects = commit(change, answering: (command.id, WireDownloadsReply().wireBytes))
         guard isChanged else { return effects }
         if setting.key == SettingKey.bandwidthLimit.rawValue { effects.append(.perform(limitAction)) }
-        for podcast in setting.podcast.isEmpty ? rulePodcasts : [setting.podcast] {
-            effects += askNewest(of: podcast)
-        }
+        effects += setting.podcast.isEmpty ? followRules() : askNewest(of: setting.podcast)
         return effects + [.perform(.lookAround)] + retainSoon(now: now)
     }
 

@@ -5,8 +5,20 @@ import WireMessages
 extension DownloadsMachine {
     // MARK: Fetching by rule
 
-    /// The podcasts whose own settings may hold a rule. One that holds for all is applied as their episodes come.
-    var rulePodcasts: [String] { book.current.settings.podcasts }
+    /// Looks what the rules want: of podcasts with settings of their own, and of all where one holds for all.
+    mutating func followRules() -> [Effect] {
+        guard book.current.settings.number(.autoDownload) > 0 else {
+            return book.current.settings.podcasts.flatMap { askNewest(of: $0) }
+        }
+        return [askPodcasts(after: "")]
+    }
+
+    private mutating func askPodcasts(after cursor: String) -> Effect {
+        call(.podcasts) {
+            $0.podcasts.limit = 500
+            $0.podcasts.after = cursor
+        }
+    }
 
     /// Asks for the newest episodes of a podcast, if it has a rule.
     mutating func askNewest(of podcast: String) -> [Effect] {
@@ -30,9 +42,9 @@ extension DownloadsMachine {
 
     mutating func answered(_ call: CallID, _ result: Result<[UInt8], Failure>, now: Moment) -> [Effect] {
         guard let purpose = lookups.removeValue(forKey: call) else { return [] }
-        let page: WireEpisodesPage
+        let reply: WirePersistenceReply
         do {
-            page = try WirePersistenceReply(wireBytes: result.get()).episodes
+            reply = try WirePersistenceReply(wireBytes: result.get())
         } catch {
             let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
             guard case .add(let command, _) = purpose else {
@@ -40,7 +52,11 @@ extension DownloadsMachine {
             }
             return [.reply(command.id, .failure(failure))]
         }
+        let page = reply.episodes
         switch purpose {
+        case .podcasts:
+            let more = reply.podcasts.next.isEmpty ? [] : [askPodcasts(after: reply.podcasts.next)]
+            return reply.podcasts.podcasts.flatMap { askNewest(of: $0.id) } + more
         case .add(let command, let episodes):
             do throws(Failure) {
                 let found = Dictionary(page.episodes.map { ($0.id, $0) }) { first, _ in first }

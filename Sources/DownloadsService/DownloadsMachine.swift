@@ -50,6 +50,8 @@ public struct DownloadsMachine: OwnerMachine {
         case add(Command, [String])
         /// The newest episodes of a podcast, for its rule.
         case newest(podcast: String)
+        /// Which podcasts there are, for a rule that holds for all.
+        case podcasts
         /// Whether downloaded episodes have been played meanwhile.
         case played
     }
@@ -111,7 +113,7 @@ public struct DownloadsMachine: OwnerMachine {
             effects.append(.perform(.delete(episode: past.episode, path: past.path)))
         }
         effects += askPlayed()
-        for podcast in rulePodcasts { effects += askNewest(of: podcast) }
+        effects += followRules()
         return effects + schedule(now: now)
     }
 

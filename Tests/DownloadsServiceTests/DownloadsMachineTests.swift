@@ -232,6 +232,21 @@ struct DownloadsMachineTests {
         #expect(rig.state("e5") == .downloading)
     }
 
+    @Test("A rule for all podcasts holds for each of them, at once and after a start; its own number goes before it")
+    func followsForAll() throws {
+        rig.library["e5"]?.podcastID = "p2"
+        rig.set(.downloadsAtOnce, "9")
+        rig.set(.downloadsPerHost, "9")
+        rig.set(.autoDownload, "1")
+        #expect(Set(rig.orders.map(\.episode)) == ["e5", "e4"])
+        rig.set(.autoDownload, "2", podcast: "p1")
+        #expect(Set(rig.orders.map(\.episode)) == ["e5", "e4", "e3"])
+        rig.library["e6"] = rig.library["e5"]
+        rig.library["e6"]?.id = "e6"
+        rig.start()
+        #expect(rig.state("e6") == .downloading)
+    }
+
     @Test("Rules keep to their hours and networks; wishes do not")
     func obeys() throws {
         rig.report(.surroundings(interfaces: ["wwan0"], hour: 12))

@@ -187,6 +187,12 @@ final class DownloadsRig {
         case .episodes(let query)?:
             let all = library.values.filter { $0.podcastID == query.podcast }.sorted { $0.id > $1.id }
             reply.episodes.episodes = Array(all.prefix(Int(query.limit)))
+        case .podcasts?:
+            reply.podcasts.podcasts = Set(library.values.map(\.podcastID)).sorted().map { id in
+                var podcast = WirePodcast()
+                podcast.id = id
+                return podcast
+            }
         default: reply.episodes.episodes = request.episodesByID.ids.compactMap { library[$0] }
         }
         inbox.append(.answered(call.id, .success(reply.wireBytes)))

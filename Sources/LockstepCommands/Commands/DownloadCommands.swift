@@ -25,7 +25,7 @@ protocol DownloadChange: LockstepCommand {
     var episodes: [String] { get }
     /// What has become of those that it changed: `Paused`.
     static var done: String { get }
-    /// What was so already: `paused`.
+    /// What was so: `paused already`.
     static var already: String { get }
     /// Asks for it.
     @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String])
@@ -58,7 +58,7 @@ struct DownloadAction: Sendable {
             if !same.isEmpty {
                 let verb = same.count == 1 ? "is" : "are"
                 let names = QueueAdd.names(same.map { found[$0].title })
-                parts.append("\(changed.isEmpty ? "No change: " : "")\(names) \(verb) \(already) already")
+                parts.append("\(changed.isEmpty ? "No change: " : "")\(names) \(verb) \(already)")
             }
             let values = reply.downloads.enumerated().map { index, download in
                 download.json.adding("changed", .bool(changed.contains(index)))
@@ -74,7 +74,7 @@ struct DownloadAdd: DownloadChange {
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "To be downloaded:"
-    static let already = "downloaded or on the way"
+    static let already = "downloaded or on the way already"
     @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
         request.add.episodes = episodes
     }
@@ -86,7 +86,7 @@ struct DownloadPause: DownloadChange {
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Paused the download of"
-    static let already = "paused"
+    static let already = "paused already"
     @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
         request.pause.episodes = episodes
     }
@@ -98,7 +98,7 @@ struct DownloadResume: DownloadChange {
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Going on with the download of"
-    static let already = "on the way"
+    static let already = "on the way already"
     @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
         request.resume.episodes = episodes
     }
@@ -110,7 +110,7 @@ struct DownloadCancel: DownloadChange {
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Cancelled the download of"
-    static let already = "not downloading"
+    static let already = "not being downloaded"
     @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
         request.cancel.episodes = episodes
     }
