@@ -23,7 +23,7 @@ extension DownloadsMachine {
                 return try alter(Self.named(resume.episodes), command, now: now) { download throws(Failure) in
                     if download.state == .queued || download.state == .downloading { return }
                     try Self.require(download, [.paused, .failed], "resumed")
-                    download.begin()
+                    download.begin(wishedAt: now.wall)
                 }
             case .cancel(let cancel)?:
                 return try alter(Self.named(cancel.episodes), command, isEnding: true, now: now) {
@@ -95,11 +95,8 @@ extension DownloadsMachine {
             }
             let isNew = [.notDownloaded, .paused, .failed].contains(download.state)
             if isNew {
-                if download.state == .notDownloaded {
-                    download.requestedAt = now.wall.milliseconds
-                    change.forgetPast(episode)
-                }
-                download.begin()
+                if download.state == .notDownloaded { change.forgetPast(episode) }
+                download.begin(wishedAt: now.wall)
                 download.automatic = false
                 download.reason = "asked for by \(command.origin.isEmpty ? "hand" : command.origin)"
                 change.put(download)
@@ -213,7 +210,7 @@ extension DownloadsMachine {
         var change = change
         change.answer(answer.alert, answer.action)
         if answer.action == "retry", var download = book.current.downloads[alert.episode], download.state == .failed {
-            download.begin()
+            download.begin(wishedAt: now.wall)
             change.put(download)
         }
         return commit(change, answering: (command.id, reply.wireBytes))
@@ -221,6 +218,12 @@ extension DownloadsMachine {
 }
 
 extension WireDownload {
+    /// Somebody asks for it, perhaps anew.
+    mutating func begin(wishedAt time: Timestamp) {
+        requestedAt = time.milliseconds
+        begin()
+    }
+
     /// It is wanted, from the first try on.
     mutating func begin() {
         state = .queued

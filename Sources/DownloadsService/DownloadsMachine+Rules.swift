@@ -32,9 +32,9 @@ extension DownloadsMachine {
         ]
     }
 
-    /// Asks which downloaded episodes have been played, as while this service was not there.
+    /// Asks which episodes have been played, as while this service was not there.
     mutating func askPlayed() -> [Effect] {
-        let ids = book.current.downloads.values.filter { $0.state == .downloaded }.map(\.episode).sorted()
+        let ids = book.current.downloads.keys.sorted()
         return stride(from: 0, to: ids.count, by: 500).map { start in
             call(.played) { $0.episodesByID.ids = Array(ids[start..<min(start + 500, ids.count)]) }
         }
@@ -66,7 +66,7 @@ extension DownloadsMachine {
             }
         case .newest(let podcast): return follow(podcast, page.episodes, now: now)
         case .played:
-            played.formUnion(page.episodes.filter(\.state.played).map(\.id))
+            for episode in page.episodes where episode.state.played { played[episode.id] = episode.state.completedAt }
             return retainSoon(now: now)
         }
     }
@@ -104,7 +104,7 @@ extension DownloadsMachine {
             let limit = Int(settings.number(.keepDownloads, podcast: podcast))
             kept[podcast, default: 0] += 1
             guard !held.contains(download.episode) else { continue }
-            if settings.isOn(.deletePlayed, podcast: podcast), played.contains(download.episode) {
+            if settings.isOn(.deletePlayed, podcast: podcast), isPlayedSinceItWasAskedFor(download) {
                 leave(download, "deleted by a rule: it has been played", &change, now: now)
             } else if limit > 0, kept[podcast, default: 0] > limit {
                 leave(
@@ -113,6 +113,11 @@ extension DownloadsMachine {
             }
         }
         return commit(change)
+    }
+
+    /// Who asks for an episode that has been heard wants to hear it again.
+    private func isPlayedSinceItWasAskedFor(_ download: WireDownload) -> Bool {
+        played[download.episode].map { $0 > download.requestedAt } ?? false
     }
 
     // MARK: Observing
@@ -131,10 +136,10 @@ extension DownloadsMachine {
             loaded = state.status == .idle ? "" : state.episode.id
             return loaded == before ? [] : retainSoon(now: now)
         case ("playback"?, "episode"?):
-            guard let state = try? WireEpisodeState(wireBytes: event.payload),
-                state.played != played.contains(state.episode)
-            else { return [] }
-            if state.played { played.insert(state.episode) } else { played.remove(state.episode) }
+            guard let state = try? WireEpisodeState(wireBytes: event.payload) else { return [] }
+            let playedAt = state.played ? state.completedAt : nil
+            guard playedAt != played[state.episode] else { return [] }
+            played[state.episode] = playedAt
             return state.played ? retainSoon(now: now) : []
         case ("queue"?, _): return observeQueue(event, now: now)
         default: return []
@@ -181,7 +186,8 @@ extension DownloadsMachine {
             if !names.isEmpty { sentences.append("It is kept while it waits in \(names.joined(separator: ", ")).") }
             let settings = book.current.settings
             if settings.isOn(.deletePlayed, podcast: download.podcastID) {
-                sentences.append("It goes when it has been played.")
+                let isAgain = played[episode] != nil && !isPlayedSinceItWasAskedFor(download)
+                sentences.append("It goes when it has been played\(isAgain ? " again" : "").")
             }
             let limit = Int(settings.number(.keepDownloads, podcast: download.podcastID))
             if limit > 0 { sentences.append("The newest \(limit) of its podcast are kept.") }

@@ -72,8 +72,8 @@ public struct DownloadsMachine: OwnerMachine {
     var loaded = ""
     var queues: [String: WireQueueState] = [:]
     var hasSeenPlayer = false
-    /// Episodes that have been played, as far as that has been heard.
-    var played: Set<String> = []
+    /// When episodes were played to their end or marked, in ms since 1970, as far as that has been heard.
+    var played: [String: Int64] = [:]
     var isStopping = false
     /// The timers as they are set.
     private var timers: [TimerName: MonotonicTime] = [:]

@@ -209,6 +209,8 @@ struct DownloadsMachineTests {
         var state = WireEpisodeState()
         state.episode = episode
         state.played = true
+        rig.advance(1)
+        state.completedAt = rig.now.wall.milliseconds
         rig.observe(.episodeState(episode), .event, state.wireBytes)
     }
 
