@@ -86,6 +86,24 @@ struct DownloadFolder: Sendable {
         guard fdatasync(partial.descriptor) == 0 else { throw failure("The download cannot be saved", Self.partial) }
     }
 
+    /// Whether the place of a file of so many bytes (0: not known) is free. A file of that size that is there may be the
+    /// same, moved there in a life that did not get to say so; anything else is somebody else's, and in the way.
+    ///
+    /// - Throws: `storageFailed`; trying again does not help against what is in the way.
+    func isFree(_ path: String, for bytes: UInt64) throws(Failure) -> Bool {
+        let parts = try Self.parts(of: path)
+        let top = try openRoot(making: true)
+        defer { close(top) }
+        guard Self.status(of: parts.folder, in: top) != nil else { return true }
+        let folder = try openFolder(parts.folder, making: false)
+        defer { close(folder) }
+        guard let there = Self.status(of: parts.name, in: folder) else { return true }
+        guard there.st_mode & S_IFMT == S_IFREG, bytes == 0 || UInt64(exactly: there.st_size) == bytes else {
+            throw occupied(path)
+        }
+        return false
+    }
+
     /// Moves the whole file to its place, on disk before it is there by name. A file that is there already and is not
     /// ours stays, and this one is refused.
     ///
@@ -94,29 +112,25 @@ struct DownloadFolder: Sendable {
         guard fsync(partial.descriptor) == 0 else { throw failure("The download cannot be saved", path) }
         let from = try openFolder(Self.partial, making: false)
         defer { close(from) }
-        let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
-        guard parts.count == 2, parts.allSatisfy(Self.isComponent) else {
-            throw Failure(.internalError, "“\(path)” is no path of a download.")
-        }
-        let to = try openFolder(parts[0], making: true)
+        let parts = try Self.parts(of: path)
+        let to = try openFolder(parts.folder, making: true)
         defer { close(to) }
-        if linkat(from, name, to, parts[1], 0) == 0 {
+        if linkat(from, name, to, parts.name, 0) == 0 {
             unlinkat(from, name, 0)
         } else {
             let reason = errno
             // It was moved there in a life that did not get to say so.
-            if reason == EEXIST, Self.isSame(partial.descriptor, parts[1], in: to) {
+            if reason == EEXIST, Self.isSame(partial.descriptor, parts.name, in: to) {
                 unlinkat(from, name, 0)
                 return
             }
+            guard reason != EEXIST else { throw occupied(path) }
             guard reason == EPERM || reason == EOPNOTSUPP || reason == ENOTSUP else {
                 throw failure("The download cannot be moved to its place", path, reason)
             }
             // A file system without links.
-            guard faccessat(to, parts[1], F_OK, AT_SYMLINK_NOFOLLOW) != 0 else {
-                throw failure("The download cannot be moved to its place", path, EEXIST)
-            }
-            guard renameat(from, name, to, parts[1]) == 0 else {
+            guard Self.status(of: parts.name, in: to) == nil else { throw occupied(path) }
+            guard renameat(from, name, to, parts.name) == 0 else {
                 throw failure("The download cannot be moved to its place", path)
             }
         }
@@ -134,11 +148,11 @@ struct DownloadFolder: Sendable {
 
     /// Deletes a downloaded file, if it is a file whose name ends as ours do with the episode's id.
     ///
-    /// - Returns: why it was not; nil also if it was not there.
+    /// - Returns: why it was not, to be tried again unless it is not ours; nil also if it was not there.
     func delete(_ episode: String, at path: String) -> Failure? {
         let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
         guard parts.count == 2, parts.allSatisfy(Self.isComponent), parts[1].contains("[\(episode)].") else {
-            return Failure(.storageFailed, "\(path) is not where downloads of \(episode) lie; it is left alone.")
+            return notOurs("\(path) is not where downloads of \(episode) lie")
         }
         let folder: Int32
         do throws(Failure) { folder = try openFolder(parts[0], making: false) } catch {
@@ -150,7 +164,7 @@ struct DownloadFolder: Sendable {
             return errno == ENOENT ? nil : failure("The file cannot be looked at", path)
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            return Failure(.storageFailed, "\(root)/\(path) is not the file that was downloaded; it is left alone.")
+            return notOurs("\(root)/\(path) is not the file that was downloaded")
         }
         guard unlinkat(folder, parts[1], 0) == 0 else { return failure("The file cannot be deleted", path) }
         fsync(folder)
@@ -196,7 +210,7 @@ struct DownloadFolder: Sendable {
         guard free >= Self.reserve, free - Self.reserve >= bytes else {
             throw Failure(
                 .insufficientStorage,
-                "\(root) has \(free / 1_000_000) MB left, and \((bytes + Self.reserve) / 1_000_000) MB are needed; make room and try again."
+                "\(root) has \(free / 1_000_000) MB left, and \(bytes / 1_000_000 + Self.reserve / 1_000_000) MB are needed; make room and try again."
             )
         }
     }
@@ -219,6 +233,25 @@ struct DownloadFolder: Sendable {
         let descriptor = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure("The folder of the download cannot be opened", name) }
         return descriptor
+    }
+
+    /// The folder and the name that a path consists of.
+    private static func parts(of path: String) throws(Failure) -> (folder: String, name: String) {
+        let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
+        guard parts.count == 2, parts.allSatisfy(isComponent) else {
+            throw Failure(.internalError, "“\(path)” is no path of a download.")
+        }
+        return (parts[0], parts[1])
+    }
+
+    private func notOurs(_ what: String) -> Failure {
+        Failure(code: FailureCode.storageFailed.rawValue, message: "\(what); it is left alone.")
+    }
+
+    private func occupied(_ path: String) -> Failure {
+        Failure(
+            code: FailureCode.storageFailed.rawValue,
+            message: "\(root)/\(path) is there already and is left alone; move or delete it, then try again.")
     }
 
     /// Whether a part of a path names something within its folder.

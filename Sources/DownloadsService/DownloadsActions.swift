@@ -30,6 +30,8 @@ public struct TransferStart: Sendable, Hashable {
     public var lastModified: String
     /// What kind of file it says it is.
     public var contentType: String
+    /// Nothing lies where it goes.
+    public var isPlaceFree = true
 }
 
 /// Why a file did not come.

@@ -73,7 +73,8 @@ struct BookChange: Sendable {
         past.path = path
         book.past[episode] = past
         changes.append(.putting("past", episode, past))
-        guard book.past.count > Self.pastLimit, let oldest = book.past.values.min(by: { $0.at < $1.at }) else { return }
+        let settled = book.past.values.lazy.filter(\.path.isEmpty)
+        guard book.past.count > Self.pastLimit, let oldest = settled.min(by: { $0.at < $1.at }) else { return }
         book.past[oldest.episode] = nil
         changes.append(.deleting("past", oldest.episode))
     }

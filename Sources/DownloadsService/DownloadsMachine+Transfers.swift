@@ -36,7 +36,7 @@ extension DownloadsMachine {
             guard let bytes = transfer.completed, var download = book.current.downloads[transfer.episode],
                 download.state == .downloading
             else { continue }
-            download.complete(bytes, at: now.wall)
+            download.complete(bytes, at: root + "/" + transfer.path, now.wall)
             change.put(download)
         }
         let active = transfers.values.filter { $0.completed == nil }
@@ -79,7 +79,6 @@ extension DownloadsMachine {
         let path = DownloadName.path(
             podcast: download.podcastTitle, title: download.title, episode: download.episode,
             type: download.contentType, url: download.url)
-        begun.path = root + "/" + path
         change.put(begun)
         let number = nextNumber()
         transfers[number] = Transfer(episode: download.episode, host: host, path: path)
@@ -133,6 +132,8 @@ extension DownloadsMachine {
         guard var download = download(of: number) else { return [] }
         transfers[number]?.offset = start.offset
         transfers[number]?.received = start.offset
+        // What a later life finds where nothing was is this file, whole.
+        download.path = start.isPlaceFree ? transfers[number].map { root + "/" + $0.path } ?? "" : ""
         download.receivedBytes = start.offset
         download.totalBytes = start.total
         download.etag = start.etag
@@ -175,9 +176,9 @@ extension DownloadsMachine {
 
     private mutating func completed(_ number: UInt64, _ bytes: UInt64, now: Moment) -> [Effect] {
         if let transfer = ended.removeValue(forKey: number) { return completed(late: transfer, bytes, now: now) }
-        guard var download = download(of: number) else { return [] }
+        guard var download = download(of: number), let transfer = transfers[number] else { return [] }
         transfers[number]?.completed = bytes
-        download.complete(bytes, at: now.wall)
+        download.complete(bytes, at: root + "/" + transfer.path, now.wall)
         var change = change
         change.put(download)
         change.endAlerts { $0.episode == download.episode }
@@ -190,8 +191,7 @@ extension DownloadsMachine {
             return [.perform(.delete(episode: transfer.episode, path: transfer.path))]
         }
         guard download.state != .downloaded else { return [] }
-        download.path = root + "/" + transfer.path
-        download.complete(bytes, at: now.wall)
+        download.complete(bytes, at: root + "/" + transfer.path, now.wall)
         var change = change
         change.put(download)
         change.endAlerts { $0.episode == download.episode }
@@ -205,6 +205,7 @@ extension DownloadsMachine {
         let failure = failed.failure
         if transfer.received > transfer.offset + Self.progressThatCounts { download.attempt = 0 }
         download.attempt += 1
+        download.path = ""
         var change = change
         let tries = Int(download.attempt)
         if failure.retry, failure.known != .insufficientStorage, tries <= Self.retries.count {
@@ -267,8 +268,8 @@ extension DownloadsMachine {
                 leaveWithoutFile(download, "its file was not the one that was downloaded", &change, now: now)
             case .queued, .paused, .downloading:
                 // It was whole, and there was no time to say so.
-                guard let size, download.totalBytes > 0, size == download.totalBytes else { continue }
-                download.complete(size, at: now.wall)
+                guard let size, size > 0, download.totalBytes == 0 || size == download.totalBytes else { continue }
+                download.complete(size, at: download.path, now.wall)
                 change.put(download)
                 whole.append(download.episode)
             default: break
@@ -311,7 +312,8 @@ extension DownloadsMachine {
 
     private mutating func deleted(_ episode: String, _ failure: Failure?) -> [Effect] {
         var change = change
-        change.settle(episode)
+        // What could not be deleted is deleted after the next start; what is not ours never.
+        if failure?.retry != true { change.settle(episode) }
         let log = failure.map { Effect.log(.warning, "the file of \(episode) was not deleted: \($0)") }
         return commit(change) + (log.map { [$0] } ?? [])
     }
@@ -340,8 +342,9 @@ extension DownloadsMachine {
 
 extension WireDownload {
     /// The file is whole and at its place.
-    mutating func complete(_ bytes: UInt64, at time: Timestamp) {
+    mutating func complete(_ bytes: UInt64, at place: String, _ time: Timestamp) {
         state = .downloaded
+        path = place
         receivedBytes = bytes
         totalBytes = bytes
         finishedAt = time.milliseconds

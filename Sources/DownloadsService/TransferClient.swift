@@ -136,7 +136,10 @@ final class TransferClient: Sendable {
         }
         try Self.verify(type: start.contentType, order)
         let left = start.total > start.offset ? start.total - start.offset : 0
-        try check { () throws(Failure) in try folder.requireSpace(for: left) }
+        start.isPlaceFree = try check { () throws(Failure) in
+            try folder.requireSpace(for: left)
+            return try folder.isFree(order.path, for: start.total)
+        }
         let name = DownloadFolder.partialName(order.episode, etag: start.etag, lastModified: start.lastModified)
         let partial = try check { () throws(Failure) -> DownloadFolder.Partial in
             try folder.openPartial(name, of: order.episode, keeping: start.offset)

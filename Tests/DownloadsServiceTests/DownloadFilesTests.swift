@@ -161,6 +161,34 @@ struct DownloadFilesTests {
         }
     }
 
+    @Test("What is in the way is found before anything is fetched, and trying again is no help against it")
+    func inTheWay() throws {
+        try withFolder { folder, home in
+            #expect(try folder.isFree("P/T [e1].mp3", for: 5))
+            mkdir(folder.root + "/P", 0o700)
+            #expect(try folder.isFree("P/T [e1].mp3", for: 5))
+            try home.file("downloads/P/T [e1].mp3", "other".utf8)
+            // It may be the same.
+            #expect(try !folder.isFree("P/T [e1].mp3", for: 5))
+            #expect(try !folder.isFree("P/T [e1].mp3", for: 0))
+            symlink(folder.root + "/P/T [e1].mp3", folder.root + "/P/T [e2].mp3")
+            for (path, size) in [("P/T [e1].mp3", 6), ("P/T [e1].mp3", UInt64.max), ("P/T [e2].mp3", 5)] {
+                let failure = #expect(throws: Failure.self) { _ = try folder.isFree(path, for: size) }
+                #expect(failure?.retry == false && failure?.message.contains("\(folder.root)/\(path)") == true)
+            }
+            let failure = #expect(throws: Failure.self) { try put("audio", in: folder, as: "P/T [e1].mp3") }
+            #expect(failure?.retry == false)
+        }
+    }
+
+    @Test("A size beyond all disks is refused as such")
+    func hugeSizes() throws {
+        try withFolder { folder, _ in
+            let failure = #expect(throws: Failure.self) { try folder.requireSpace(for: .max) }
+            #expect(failure?.known == .insufficientStorage)
+        }
+    }
+
     @Test("A folder that cannot be used is named")
     func unusable() throws {
         try withFolder { folder, home in

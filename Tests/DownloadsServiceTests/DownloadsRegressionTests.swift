@@ -79,7 +79,9 @@ struct DownloadsRegressionTests {
         rig.add("e1")
         try rig.complete("e1")
         rig.set(.deletePlayed, "on")
+        rig.advance(1)
         rig.library["e1"]?.state.played = true
+        rig.library["e1"]?.state.completedAt = rig.now.wall.milliseconds
         rig.start()
         var player = WirePlaybackState()
         player.status = .idle
@@ -100,5 +102,103 @@ struct DownloadsRegressionTests {
         rig.observe(.queue("walks"), .put, other.wireBytes)
         rig.advance(60)
         #expect(rig.state("e1") == .notDownloaded)
+    }
+
+    // MARK: Heard again
+
+    private func holdNothing() {
+        rig.observe(.playbackState, .put, WirePlaybackState().wireBytes)
+        var main = WireQueueState()
+        main.name = "main"
+        rig.observe(.queue("main"), .put, main.wireBytes)
+    }
+
+    private func hear(_ episode: String) {
+        rig.advance(1)
+        var state = WireEpisodeState()
+        state.episode = episode
+        state.played = true
+        state.completedAt = rig.now.wall.milliseconds
+        rig.library[episode]?.state = state
+        rig.observe(.episodeState(episode), .event, state.wireBytes)
+    }
+
+    @Test("What is asked for after it was heard stays until it is heard again", arguments: [false, true])
+    func asksForWhatWasPlayed(restarts: Bool) throws {
+        rig.set(.deletePlayed, "on")
+        hear("e1")
+        rig.advance(1)
+        rig.add("e1")
+        if restarts { rig.start() }
+        holdNothing()
+        try rig.complete("e1")
+        rig.advance(60)
+        #expect(rig.state("e1") == .downloaded)
+        #expect(rig.why("e1").hasSuffix("It goes when it has been played again."))
+        hear("e1")
+        rig.advance(60)
+        #expect(rig.state("e1") == .notDownloaded)
+    }
+
+    @Test("What failed, was heard from the stream and is then asked for again stays", arguments: [false, true])
+    func asksAgainForWhatWasPlayed(byResuming: Bool) throws {
+        holdNothing()
+        rig.set(.deletePlayed, "on")
+        rig.set(.autoDownload, "1", podcast: "p1")
+        let gone = TransferFailure(Failure(.episodeUnavailable, "404"))
+        rig.report(.failed(try rig.order("e5").number, gone))
+        hear("e5")
+        rig.advance(1)
+        rig.send { byResuming ? ($0.resume.episodes = ["e5"]) : ($0.add.episodes = ["e5"]) }
+        try rig.complete("e5")
+        rig.advance(60)
+        #expect(rig.state("e5") == .downloaded)
+    }
+
+    // MARK: What lies where a file goes
+
+    @Test("A file that was whole when the process died is found also where the server had not said how long it is")
+    func findsWholeFilesOfUnknownLength() throws {
+        rig.add("e1", "e2")
+        rig.begin(try rig.order("e1").number, bytes: 0)
+        // Where this one goes something lay before it was begun.
+        var start = TransferStart(total: 0, offset: 0, etag: "", lastModified: "", contentType: "")
+        start.isPlaceFree = false
+        rig.report(.began(try rig.order("e2").number, start))
+        rig.start()
+        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 777, "Show/Part 2 [e2].mp3": 777]))
+        #expect(rig.state("e1") == .downloaded && rig.stored("e1")?.totalBytes == 777)
+        #expect(rig.state("e2") == .downloading)
+    }
+
+    @Test("What lies where a failed download would have gone is not taken for it")
+    func failedIsNotThere() throws {
+        rig.add("e1")
+        rig.begin(try rig.order("e1").number, bytes: 0)
+        rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.streamFailed, "cut"))))
+        rig.start()
+        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 777]))
+        #expect(rig.state("e1") == .queued && rig.alerts.map(\.code) == ["unknownFiles"])
+    }
+
+    @Test("A file that could not be deleted is deleted after the next start; what is not ours never")
+    func deletesAgain() throws {
+        rig.add("e1", "e2")
+        try rig.complete("e1")
+        try rig.complete("e2")
+        rig.send { $0.remove.episodes = ["e1", "e2"] }
+        rig.report(.deleted(episode: "e1", Failure(.storageFailed, "a folder that cannot be written to")))
+        rig.report(.deleted(episode: "e2", Failure(code: "storageFailed", message: "a link, left alone")))
+        rig.start()
+        let deletions = rig.actions.filter { if case .delete = $0 { true } else { false } }
+        #expect(deletions == [.delete(episode: "e1", path: "Show/Part 1 [e1].mp3")])
+    }
+
+    @Test("However many notes there are, none of a file that is to be deleted yet is dropped")
+    func keepsUnsettledNotes() {
+        var change = BookChange(DownloadsBook())
+        change.note("e0", "removed", path: "Show/0.mp3", at: Timestamp(milliseconds: 0))
+        for number in 1...1_100 { change.note("e\(number)", "given up", at: Timestamp(milliseconds: Int64(number))) }
+        #expect(change.book.past["e0"]?.path == "Show/0.mp3" && change.book.past.count == 1_000)
     }
 }

@@ -318,7 +318,7 @@ public nonisolated struct WireDownload: @unchecked Sendable {
   /// Clears the value of `error`. Subsequent reads from it will return its default value.
   public mutating func clearError() {_uniqueStorage()._error = nil}
 
-  /// absolute: where the file is (DOWNLOADED), or will be
+  /// absolute: where the file is (DOWNLOADED), or will be once its transfer has begun
   public var path: String {
     get {_storage._path}
     set {_uniqueStorage()._path = newValue}
