@@ -47,8 +47,6 @@ struct SleepTimer: Sendable, Hashable {
 }
 
 extension PlaybackMachine {
-    /// The longest time that a sleep timer takes, in seconds.
-    private static let longestSleep = 86_400.0
     /// How often the volume changes while the sound dies away.
     private static let fadeStep = Duration.milliseconds(250)
 
@@ -65,14 +63,14 @@ extension PlaybackMachine {
         var timer = SleepTimer()
         switch set.until {
         case .seconds(let seconds)?:
-            guard seconds > 0, seconds <= Self.longestSleep else {
+            guard seconds > 0, seconds <= SleepLimits.seconds else {
                 throw Self.invalid("The sleep timer takes up to 24 hours, not \(seconds) s.")
             }
             timer.endsAt = now.monotonic.advanced(by: .seconds(seconds))
             timer.endsAtWall = Timestamp(milliseconds: now.wall.milliseconds + Int64(seconds * 1_000))
         case .episodes(let count)?:
-            guard (1...100).contains(count) else {
-                throw Self.invalid("The sleep timer takes 1 to 100 episodes, not \(count).")
+            guard (1...SleepLimits.episodes).contains(count) else {
+                throw Self.invalid("The sleep timer takes 1 to \(SleepLimits.episodes) episodes, not \(count).")
             }
             timer.episodes = Int(count)
         case .endOfChapter(true)?:

@@ -9,6 +9,7 @@ import WireMessages
         (["15"], SleepExpression.after(900)), (["15m"], .after(900)), (["1h30m"], .after(5_400)), (["90s"], .after(90)),
         (["1h"], .after(3_600)), (["0.5"], .after(30)), (["+10"], .later(600)), (["+1h"], .later(3_600)),
         (["episode"], .episodes(1)), (["3", "episodes"], .episodes(3)), (["1", "episode"], .episodes(1)),
+        (["100", "episodes"], .episodes(100)),
         (["chapter"], .chapter), (["off"], .off), (["OFF"], .off),
     ])
     func `a time to sleep is read`(words: [String], expected: SleepExpression) {
@@ -16,9 +17,9 @@ import WireMessages
     }
 
     @Test(arguments: [
-        [], ["0"], ["-5"], ["25h"], ["30m1h"], ["x"], ["1x"], ["m"], ["0", "episodes"], ["3", "chapters"], ["+"],
-        ["nan"],
-        ["1h2"], ["episode", "3"], ["99999999999999999"],
+        [], ["0"], ["-5"], ["25h"], ["30m1h"], ["x"], ["1x"], ["m"], ["0", "episodes"], ["101", "episodes"],
+        ["3", "chapters"],
+        ["+"], ["nan"], ["1h2"], ["episode", "3"], ["99999999999999999"],
     ])
     func `what is no time to sleep is refused`(words: [String]) {
         #expect(SleepExpression(words) == nil)

@@ -19,7 +19,7 @@ struct SleepTimer: LockstepCommand {
             throw Failure(
                 .invalidArgument,
                 "“\(when.joined(separator: " "))” is no time to sleep. Give minutes up to a day such as 15, or 1h30m, +10, "
-                    + "episode, 3 episodes, chapter or off.")
+                    + "episode, 3 episodes (\(SleepLimits.episodes) at most), chapter or off.")
         }
         try await context.withSession { session in
             let player = try await session.view(of: [.playback]).player ?? WirePlaybackState()
@@ -63,7 +63,7 @@ struct SleepTimer: LockstepCommand {
                 )
             }
             let total = remaining + seconds
-            guard total <= SleepExpression.limit else {
+            guard total <= SleepLimits.seconds else {
                 throw Failure(.invalidArgument, "The sleep timer cannot be put off by more than a day.")
             }
             request.seconds = total

@@ -13,9 +13,6 @@ enum SleepExpression: Sendable, Hashable {
     /// At the end of the chapter.
     case chapter
 
-    /// The longest time, in seconds: a day.
-    static let limit = 86_400.0
-
     /// Nil unless the words are one of the forms.
     init?(_ words: [String]) {
         let text = words.map { $0.lowercased() }
@@ -25,7 +22,7 @@ enum SleepExpression: Sendable, Hashable {
         case ["chapter"]: self = .chapter
         default:
             if text.count == 2, ["episode", "episodes"].contains(text[1]) {
-                guard let count = UInt32(text[0]), (1...1_000).contains(count) else { return nil }
+                guard let count = UInt32(text[0]), (1...SleepLimits.episodes).contains(count) else { return nil }
                 self = .episodes(count)
                 return
             }
@@ -51,6 +48,6 @@ enum SleepExpression: Sendable, Hashable {
             }
             guard rest.isEmpty else { return nil }
         }
-        return total > 0 && total <= limit ? total : nil
+        return total > 0 && total <= SleepLimits.seconds ? total : nil
     }
 }
