@@ -44,6 +44,8 @@ public struct HTTPTestResponse: Sendable {
         case close(afterBytes: Int)
         /// The same at this byte of the body, wherever a range began.
         case cut(atByte: Int)
+        /// After so many bytes of the body the connection is reset: what is on its way may be lost too.
+        case reset(afterBytes: Int)
     }
 
     /// The status code.
@@ -60,6 +62,8 @@ public struct HTTPTestResponse: Sendable {
     public var acceptsRanges: Bool
     /// Whether the length is announced; otherwise the body is chunked.
     public var announcesLength: Bool
+    /// Whether it is answered as HTTP/1.0: with neither a length nor chunks, the end of the connection ends the body.
+    public var endsWithConnection = false
     /// The length that is announced in place of the true one.
     public var claimedLength: Int?
     /// What goes wrong.

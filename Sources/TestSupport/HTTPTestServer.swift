@@ -71,6 +71,11 @@ public final class HTTPTestServer: Sendable {
         script.release(path)
     }
 
+    /// Waits until a response at `path` stalls, or the server has stopped.
+    public func stalled(at path: String) async {
+        await script.stalled(at: path)
+    }
+
     /// All requests so far, in order of arrival.
     public var requests: [HTTPTestRequest] { script.requests }
 
@@ -105,6 +110,7 @@ final class ScriptedPaths: Sendable {
         var released: Set<String> = []
         var stalled: [(path: String, go: @Sendable () -> Void)] = []
         var waiters: [Waiter] = []
+        var stallWaiters: [(path: String, resume: CheckedContinuation<Void, Never>)] = []
         var children: [ObjectIdentifier: any Channel] = [:]
         var active = 0
         var peak = 0
@@ -153,12 +159,26 @@ final class ScriptedPaths: Sendable {
 
     /// Calls `go` when the path is released; at once if it is.
     func stall(at path: String, _ go: @escaping @Sendable () -> Void) {
-        let isReleased = state.withLockedValue { state in
-            guard !state.released.contains(path) else { return true }
+        let (isReleased, ready) = state.withLockedValue { state in
+            let ready = state.stallWaiters.filter { $0.path == path }
+            state.stallWaiters.removeAll { $0.path == path }
+            guard !state.released.contains(path) else { return (true, ready) }
             state.stalled.append((path, go))
-            return false
+            return (false, ready)
         }
+        for waiter in ready { waiter.resume.resume() }
         if isReleased { go() }
+    }
+
+    func stalled(at path: String) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLockedValue { state in
+                guard !state.isStopped, !state.stalled.contains(where: { $0.path == path }) else { return true }
+                state.stallWaiters.append((path, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
     }
 
     func release(_ path: String) {
@@ -199,12 +219,13 @@ final class ScriptedPaths: Sendable {
     func stopped() -> [any Channel] {
         let (children, waiters) = state.withLockedValue { state in
             state.isStopped = true
-            let waiters = state.waiters
+            let waiters = state.waiters.map(\.resume) + state.stallWaiters.map(\.resume)
             state.waiters = []
+            state.stallWaiters = []
             state.stalled = []
             return (Array(state.children.values), waiters)
         }
-        for waiter in waiters { waiter.resume.resume() }
+        for waiter in waiters { waiter.resume() }
         return children
     }
 }

@@ -1,6 +1,14 @@
 import NIOCore
 import NIOHTTP1
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 /// Answers the requests of one connection after the script. Used on its channel's event loop only.
 final class ScriptedResponder: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
@@ -56,7 +64,8 @@ final class ScriptedResponder: ChannelInboundHandler {
 
     private func start(_ plan: AnswerPlan, context: ChannelHandlerContext) {
         let head = HTTPResponseHead(
-            version: .http1_1, status: HTTPResponseStatus(statusCode: plan.status),
+            version: plan.response.endsWithConnection ? .http1_0 : .http1_1,
+            status: HTTPResponseStatus(statusCode: plan.status),
             headers: HTTPHeaders(plan.headers.map { ($0.name, $0.value) }))
         context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
         send(plan, from: plan.range.lowerBound, context: context)
@@ -69,6 +78,9 @@ final class ScriptedResponder: ChannelInboundHandler {
         switch plan.response.fault {
         case .close(let bytes) where bytes >= 0:
             guard sent < bytes else { return context.close(promise: nil) }
+            limit = min(limit, bytes - sent)
+        case .reset(let bytes):
+            guard sent < bytes else { return reset(context: context) }
             limit = min(limit, bytes - sent)
         case .cut(let byte):
             guard offset < byte else { return context.close(promise: nil) }
@@ -97,9 +109,19 @@ final class ScriptedResponder: ChannelInboundHandler {
         context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: bytes)))), promise: written)
     }
 
+    private func reset(context: ChannelHandlerContext) {
+        let channel = context.channel
+        guard let socket = channel as? any SocketOptionProvider else { return channel.close(promise: nil) }
+        socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)).whenComplete { _ in channel.close(promise: nil) }
+    }
+
     private func finish(_ plan: AnswerPlan, context: ChannelHandlerContext) {
         ended()
-        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        let channel = context.channel
+        let endsWithConnection = plan.response.endsWithConnection
+        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in
+            if endsWithConnection { channel.close(promise: nil) }
+        }
     }
 
     /// Waits for the path to be released, then goes on on the event loop.
@@ -158,7 +180,9 @@ struct AnswerPlan: Sendable {
                 headers.append(("Content-Range", "bytes \(span)/\(count)"))
             }
         }
-        if response.announcesLength {
+        if response.endsWithConnection {
+            headers.append(("Connection", "close"))
+        } else if response.announcesLength {
             headers.append(("Content-Length", String(response.claimedLength ?? range.count)))
         } else {
             headers.append(("Transfer-Encoding", "chunked"))

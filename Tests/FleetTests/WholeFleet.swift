@@ -198,10 +198,13 @@ final class WholeFleet: Sendable {
     static func episode(_ number: Int) -> String { "e\(number)" }
 
     /// Puts a podcast of that many episodes into the database, as feeds would.
-    /// - Parameter address: where the audio of the `number`th one is; without it, in a file that only the simulated
-    ///   engine knows.
+    /// - Parameters:
+    ///   - bytes: how large their audio is, as the feed says; 0: it does not.
+    ///   - address: where the audio of the `number`th one is; without it, in a file that only the simulated engine
+    ///     knows.
     func fillLibrary(
-        episodes count: Int, length: Double = 100, address: (Int) -> String = { "file:///dev/null/\($0).wav" }
+        episodes count: Int, length: Double = 100, bytes: Int = 0,
+        address: (Int) -> String = { "file:///dev/null/\($0).wav" }
     ) async throws {
         var load = WirePersistenceRequest()
         load.load.owner = ServiceName.feeds.text
@@ -221,6 +224,7 @@ final class WholeFleet: Sendable {
             change.putEpisode.title = "Part \(number)"
             change.putEpisode.duration = length
             change.putEpisode.enclosureURL = address(number)
+            change.putEpisode.enclosureLength = UInt64(bytes)
             return change
         }
         request.commit.commits = [
