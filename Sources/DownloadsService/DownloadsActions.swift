@@ -16,6 +16,8 @@ public struct TransferOrder: Sendable, Hashable {
     public var etag: String
     /// See `etag`.
     public var lastModified: String
+    /// Its size in bytes as the feed says; 0: it does not.
+    public var announced: UInt64
 }
 
 /// What a server said of a file.
@@ -62,6 +64,8 @@ public enum DownloadsInput: Sendable, Hashable {
     case completed(UInt64, bytes: UInt64)
     /// It did not come.
     case failed(UInt64, TransferFailure)
+    /// What was to be cancelled has ended, and reports nothing more.
+    case ended(UInt64)
     /// What there is in the folder: sizes in bytes by path, relative to it.
     case surveyed([String: UInt64])
     /// The folder could not be read.
@@ -76,7 +80,7 @@ public enum DownloadsInput: Sendable, Hashable {
 public enum DownloadsAction: Sendable, Hashable {
     /// Fetch a file.
     case start(TransferOrder)
-    /// Stop fetching; what has come stays.
+    /// Stop fetching, and report `ended`; what has come stays.
     case cancel(UInt64)
     /// Delete what has come of an episode's file.
     case discard(episode: String)

@@ -10,7 +10,7 @@ struct DownloadsBook: Sendable {
     var settings = OwnerSettings(.downloads)
     var alerts: [String: WireAlert] = [:]
     /// Which answer an alert got; the newest are kept.
-    var answers: [String: String] = [:]
+    var answers: [String: WireDownloadsAnswerRecord] = [:]
 
     /// Everything, for a database that has lost it.
     var everything: [WireChange] {
@@ -18,6 +18,7 @@ struct DownloadsBook: Sendable {
             + past.keys.sorted().compactMap { id in past[id].map { .putting("past", id, $0) } }
             + settings.everything
             + alerts.keys.sorted().compactMap { id in alerts[id].map { .putting("alert", id, $0) } }
+            + answers.keys.sorted().compactMap { id in answers[id].map { .putting("answer", id, $0) } }
     }
 
     /// Everything, for the stream.
@@ -111,18 +112,20 @@ struct BookChange: Sendable {
         for alert in book.alerts.values.filter(isOver).sorted(by: { $0.id < $1.id }) { end(alert.id) }
     }
 
-    mutating func answer(_ alert: String, _ action: String) {
-        book.answers[alert] = action
-        var change = WireChange()
-        change.put.collection = "answer"
-        change.put.key = alert
-        change.put.value.append(contentsOf: action.utf8)
-        changes.append(change)
-        if book.answers.count > Self.answersKept, let other = book.answers.keys.sorted().first(where: { $0 != alert }) {
-            book.answers[other] = nil
-            changes.append(.deleting("answer", other))
-        }
+    mutating func answer(_ alert: String, _ action: String, at: Timestamp) {
+        var answer = WireDownloadsAnswerRecord()
+        answer.action = action
+        answer.at = at.milliseconds
+        book.answers[alert] = answer
+        changes.append(.putting("answer", alert, answer))
         end(alert)
+        guard book.answers.count > Self.answersKept,
+            let oldest = book.answers.filter({ $0.key != alert }).min(by: {
+                ($0.value.at, $0.key) < ($1.value.at, $1.key)
+            })
+        else { return }
+        book.answers[oldest.key] = nil
+        changes.append(.deleting("answer", oldest.key))
     }
 
     private mutating func end(_ id: String) {

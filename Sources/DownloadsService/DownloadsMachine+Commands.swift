@@ -124,6 +124,7 @@ extension DownloadsMachine {
         download.podcastTitle = episode.podcastTitle
         download.url = episode.enclosureURL
         download.contentType = episode.enclosureType
+        download.announcedBytes = episode.enclosureLength
         return download
     }
 
@@ -133,15 +134,13 @@ extension DownloadsMachine {
         _ episodes: [String], _ command: Command, isEnding: Bool = false, now: Moment,
         _ deed: (inout WireDownload) throws(Failure) -> Void
     ) throws(Failure) -> [Effect] {
+        // To end what has ended, or never was, changes nothing.
+        let unknown = isEnding ? [] : episodes.filter { book.current.downloads[$0] == nil }
+        guard unknown.isEmpty else { return [call(.titles(command, unknown)) { $0.episodesByID.ids = unknown }] }
         var change = change
         var reply = WireDownloadsReply()
         for episode in episodes {
             guard let before = book.current.downloads[episode] else {
-                // To end what has ended, or never was, changes nothing.
-                guard isEnding else {
-                    throw Failure(
-                        .notFound, "The episode “\(episode)” is not downloaded, nor waits to be; nothing was done.")
-                }
                 var none = WireDownload()
                 none.episode = episode
                 reply.downloads.append(none)
@@ -161,6 +160,16 @@ extension DownloadsMachine {
             reply.changed.append(download != before)
         }
         return commit(change, answering: (command.id, reply.wireBytes))
+    }
+
+    /// Why nothing can be done to the first of these episodes, which nobody has asked for.
+    static func notWanted(_ episodes: [String], _ found: [WireEpisode]) -> Failure {
+        let first = episodes.first ?? ""
+        guard let episode = found.first(where: { $0.id == first }) else {
+            return Failure(.notFound, "There is no episode “\(first)”; nothing was done.")
+        }
+        return Failure(
+            .notFound, "“\(episode.title)” is not downloaded, nor waits to be; nothing was done.")
     }
 
     /// A download ends, and its file, or what has come of it, is deleted once that is durable.
@@ -195,8 +204,8 @@ extension DownloadsMachine {
         reply.alertAnswered.alert = answer.alert
         reply.alertAnswered.action = answer.action
         if let won = book.current.answers[answer.alert] {
-            guard won == answer.action else {
-                throw Failure(.alreadyAnswered, "The alert has been answered with “\(won)”.")
+            guard won.action == answer.action else {
+                throw Failure(.alreadyAnswered, "The alert has been answered with “\(won.action)”.")
             }
             return [.reply(command.id, .success(reply.wireBytes))]
         }
@@ -208,7 +217,7 @@ extension DownloadsMachine {
             throw Failure(.invalidArgument, "“\(answer.action)” is no answer to this alert; there are: \(actions).")
         }
         var change = change
-        change.answer(answer.alert, answer.action)
+        change.answer(answer.alert, answer.action, at: now.wall)
         if answer.action == "retry", var download = book.current.downloads[alert.episode], download.state == .failed {
             download.begin(wishedAt: now.wall)
             change.put(download)

@@ -47,10 +47,10 @@ extension DownloadsMachine {
             reply = try WirePersistenceReply(wireBytes: result.get())
         } catch {
             let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
-            guard case .add(let command, _) = purpose else {
-                return [.log(.warning, "episodes could not be looked up: \(failure)")]
+            switch purpose {
+            case .add(let command, _), .titles(let command, _): return [.reply(command.id, .failure(failure))]
+            case .newest, .podcasts, .played: return [.log(.warning, "episodes could not be looked up: \(failure)")]
             }
-            return [.reply(command.id, .failure(failure))]
         }
         let page = reply.episodes
         switch purpose {
@@ -64,6 +64,8 @@ extension DownloadsMachine {
             } catch {
                 return [.reply(command.id, .failure(error))]
             }
+        case .titles(let command, let episodes):
+            return [.reply(command.id, .failure(Self.notWanted(episodes, page.episodes)))]
         case .newest(let podcast): return follow(podcast, page.episodes, now: now)
         case .played:
             for episode in page.episodes where episode.state.played { played[episode.id] = episode.state.completedAt }

@@ -87,7 +87,8 @@ extension DownloadsMachine {
                 .start(
                     TransferOrder(
                         number: number, episode: download.episode, url: download.url, path: path,
-                        received: download.receivedBytes, etag: download.etag, lastModified: download.lastModified)))
+                        received: download.receivedBytes, etag: download.etag, lastModified: download.lastModified,
+                        announced: download.announcedBytes)))
         ]
     }
 
@@ -121,6 +122,9 @@ extension DownloadsMachine {
         case .stopped(let episode, let etag, let received): return stopped(episode, etag, received)
         case .completed(let number, let bytes): return completed(number, bytes, now: now)
         case .failed(let number, let failure): return failed(number, failure, now: now)
+        case .ended(let number):
+            ended[number] = nil
+            return []
         case .surveyed(let files): return surveyed(files, now: now)
         case .surveyFailed(let failure): return [.log(.warning, "the folder of downloads cannot be read: \(failure)")]
         case .deleted(let episode, let failure): return deleted(episode, failure)

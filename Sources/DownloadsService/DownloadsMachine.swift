@@ -48,6 +48,8 @@ public struct DownloadsMachine: OwnerMachine {
     /// What an answer of persistence is for.
     enum Lookup: Sendable {
         case add(Command, [String])
+        /// The titles of episodes that a command named and that are not here, for the sentence that refuses it.
+        case titles(Command, [String])
         /// The newest episodes of a podcast, for its rule.
         case newest(podcast: String)
         /// Which podcasts there are, for a rule that holds for all.
@@ -60,7 +62,7 @@ public struct DownloadsMachine: OwnerMachine {
     let root: String
     var book = SpeculativeState(DownloadsBook())
     var transfers: [UInt64: Transfer] = [:]
-    /// Transfers that were ended, and may have been whole already.
+    /// Transfers that are to end, and may be whole before they do.
     var ended: [UInt64: Transfer] = [:]
     /// The number of the newest transfer; none is used twice in a life of the process.
     var lastTransfer: UInt64 = 0
@@ -97,7 +99,7 @@ public struct DownloadsMachine: OwnerMachine {
                 case "download": book.downloads[record.key] = try WireDownload(wireBytes: record.value)
                 case "past": book.past[record.key] = try WirePastDownload(wireBytes: record.value)
                 case "alert": book.alerts[record.key] = try WireAlert(wireBytes: record.value)
-                case "answer": book.answers[record.key] = String(decoding: record.value, as: UTF8.self)
+                case "answer": book.answers[record.key] = try WireDownloadsAnswerRecord(wireBytes: record.value)
                 default: _ = book.settings.restore(record)
                 }
             } catch {

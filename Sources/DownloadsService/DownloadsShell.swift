@@ -61,7 +61,11 @@ private final class DownloadsWorker: Sendable {
         let (folder, client) = (folder, client)
         switch action {
         case .start(let order): steps.yield { client.start(order, report: report) }
-        case .cancel(let number): steps.yield { await client.cancel(number) }
+        case .cancel(let number):
+            steps.yield {
+                await client.cancel(number)
+                report(.ended(number))
+            }
         case .discard(let episode): steps.yield { folder.discard(episode) }
         case .delete(let episode, let path):
             steps.yield { report(.deleted(episode: episode, folder.delete(episode, at: path))) }

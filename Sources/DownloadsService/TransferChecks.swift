@@ -61,6 +61,12 @@ extension TransferClient {
                 .verificationFailed, "\(order.host) sent a page in place of audio; perhaps one has to log in first."))
     }
 
+    /// Whether the server says where a file ends; else it is where the connection does.
+    static func tellsItsEnd(_ response: HTTPClientResponse) -> Bool {
+        response.version.major >= 2 || response.headers.contains(name: "content-length")
+            || response.headers.contains(name: "transfer-encoding")
+    }
+
     // MARK: What went wrong
 
     static func refused(_ status: Int, _ headers: HTTPHeaders, _ order: TransferOrder) -> TransferFailure {

@@ -22,6 +22,8 @@ final class TransferClient: Sendable {
     /// How often fetched bytes are brought to the disk and told of.
     private static let savesAfter = Duration.seconds(10)
     private static let tellsAfter = Duration.milliseconds(250)
+    /// After so many bytes the free space is looked at again: less than the reserve, so that that is never used up.
+    private static let looksAfter: UInt64 = 8 << 20
     /// By so many bytes what is no audio is known.
     private static let beginning = 64
 
@@ -157,6 +159,14 @@ final class TransferClient: Sendable {
             throw TransferFailure(
                 Failure(.streamFailed, "\(order.host) sent \(received) bytes of \(start.total)."))
         }
+        // An end that is the end of the connection may be a cut: the feed's word is all there is to tell by.
+        guard Self.tellsItsEnd(response) || received >= order.announced else {
+            throw TransferFailure(
+                Failure(
+                    .streamFailed,
+                    "\(order.host) closed the connection after \(received) bytes, and the feed announces \(order.announced)."
+                ))
+        }
         try check { () throws(Failure) in try folder.finish(partial, name, at: order.path) }
         return received
     }
@@ -188,20 +198,24 @@ final class TransferClient: Sendable {
                         .verificationFailed, "\(order.host) sent more than the \(start.total) bytes that it announced.")
                 )
             }
-            let place = received
-            try check { () throws(Failure) in
-                try Self.withBytes(of: chunk) { bytes throws(Failure) in
-                    try folder.write(bytes, to: partial, at: place)
-                }
-            }
-            received += UInt64(bytes)
             let now = SystemClocks.monotonic()
-            if pace.isToBeSaved(now, every: Self.savesAfter) {
-                try check { () throws(Failure) in
+            do throws(Failure) {
+                try Self.withBytes(of: chunk) { bytes throws(Failure) in
+                    try folder.write(bytes, to: partial, at: received)
+                }
+                received += UInt64(bytes)
+                let isToBeSaved = pace.isToBeSaved(now, every: Self.savesAfter)
+                if isToBeSaved {
                     try folder.save(partial)
+                    report(.saved(order.number, received: received))
+                }
+                if pace.isToBeLookedAt(received, every: Self.looksAfter) || isToBeSaved {
                     try folder.requireSpace(for: start.total > received ? start.total - received : 0)
                 }
-                report(.saved(order.number, received: received))
+            } catch {
+                // What came before is worth keeping, if the disk takes that.
+                try? keep(partial, order, start, received, report)
+                throw TransferFailure(error)
             }
             if let speed = pace.speed(at: received, now, every: Self.tellsAfter) {
                 report(.progressed(order.number, received: received, bytesPerSecond: speed))
@@ -243,14 +257,22 @@ final class TransferClient: Sendable {
     }
 }
 
-/// When to tell of what has come, and how fast it does.
+/// When to save, to look at the space and to tell of what has come, and how fast it does.
 private struct Pace {
     private var saved: MonotonicTime
     private var told: MonotonicTime
     private var toldBytes: UInt64
 
+    private var lookedAt: UInt64
+
     init(now: MonotonicTime, received: UInt64) {
-        (saved, told, toldBytes) = (now, now, received)
+        (saved, told, toldBytes, lookedAt) = (now, now, received, received)
+    }
+
+    mutating func isToBeLookedAt(_ received: UInt64, every bytes: UInt64) -> Bool {
+        guard received - lookedAt >= bytes else { return false }
+        lookedAt = received
+        return true
     }
 
     mutating func isToBeSaved(_ now: MonotonicTime, every interval: Duration) -> Bool {

@@ -103,6 +103,7 @@ struct DownloadsMachineTests {
             $0.answerAlert.action = "dismiss"
         }
         #expect(late?.failure?.known == .alreadyAnswered)
+        #expect(rig.machine.everything().contains { $0.put.collection == "answer" && $0.put.key == alert.id })
     }
 
     @Test("Tries are counted anew when one got on; a server that asks for time gets it")
@@ -343,7 +344,7 @@ struct DownloadsMachineTests {
         for _ in 0..<300 {
             let episode = "e\(Int.random(in: 1...5, using: &random))"
             let number = rig.orders.last { $0.episode == episode }?.number ?? 0
-            switch Int.random(in: 0..<13, using: &random) {
+            switch Int.random(in: 0..<14, using: &random) {
             case 0, 1: rig.add(episode)
             case 2: rig.send { $0.pause.episodes = [episode] }
             case 3: rig.send { $0.resume.episodes = [episode] }
@@ -354,7 +355,8 @@ struct DownloadsMachineTests {
             case 8: rig.report(.failed(number, cut))
             case 9: rig.report(.saved(number, received: 10))
             case 10: rig.advance(Double.random(in: 0...70, using: &random))
-            case 11: rig.refusal = rig.refusal == nil ? Failure(.diskFull, "full") : nil
+            case 11: rig.report(.ended(number))
+            case 12: rig.refusal = rig.refusal == nil ? Failure(.diskFull, "full") : nil
             default: rig.start()
             }
             rig.refusal = Bool.random(using: &random) ? rig.refusal : nil

@@ -42,6 +42,49 @@ struct DownloadsRegressionTests {
         #expect(rig.actions.last == .delete(episode: "e1", path: "Show/Part 1 [e1].mp3"))
     }
 
+    @Test("Nothing is remembered of transfers that have ended")
+    func forgetsWhatHasEnded() throws {
+        for _ in 0..<50 {
+            rig.add("e1")
+            let number = try rig.order("e1").number
+            rig.begin(number)
+            rig.send { $0.pause.episodes = ["e1"] }
+            #expect(rig.machine.ended.keys.sorted() == [number])
+            rig.report(.stopped(episode: "e1", etag: "\"a\"", received: 10))
+            rig.report(.ended(number))
+            #expect(rig.machine.ended.isEmpty && rig.machine.transfers.isEmpty)
+        }
+    }
+
+    @Test("What cannot be done is refused by the episode's title; an id that nobody knows is named")
+    func refusalsNameTitles() {
+        let paused = rig.send { $0.pause.episodes = ["e2"] }?.failure
+        #expect(paused?.known == .notFound)
+        #expect(paused?.message == "“Part 2” is not downloaded, nor waits to be; nothing was done.")
+        rig.add("e1")
+        let resumed = rig.send { $0.resume.episodes = ["e1", "e77"] }?.failure
+        #expect(resumed?.message == "There is no episode “e77”; nothing was done.")
+        #expect(rig.state("e1") == .downloading)
+    }
+
+    @Test("Of the answers to alerts the newest are kept")
+    func keepsTheNewestAnswers() throws {
+        var alerts: [String] = []
+        for _ in 0..<70 {
+            rig.add("e1")
+            rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.verificationFailed, "a page"))))
+            let alert = try #require(rig.alerts.first)
+            alerts.append(alert.id)
+            rig.send {
+                $0.answerAlert.alert = alert.id
+                $0.answerAlert.action = "dismiss"
+            }
+            rig.advance(1)
+        }
+        let kept = Set(rig.records.values.filter { $0.collection == "answer" }.map(\.key))
+        #expect(kept == Set(alerts.suffix(64)))
+    }
+
     @Test("What was ended by a command that could not be saved is fetched on")
     func refusedPause() throws {
         rig.add("e1")

@@ -25,11 +25,12 @@ struct DownloadTests {
     }
 
     private func run(
+        announcing bytes: Int = 0,
         _ body: @escaping @Sendable (WholeFleet, HTTPTestServer) async throws -> Void
     ) async throws {
         try await HTTPTestServer.with { server in
             try await WholeFleet.with([.persistence, .playback, .queue, .downloads], realEngine: true) { fleet in
-                try await fleet.fillLibrary(episodes: 1, length: 20) { server.url("/\($0).wav") }
+                try await fleet.fillLibrary(episodes: 1, length: 20, bytes: bytes) { server.url("/\($0).wav") }
                 try await body(fleet, server)
             }
         }
@@ -87,6 +88,7 @@ struct DownloadTests {
         Case(
             testDescription: "a reset before the answer", response: make { $0.fault = .close(afterBytes: -1) },
             code: nil),
+        Case(testDescription: "a reset", response: make { $0.fault = .reset(afterBytes: 100_000) }, code: nil),
         Case(testDescription: "a stall", response: make { $0.fault = .stall(afterBytes: 100_000) }, code: nil),
         Case(testDescription: "503", response: .status(503, headers: [("Retry-After", "1")]), code: nil),
         Case(
@@ -133,6 +135,32 @@ struct DownloadTests {
             #expect(access(failed.path, F_OK) != 0)
             try await fleet.downloads { $0.add.episodes = ["e1"] }
             _ = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+        }
+    }
+
+    /// What a feed says of a file's size, and whether an end that is only the connection's is believed.
+    @Test(
+        "A connection that ends where no length was told is held against the feed's word",
+        arguments: [(0, 0), (audio.count, 0), (audio.count, 100_000), (audio.count / 2, 0)])
+    func endsWithConnection(announced: Int, cut: Int) async throws {
+        try await run(announcing: announced) { fleet, server in
+            let open = Self.make {
+                $0.endsWithConnection = true
+                $0.acceptsRanges = false
+            }
+            guard cut > 0 else {
+                server.route("/1.wav", open)
+                try await fleet.downloads { $0.add.episodes = ["e1"] }
+                let done = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+                return #expect(content(done.path) == Self.audio)
+            }
+            server.route("/1.wav", open.with(.close(afterBytes: cut)), open)
+            try await fleet.downloads { $0.add.episodes = ["e1"] }
+            let waiting = try await download(fleet, until: "it waits") { $0.attempt == 1 }
+            #expect(waiting.state == .queued && waiting.waitsFor.contains("the feed announces \(announced)"))
+            #expect(access(waiting.path, F_OK) != 0)
+            let done = try await download(fleet, until: "it is there") { $0.state == .downloaded }
+            #expect(content(done.path) == Self.audio)
         }
     }
 

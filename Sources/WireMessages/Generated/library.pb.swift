@@ -403,6 +403,12 @@ public nonisolated struct WireDownload: @unchecked Sendable {
     set {_uniqueStorage()._automatic = newValue}
   }
 
+  /// its size as the feed says; 0: it does not
+  public var announcedBytes: UInt64 {
+    get {_storage._announcedBytes}
+    set {_uniqueStorage()._announcedBytes = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum State: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -985,7 +991,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Download"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}state\0\u{3}received_bytes\0\u{3}total_bytes\0\u{1}error\0\u{1}path\0\u{1}title\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}url\0\u{1}etag\0\u{3}last_modified\0\u{3}content_type\0\u{1}reason\0\u{3}requested_at\0\u{3}finished_at\0\u{1}attempt\0\u{3}next_attempt\0\u{3}waits_for\0\u{1}automatic\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}state\0\u{3}received_bytes\0\u{3}total_bytes\0\u{1}error\0\u{1}path\0\u{1}title\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}url\0\u{1}etag\0\u{3}last_modified\0\u{3}content_type\0\u{1}reason\0\u{3}requested_at\0\u{3}finished_at\0\u{1}attempt\0\u{3}next_attempt\0\u{3}waits_for\0\u{1}automatic\0\u{3}announced_bytes\0")
 
   fileprivate class _StorageClass {
     var _episode: String = String()
@@ -1008,6 +1014,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
     var _nextAttempt: Int64 = 0
     var _waitsFor: String = String()
     var _automatic: Bool = false
+    var _announcedBytes: UInt64 = 0
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1038,6 +1045,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
       _nextAttempt = source._nextAttempt
       _waitsFor = source._waitsFor
       _automatic = source._automatic
+      _announcedBytes = source._announcedBytes
     }
   }
 
@@ -1076,6 +1084,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
         case 18: try { try decoder.decodeSingularInt64Field(value: &_storage._nextAttempt) }()
         case 19: try { try decoder.decodeSingularStringField(value: &_storage._waitsFor) }()
         case 20: try { try decoder.decodeSingularBoolField(value: &_storage._automatic) }()
+        case 21: try { try decoder.decodeSingularUInt64Field(value: &_storage._announcedBytes) }()
         default: break
         }
       }
@@ -1148,6 +1157,9 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
       if _storage._automatic != false {
         try visitor.visitSingularBoolField(value: _storage._automatic, fieldNumber: 20)
       }
+      if _storage._announcedBytes != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._announcedBytes, fieldNumber: 21)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1177,6 +1189,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
         if _storage._nextAttempt != rhs_storage._nextAttempt {return false}
         if _storage._waitsFor != rhs_storage._waitsFor {return false}
         if _storage._automatic != rhs_storage._automatic {return false}
+        if _storage._announcedBytes != rhs_storage._announcedBytes {return false}
         return true
       }
       if !storagesAreEqual {return false}
