@@ -64,8 +64,15 @@ final class ProcessFleet: Sendable {
 
     /// Runs `lockstep` with the arguments in this fleet's home. It is killed after a minute.
     func lockstep(_ arguments: [String], environment extra: [String: String] = [:]) async throws -> Outcome {
+        try await run(Self.binaries + "/lockstep", arguments, environment: extra)
+    }
+
+    /// Runs a program with the environment of this fleet. It is killed after a minute.
+    func run(
+        _ program: String, _ arguments: [String], environment extra: [String: String] = [:]
+    ) async throws -> Outcome {
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: Self.binaries + "/lockstep")
+        process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
         process.environment = environment.merging(extra) { _, new in new }
         let files = [root + "/out-\(UUID().uuidString)", root + "/err-\(UUID().uuidString)"]

@@ -1,0 +1,164 @@
+import BusKit
+import Foundation
+import PodcastModel
+import TestSupport
+import Testing
+import WireMessages
+
+/// A disk that is full in the middle of a download: that one fails, everything else goes on, and with room it works.
+@Suite(.serialized, .enabled(if: SmallDisk.isAvailable, SmallDisk.isMissing))
+struct FullDiskTests {
+    private static let pattern: [UInt8] = {
+        var random = SeededGenerator(seed: 4)
+        return (0..<65_536).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+    }()
+
+    /// Audio whose server does not say how long it is.
+    private static func file(megabytes: Int, _ fault: HTTPTestResponse.Fault = .none) -> HTTPTestResponse {
+        HTTPTestResponse(
+            headers: [("Content-Type", "audio/mpeg")], body: .repeated(pattern, total: megabytes << 20),
+            etag: "\"one\"", acceptsRanges: true, announcesLength: false, fault: fault, chunkSize: 1 << 20)
+    }
+
+    private static func feed(_ server: HTTPTestServer) -> String {
+        let items = ["One", "Two", "Three"].map { title in
+            """
+            <item><title>\(title)</title><guid>\(title)</guid><pubDate>Mon, 01 Jan 2024 10:00:00 GMT</pubDate>
+            <enclosure url="\(server.url("/\(title)"))" type="audio/mpeg" length="0"/></item>
+            """
+        }
+        return """
+            <?xml version="1.0" encoding="UTF-8"?><rss version="2.0"><channel><title>Large</title>
+            <description>x</description>\(items.joined())</channel></rss>
+            """
+    }
+
+    /// A fleet one of whose folders is on a disk of that many MiB, and which plays a stream.
+    private func with(
+        _ folder: @escaping @Sendable (LockstepHome) -> String, size: Int,
+        _ body: @escaping @Sendable (ProcessFleet, FleetObserver, HTTPTestServer) async throws -> Void
+    ) async throws {
+        try await HTTPTestServer.with { server in
+            server.route("/feed.xml", .feed(Self.feed(server)))
+            server.route("/Two", .audio(Tone.wav(seconds: 300), type: "audio/wav"))
+            try await ProcessFleet.with(isUp: false) { fleet in
+                try await SmallDisk(folder: folder(fleet.home), size: size).up(fleet)
+                try await FleetObserver.with(1, of: fleet) { observers in
+                    try await observers[0].untilReady()
+                    _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
+                    _ = try await fleet.succeed("play", "Two")
+                    try await body(fleet, observers[0], server)
+                }
+            }
+        }
+    }
+
+    private func download(_ title: String, _ observer: FleetObserver) throws -> WireDownload {
+        try #require(observer.view.downloads.values.first { $0.title == title })
+    }
+
+    /// The download has failed for want of room, is kept, and nothing else suffers.
+    private func checkFailure(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws {
+        try await observer.until("it has failed, with its alert") { view in
+            view.downloads.values.contains { $0.title == "One" && $0.state == .failed }
+                && view.alertsInOrder.contains { $0.code == "downloadFailed" }
+        }
+        let failed = try download("One", observer)
+        #expect(failed.error.code == FailureCode.insufficientStorage.rawValue, "\(failed.error)")
+        #expect(failed.receivedBytes > 0)
+        let disk = try SmallDisk.path("", of: fleet)
+        #expect(!FileManager.default.fileExists(atPath: disk + failed.path))
+        let parts = try FileManager.default.contentsOfDirectory(
+            atPath: disk + fleet.home.downloadDirectory + "/.partial")
+        #expect(parts.count == 1)
+        let said = try await fleet.succeed("downloads", "--json")
+        #expect(said.contains(#""insufficientStorage""#) && said.contains(#""failed""#))
+        // Playing goes on, and so does what is stored.
+        let before = try await fleet.status()
+        #expect(before.state == "playing")
+        _ = try await fleet.succeed("queue", "add", "Three")
+        _ = try await fleet.succeed("bookmark", "add")
+        _ = try await fleet.succeed("why", "One")
+        try await observer.until("it is heard on") { view in
+            guard let player = view.player else { return false }
+            return player.status == .playing && player.anchor.running
+        }
+        #expect(try await fleet.status().position > before.position)
+        #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" && $0.restarts == 0 })
+    }
+
+    /// With room it goes on where it was, and ends as the server has it.
+    private func checkRetry(
+        _ fleet: ProcessFleet, _ observer: FleetObserver, _ server: HTTPTestServer, megabytes: Int
+    ) async throws {
+        let kept = try download("One", observer).receivedBytes
+        let count = server.requests(for: "/One").count
+        _ = try await fleet.succeed("download", "add", "One")
+        try await observer.until("it is whole") { view in
+            view.downloads.values.contains { $0.title == "One" && $0.state == .downloaded }
+                && view.alertsInOrder.isEmpty
+        }
+        #expect(server.requests(for: "/One").dropFirst(count).first?.header("Range") == "bytes=\(kept)-")
+        let path = try SmallDisk.path(try download("One", observer).path, of: fleet)
+        let content = try Data(contentsOf: URL(fileURLWithPath: path))
+        #expect(content.count == megabytes << 20)
+        let pattern = Data(Self.pattern)
+        #expect(
+            stride(from: 0, to: content.count, by: pattern.count).allSatisfy {
+                content[$0..<$0 + pattern.count] == pattern
+            })
+    }
+
+    @Test("Somebody else fills the disk of the downloads to its last byte", .timeLimit(.minutes(5)))
+    func filledByOthers() async throws {
+        try await with({ $0.downloadDirectory }, size: 160) { fleet, observer, server in
+            server.route("/One", Self.file(megabytes: 64, .stall(afterBytes: 40 << 20)))
+            _ = try await fleet.succeed("download", "add", "One")
+            await server.stalled(at: "/One")
+            let filler = try SmallDisk.path(fleet.home.downloadDirectory + "/filler", of: fleet)
+            #expect(try SmallDisk.fill(filler) > 0)
+            server.release("/One")
+            try await checkFailure(fleet, observer)
+            // Without room it fails again, at once, and keeps what it has.
+            let kept = try download("One", observer).receivedBytes
+            let before = observer.view.alertsInOrder.map(\.id)
+            _ = try await fleet.succeed("download", "resume", "One")
+            try await observer.until("it has failed again") { view in
+                view.alertsInOrder.contains { $0.code == "downloadFailed" && !before.contains($0.id) }
+            }
+            #expect(try download("One", observer).receivedBytes == kept)
+            try FileManager.default.removeItem(atPath: filler)
+            server.route("/One", Self.file(megabytes: 64))
+            try await checkRetry(fleet, observer, server, megabytes: 64)
+            // What is announced and cannot fit is not begun.
+            var huge = Self.file(megabytes: 1)
+            (huge.announcesLength, huge.claimedLength) = (true, 500_000_000)
+            server.route("/Three", huge)
+            _ = try await fleet.succeed("download", "add", "Three")
+            try await observer.until("it has failed") { view in
+                view.downloads.values.contains { $0.title == "Three" && $0.state == .failed }
+            }
+            let refused = try download("Three", observer)
+            #expect(refused.error.code == FailureCode.insufficientStorage.rawValue && refused.receivedBytes == 0)
+            #expect(refused.error.message.contains("550 MB are needed"), "\(refused.error.message)")
+        }
+    }
+
+    @Test(
+        "A file of unknown length on the database's own disk stops before that is full", .timeLimit(.minutes(5)))
+    func filledByItself() async throws {
+        try await with({ $0.dataDirectory }, size: 224) { fleet, observer, server in
+            let filler = try SmallDisk.path(fleet.home.dataDirectory + "/filler", of: fleet)
+            #expect(try SmallDisk.fill(filler, bytes: 80 << 20) == 80 << 20)
+            server.route("/One", Self.file(megabytes: 120))
+            _ = try await fleet.succeed("download", "add", "One")
+            try await checkFailure(fleet, observer)
+            var space = statvfs()
+            #expect(statvfs(try SmallDisk.path(fleet.home.dataDirectory, of: fleet), &space) == 0)
+            // At most what comes between two looks at it is missing.
+            #expect(UInt64(space.f_bavail) * UInt64(space.f_frsize) > 40_000_000)
+            try FileManager.default.removeItem(atPath: filler)
+            try await checkRetry(fleet, observer, server, megabytes: 120)
+        }
+    }
+}
