@@ -10,6 +10,8 @@ enum Milestone: Sendable, Hashable {
     case played
     /// Where its present chapter ends, while the sleep timer waits for that.
     case chapterEnd
+    /// Where its end is near, and what follows is looked up again.
+    case approach
 }
 
 extension PlaybackSession {
@@ -30,6 +32,8 @@ extension PlaybackSession {
 
 extension PlaybackMachine {
     static let chapterLookup = "chapters/"
+    /// So long before the end what follows is looked up again, in seconds of the episode.
+    private static let approach = 60.0
 
     // MARK: Chapters
 
@@ -95,6 +99,9 @@ extension PlaybackMachine {
         if let duration = session.knownDuration {
             let outro = settings.number(.skipOutro, podcast: podcast)
             if outro > 0, outro < duration.seconds / 2 { places.append((.outro, duration.seconds - outro)) }
+            if let prepared, prepared.found != nil, !prepared.isLookedUpAgain {
+                places.append((.approach, max(0, duration.seconds - Self.approach)))
+            }
             if !session.register.played,
                 let threshold = PlayedThreshold(settings.value(.playedThreshold, podcast: podcast))
             {
@@ -121,7 +128,11 @@ extension PlaybackMachine {
     private func milestonesOnTheWay() -> [(Milestone, Double)] {
         guard let session else { return [] }
         return milestones().filter { milestone, place in
-            place > (milestone == .played ? session.unplayedFrom : session.playedFrom).seconds
+            switch milestone {
+            case .approach: true
+            case .played: place > session.unplayedFrom.seconds
+            case .chapterEnd, .outro: place > session.playedFrom.seconds
+            }
         }
     }
 
@@ -142,6 +153,7 @@ extension PlaybackMachine {
         // The timer is as exact as the clock, the engine as exact as its anchor.
         for (milestone, place) in milestonesOnTheWay() where position.seconds >= place - 0.01 {
             switch milestone {
+            case .approach: lookUpPreparedAgain()
             case .played: countAsPlayed()
             case .chapterEnd: fallAsleep("the chapter has ended")
             case .outro: return finish(at: position, reason: "heard to its outro")

@@ -12,6 +12,8 @@ struct PreparedEpisode: Sendable {
     var found: WireEpisode?
     /// The library has been asked with this.
     var call: CallID
+    /// It has been asked again shortly before the end of what is loaded.
+    var isLookedUpAgain = false
 }
 
 extension PlaybackMachine {
@@ -50,8 +52,21 @@ extension PlaybackMachine {
     /// The library has answered about what follows.
     mutating func completePrepared(_ result: Result<[UInt8], Failure>) {
         guard let found = Self.episode(in: result) else { return }
+        let known = prepared?.found?.download
         prepared?.found = found
+        // What the engine has opened stays open, unless it is another file now.
+        if let known, known.state == found.download.state, known.path == found.download.path { return }
         prepareEngine()
+    }
+
+    /// The end is near: what follows may have been downloaded, or its file deleted, since it was prepared.
+    mutating func lookUpPreparedAgain() {
+        guard let prepared else { return }
+        count += 1
+        let call = CallID("prepare/\(prepared.loadID.text)/\(count)")
+        self.prepared?.call = call
+        self.prepared?.isLookedUpAgain = true
+        lookUp(prepared.load.episode.id, as: call, for: .random())
     }
 
     /// An episode's state is another now: if it was looked up in advance it is looked up again when it is loaded.

@@ -67,6 +67,39 @@ struct PlaybackPrepareTests {
         #expect(opened == preparations.last.flatMap { $0 }.map { .open($0) })
     }
 
+    @Test(
+        "A file that has come, or gone, since it was prepared is looked up a minute before the end",
+        arguments: [true, false])
+    func looksUpAgain(comes: Bool) throws {
+        func setFile(_ isThere: Bool) {
+            rig.library["e2"]?.download.state = isThere ? .downloaded : .notDownloaded
+            rig.library["e2"]?.download.path = isThere ? "/d/2.mp3" : ""
+        }
+        try playing(at: 100)
+        var load = next()
+        load.episode.enclosureURL = "https://a/2.mp3"
+        setFile(!comes)
+        try prepare(load)
+        #expect(preparations.count == 1)
+        setFile(comes)
+        try rig.advance(430)
+        #expect(preparations.count == 1)
+        try rig.advance(11)
+        #expect(preparations.count == 2)
+        let source = try #require(preparations.last??.source)
+        #expect((source == .file(path: "/d/2.mp3")) == comes)
+        try rig.advance(50)
+        #expect(preparations.count == 2 && rig.state.status == .playing)
+    }
+
+    @Test("What has not changed until shortly before the end stays as the engine has it")
+    func looksUpTheSame() throws {
+        try playing(at: 530)
+        try prepare(next())
+        try rig.advance(20)
+        #expect(preparations.count == 1)
+    }
+
     @Test("It is void for another load, when nothing follows, and when it stops", arguments: 0..<4)
     func isVoid(_ which: Int) throws {
         try playing()
