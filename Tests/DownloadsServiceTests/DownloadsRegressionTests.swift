@@ -85,6 +85,34 @@ struct DownloadsRegressionTests {
         #expect(kept == Set(alerts.suffix(64)))
     }
 
+    @Test("Rules that contradict each other come to rest: what one deletes the other does not fetch again")
+    func contradictoryRules() throws {
+        rig.set(.downloadsAtOnce, "9")
+        rig.set(.downloadsPerHost, "9")
+        var idle = WirePlaybackState()
+        idle.status = .idle
+        rig.observe(.playbackState, .put, idle.wireBytes)
+        var main = WireQueueState()
+        main.name = "main"
+        rig.observe(.queue("main"), .put, main.wireBytes)
+        rig.set(.keepDownloads, "1")
+        rig.set(.autoDownload, "4")
+        for episode in ["e5", "e4", "e3", "e2"] {
+            try rig.complete(episode)
+            rig.advance(1)
+        }
+        var news = WireEpisodesChanged()
+        news.podcast = "p1"
+        news.added = ["e5"]
+        for _ in 0..<5 {
+            rig.advance(30)
+            rig.observe(.episodes(of: "p1"), .event, news.wireBytes)
+        }
+        #expect(rig.library.keys.filter { rig.state($0) != .notDownloaded } == ["e2"])
+        #expect(rig.orders.count == 4)
+        #expect(rig.why("e5").contains("deleted by a rule: the newest 1 of “Show” are kept"))
+    }
+
     @Test("What was ended by a command that could not be saved is fetched on")
     func refusedPause() throws {
         rig.add("e1")

@@ -27,13 +27,18 @@ struct SmallDisk: Sendable {
     /// Where it is, and how large, in units of 1 MiB.
     let folder: String
     let size: Int
+    /// Whether nobody can write to it, root included.
+    var isReadOnly = false
 
     /// Has a fleet come up on it.
     func up(_ fleet: ProcessFleet) async throws {
-        let script = #"mkdir -p "$1" && mount -t tmpfs -o "size=$2m,mode=700" none "$1" && exec "$3" up --detach"#
+        let script = #"mkdir -p "$1" && mount -t tmpfs -o "size=$2m,mode=700,$3" none "$1" && exec "$4" up --detach"#
         let outcome = try await fleet.run(
             Self.program,
-            Self.options + ["/bin/sh", "-c", script, "sh", folder, "\(size)", ProcessFleet.binaries + "/lockstep"])
+            Self.options + [
+                "/bin/sh", "-c", script, "sh", folder, "\(size)", isReadOnly ? "ro" : "rw",
+                ProcessFleet.binaries + "/lockstep",
+            ])
         guard outcome.status == 0 else {
             throw ProcessFleet.Unexpected(description: "no fleet on a small disk: \(outcome.errors)")
         }

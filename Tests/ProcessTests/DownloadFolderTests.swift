@@ -1,0 +1,221 @@
+import BusKit
+import Foundation
+import PodcastModel
+import SwiftProtobuf
+import TestSupport
+import Testing
+import WireMessages
+
+/// A folder of downloads that cannot be used, or that somebody has planted something in, and names that want out of it.
+@Suite(.serialized)
+struct DownloadFolderTests {
+    private static let audio = Tone.wav(seconds: 20)
+
+    /// A podcast whose episodes, one for each title, are all the same audio.
+    private static func feed(_ server: HTTPTestServer, podcast: String, titles: [String]) -> HTTPTestResponse {
+        func escaped(_ text: String) -> String {
+            text.replacingOccurrences(of: "&", with: "&amp;").replacingOccurrences(of: "<", with: "&lt;")
+        }
+        let items = titles.enumerated().map { number, title in
+            """
+            <item><title>\(escaped(title))</title><guid>\(number)</guid><pubDate>Mon, 01 Jan 2024 10:00:00 GMT</pubDate>
+            <enclosure url="\(server.url("/1.wav"))" type="audio/wav" length="\(audio.count)"/></item>
+            """
+        }
+        return .feed(
+            """
+            <?xml version="1.0" encoding="UTF-8"?><rss version="2.0"><channel><title>\(escaped(podcast))</title>
+            <description>x</description>\(items.joined())</channel></rss>
+            """)
+    }
+
+    /// A fleet that has subscribed to a podcast.
+    private func with(
+        podcast: String = "Show", titles: [String] = ["One"],
+        _ body: @escaping @Sendable (ProcessFleet, FleetObserver, HTTPTestServer) async throws -> Void
+    ) async throws {
+        try await HTTPTestServer.with { server in
+            server.route("/feed.xml", Self.feed(server, podcast: podcast, titles: titles))
+            var response = HTTPTestResponse.audio(Self.audio, type: "audio/wav")
+            response.etag = "\"one\""
+            server.route("/1.wav", response)
+            try await ProcessFleet.with { fleet in
+                try await FleetObserver.with(1, of: fleet) { observers in
+                    try await observers[0].untilReady()
+                    _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
+                    try await body(fleet, observers[0], server)
+                }
+            }
+        }
+    }
+
+    private func ended(_ observer: FleetObserver, count: Int = 1) async throws -> [WireDownload] {
+        try await observer.until("\(count) downloads have ended") { view in
+            view.downloads.values.count { $0.state == .downloaded || $0.state == .failed } == count
+        }
+        return observer.view.downloads.values.sorted { $0.title < $1.title }
+    }
+
+    /// The download fails with what is wrong in words, and nothing else does.
+    private func checkRefused(_ fleet: ProcessFleet, _ observer: FleetObserver, says: String) async throws {
+        _ = try await fleet.succeed("download", "add", "One")
+        // What may be another's doing is tried again three times; the first refusal is enough here.
+        try await observer.until("it is refused") { view in
+            view.downloads.values.contains { $0.attempt > 0 || $0.state == .failed }
+        }
+        let refused = try #require(observer.view.downloads.values.first)
+        let said = refused.waitsFor + refused.error.message
+        #expect(said.contains(says), "\(said)")
+        _ = try await fleet.succeed("play", "One")
+        #expect(try await fleet.status().state == "playing")
+        #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" && $0.restarts == 0 })
+    }
+
+    /// With the folder as it should be, it comes after all.
+    private func checkMended(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws {
+        _ = try await fleet.lockstep(["download", "cancel", "One"])
+        _ = try await fleet.succeed("download", "add", "One")
+        let download = try #require(try await ended(observer).first)
+        #expect(download.state == .downloaded)
+        #expect(FileManager.default.contents(atPath: download.path) == Data(Self.audio))
+    }
+
+    // MARK: The folder
+
+    @Test(
+        "A folder that nobody can write to is named; playing goes on, and elsewhere the file comes",
+        .timeLimit(.minutes(5)), .enabled(if: SmallDisk.isAvailable, SmallDisk.isMissing))
+    func readOnly() async throws {
+        try await with { fleet, observer, _ in
+            _ = try await fleet.succeed("down")
+            try await SmallDisk(folder: fleet.home.downloadDirectory, size: 80, isReadOnly: true).up(fleet)
+            try await observer.untilReady()
+            try await checkRefused(fleet, observer, says: "Read-only file system")
+            _ = try await fleet.succeed("down")
+            try await fleet.up()
+            try await observer.untilReady()
+            try await checkMended(fleet, observer)
+        }
+    }
+
+    @Test("A file in the folder's place is named and left alone", .timeLimit(.minutes(5)))
+    func fileInItsPlace() async throws {
+        try await with { fleet, observer, _ in
+            let folder = fleet.home.downloadDirectory
+            try? FileManager.default.removeItem(atPath: folder)
+            try "mine".write(toFile: folder, atomically: false, encoding: .utf8)
+            try await checkRefused(fleet, observer, says: folder)
+            #expect(try String(contentsOfFile: folder, encoding: .utf8) == "mine")
+            try FileManager.default.removeItem(atPath: folder)
+            try await checkMended(fleet, observer)
+        }
+    }
+
+    @Test("A link in place of a folder leads nowhere", .timeLimit(.minutes(5)), arguments: ["Show", ".partial"])
+    func linkedFolder(name: String) async throws {
+        try await with { fleet, observer, _ in
+            let outside = fleet.root + "/outside"
+            try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: true)
+            try "precious".write(toFile: outside + "/precious", atomically: false, encoding: .utf8)
+            let folder = fleet.home.downloadDirectory
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            try? FileManager.default.removeItem(atPath: "\(folder)/\(name)")
+            try FileManager.default.createSymbolicLink(atPath: "\(folder)/\(name)", withDestinationPath: outside)
+            try await checkRefused(fleet, observer, says: name)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: outside) == ["precious"])
+            try FileManager.default.removeItem(atPath: "\(folder)/\(name)")
+            try await checkMended(fleet, observer)
+        }
+    }
+
+    @Test(
+        "A link in place of the file is not written through, taken for the file, or deleted behind",
+        .timeLimit(.minutes(5)))
+    func linkedFile() async throws {
+        try await with { fleet, observer, _ in
+            // The file's name is known once it has been there.
+            _ = try await fleet.succeed("download", "add", "One")
+            let path = try #require(try await ended(observer).first).path
+            _ = try await fleet.succeed("download", "remove", "One")
+            try await observer.until("it is gone") { $0.downloads.isEmpty }
+            let precious = fleet.root + "/precious.wav"
+            try Data(Self.audio).write(to: URL(fileURLWithPath: precious))
+            try FileManager.default.createDirectory(
+                atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+            unlink(path)
+            try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: precious)
+            try await checkRefused(fleet, observer, says: "File exists")
+            #expect(FileManager.default.contents(atPath: precious) == Data(Self.audio))
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: path) == precious)
+            unlink(path)
+            try await checkMended(fleet, observer)
+            // Swapped for a link afterwards, it is not the file that was downloaded: removing leaves both alone.
+            unlink(path)
+            try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: precious)
+            _ = try await fleet.succeed("download", "remove", "One")
+            try await observer.until("it is not downloaded") { $0.downloads.isEmpty }
+            #expect(FileManager.default.contents(atPath: precious) == Data(Self.audio))
+        }
+    }
+
+    // MARK: Names
+
+    static let titles = [
+        "../../../../outside", "/etc/passwd", "..", ".", "a\tb\u{85}c\u{7f}", String(repeating: "long ", count: 60),
+        String(repeating: "ش", count: 300), "\u{202E}vaw.exe\u{2066}", "مقدمة في البرمجة", "con?*|<>:\"", "~root",
+        "$(reboot)",
+        "-rf", "👩‍👩‍👧", "%2e%2e%2fx",
+    ]
+
+    @Test(
+        "Whatever episodes and podcasts are called, their files lie in the folder and can be read",
+        .timeLimit(.minutes(5)),
+        arguments: ["../../outside", String(repeating: "ä", count: 300), "\u{202E}show", "Show"])
+    func names(podcast: String) async throws {
+        try await with(podcast: podcast, titles: Self.titles) { fleet, observer, _ in
+            let before = try FileManager.default.contentsOfDirectory(atPath: fleet.root).sorted()
+            let page = try await PersistenceClient(observer.client).episodes(.with { $0.limit = 50 })
+            #expect(page.episodes.count == Self.titles.count)
+            _ = try await fleet.lockstep(["download", "add"] + page.episodes.map(\.id))
+            let downloads = try await ended(observer, count: Self.titles.count)
+            #expect(Set(downloads.map(\.path)).count == downloads.count)
+            for download in downloads {
+                #expect(download.state == .downloaded, "\(download.title): \(download.error.message)")
+                #expect(download.path.hasPrefix(fleet.home.downloadDirectory + "/"))
+                let parts = download.path.dropFirst(fleet.home.downloadDirectory.count + 1).split(separator: "/")
+                #expect(parts.count == 2 && parts.allSatisfy { $0.utf8.count <= 200 && !$0.hasPrefix(".") }, "\(parts)")
+                #expect(
+                    !parts.joined().unicodeScalars.contains { $0.value < 32 || (0x202A...0x202E).contains($0.value) })
+                #expect(FileManager.default.contents(atPath: download.path) == Data(Self.audio))
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: fleet.root).sorted() == before)
+            _ = try await fleet.lockstep(["download", "remove"] + page.episodes.map(\.id))
+            try await observer.until("all are gone") { $0.downloads.isEmpty }
+        }
+    }
+
+    // MARK: Files
+
+    @Test(
+        "A file that was emptied is not played in place of the stream, and is not taken for a download",
+        .timeLimit(.minutes(5)))
+    func emptied() async throws {
+        try await with { fleet, observer, _ in
+            _ = try await fleet.succeed("download", "add", "One")
+            let download = try #require(try await ended(observer).first)
+            truncate(download.path, 0)
+            _ = try await fleet.succeed("play", "One")
+            try await observer.until("the stream plays") { view in
+                view.player?.status == .playing && view.player?.local == false
+                    && view.alertsInOrder.contains { $0.code == "playsStream" }
+            }
+            // At the next start it is seen.
+            let generation = observer.view.replica.ready[.downloads] ?? 0
+            fleet.signal("downloads", SIGKILL)
+            try await observer.until("it is not downloaded") { view in
+                view.replica.ready[.downloads] ?? 0 > generation && view.downloads.isEmpty
+            }
+            #expect(try await fleet.succeed("why", "One").contains("was not the one that was downloaded"))
+        }
+    }
+}
