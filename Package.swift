@@ -75,6 +75,7 @@ let package = Package(
             name: "CLibXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"]), .brew(["libxml2"])]),
         .systemLibrary(name: "CNcurses", providers: [.apt(["libncurses-dev"]), .brew(["ncurses"])]),
         .target(name: "CMPV"),
+        .target(name: "CLogind"),
         .target(name: "CProcess"),
 
         // The domain and the wire.
@@ -98,7 +99,8 @@ let package = Package(
         library(
             "PlaybackService",
             [
-                "BusKit", "WireMessages", "PodcastModel", "CMPV", protobuf, httpClient, nioCore, nioHTTP1, logging,
+                "BusKit", "WireMessages", "PodcastModel", "CMPV", "CLogind", protobuf, httpClient, nioCore, nioHTTP1,
+                logging,
                 lifecycle, locks,
             ]),
         library("QueueService", ["BusKit", "WireMessages", "PodcastModel", protobuf, logging, lifecycle, locks]),
@@ -193,8 +195,12 @@ let package = Package(
                 "DownloadsService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging,
                 lifecycle,
             ]),
+        .target(name: "CLogindDouble", path: "Tests/CLogindDouble"),
         tests(
             "ProcessTests",
-            ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", "CProcess", protobuf, locks, logging]),
+            [
+                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", "CProcess", "CLogindDouble", protobuf,
+                locks, logging,
+            ]),
     ]
 )

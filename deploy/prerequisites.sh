@@ -17,7 +17,7 @@ die() {
 
 # The packages that a build needs, and those that only tests and gates need.
 BUILD_PACKAGES=(git libzmq3-dev libmpv-dev libxml2-dev libsqlite3-dev libncurses-dev)
-TEST_PACKAGES=(protobuf-compiler)
+TEST_PACKAGES=(protobuf-compiler dbus)
 BENCH_PACKAGES=(gcc libc6-dev pkg-config)
 
 # Whether the package NAME is installed. A tool that is there by other means (git, gcc …) counts too.
@@ -25,6 +25,7 @@ package_present() {
     case $1 in
         git) command -v git >/dev/null && return ;;
         gcc) command -v cc >/dev/null && return ;;
+        dbus) command -v dbus-daemon >/dev/null && return ;;
         protobuf-compiler) command -v protoc >/dev/null && return ;;
         pkg-config) command -v pkg-config >/dev/null && return ;;
     esac

@@ -79,6 +79,7 @@ extension PlaybackMachine {
         effects += pending.replies.map { .reply($0, $1) }
         effects += pending.transactions.map { .commit($0) }
         if let outcome = commitOrReply() { effects.append(outcome) }
+        allowSuspend()
         effects += pending.actions.map { .perform($0) }
         effects += pending.calls.map { .call($0) }
         effects += timers.changes()

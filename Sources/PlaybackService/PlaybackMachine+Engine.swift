@@ -68,10 +68,12 @@ extension PlaybackMachine {
         case .playing:
             passFailure(at: progress)
             setBuffering(progress.buffering && !progress.running)
+            let hasSlept = session.hasSlept
+            self.session?.hasSlept = false
             let drift = progress.position.seconds - session.position(at: progress.at).seconds
             let pace = progress.speed ?? session.anchor.speed
             guard
-                progress.running != session.anchor.running || abs(drift) > Self.drift
+                hasSlept || progress.running != session.anchor.running || abs(drift) > Self.drift
                     || (progress.running && pace != session.anchor.speed)
             else { return }
             setAnchor(progress.position, running: progress.running, at: progress.at, pace: pace)

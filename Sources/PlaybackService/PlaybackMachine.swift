@@ -46,6 +46,10 @@ public enum PlaybackInput: Sendable, Hashable {
     case identified(LoadID, AudioTag)
     /// The server refused the stream of a load with this status, as `identify` found out.
     case refused(LoadID, status: Int)
+    /// The machine is about to sleep, and waits for `allowSuspend`.
+    case suspends
+    /// The machine has woken.
+    case wakes
 }
 
 /// What only the shell can do for the player.
@@ -56,6 +60,8 @@ public enum PlaybackAction: Sendable, Hashable {
     case examine(LoadID, path: String)
     /// Ask a web server which audio it has at an address, and report `identified` if it says.
     case identify(LoadID, url: String)
+    /// Let the machine sleep: what had to be saved is.
+    case allowSuspend
 }
 
 /// The player's decisions: what is loaded, how it stands, what is stored, published and answered.
@@ -113,6 +119,8 @@ public struct PlaybackMachine: OwnerMachine {
     var revision: UInt64 = 0
     var count: UInt64 = 0
     var isStopping = false
+    /// The machine waits to sleep.
+    var isSuspending = false
     /// What follows the loaded episode.
     var prepared: PreparedEpisode?
     /// A sound device that was lost while it played.
@@ -136,6 +144,8 @@ public struct PlaybackMachine: OwnerMachine {
         case .input(.examined(let load, let isThere)): handleExamined(load, isThere: isThere)
         case .input(.identified(let load, let tag)): if isOpen(load) { identify(tag) }
         case .input(.refused(let load, let status)): if session?.loadID == load { noteRefusal(status) }
+        case .input(.suspends): suspend()
+        case .input(.wakes): wake()
         case .observed, .databaseReplaced: break
         case .stopping: stop()
         }

@@ -64,6 +64,8 @@ struct PlaybackSession: Sendable, Hashable {
     var seekDone: UInt64 = 0
     /// When the engine is asked where it came to rest, after a pause.
     var settlesAt: MonotonicTime?
+    /// The machine has slept since the engine said where it is.
+    var hasSlept = false
     /// When it played on after a crash of the process.
     var resumedAt: MonotonicTime?
     /// The stream failed and is tried again, or has been and is not through the place where it failed.

@@ -1,4 +1,5 @@
 public import BusKit
+import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
 public import ServiceLifecycle
@@ -20,6 +21,7 @@ public final class PlayerService: Service {
     private let owner: OwnerService<PlaybackMachine>
     private let engine: LazyEngine
     private let probe: StreamProbe
+    private let suspension: SuspendWatch
 
     /// A player of these surroundings; without `makeEngine` its engine is libmpv.
     public init(context: ServiceContext, surroundings: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
@@ -32,10 +34,21 @@ public final class PlayerService: Service {
         self.engine = engine
         let probe = StreamProbe()
         self.probe = probe
+        let suspension = SuspendWatch()
+        self.suspension = suspension
         owner = OwnerService(PlaybackMachine(context: surroundings), context: context) { action, inputs in
             switch action {
             case .engine(let command):
                 engine.perform(command) { inputs.send(.engine($0)) }
+                guard case .open = command else { return }
+                suspension.start { event in
+                    switch event {
+                    case .suspends: inputs.send(.suspends)
+                    case .wakes: inputs.send(.wakes)
+                    case .ended(let reason):
+                        context.logger.debug("the machine's sleep is not noticed", metadata: ["why": "\(reason)"])
+                    }
+                }
             case .examine(let load, let path):
                 // A file on a sleeping disk or a lost mount may take its time.
                 Task.detached { inputs.send(.examined(load, isThere: access(path, F_OK) == 0)) }
@@ -46,6 +59,8 @@ public final class PlayerService: Service {
                     case .refused(let status): inputs.send(.refused(load, status: status))
                     }
                 }
+            case .allowSuspend:
+                suspension.release()
             }
         }
     }
@@ -63,6 +78,7 @@ public final class PlayerService: Service {
     }
 
     private func close() async {
+        suspension.close()
         await engine.close()
         await probe.shutdown()
     }

@@ -54,6 +54,25 @@ struct MPVSoundTests {
         harness.engine.perform(.open(EngineLoad(id: .random(), source: source, sound: sound)))
     }
 
+    @Test("A seek behind a change of the filters is done when its own place is reached", arguments: [true, false])
+    func seeksBehindFilters(paused: Bool) async throws {
+        let source = AudioSource.file(path: try folder.file("sound.wav", Tone.wav(seconds: 600)))
+        harness.engine.perform(.open(EngineLoad(id: .random(), source: source, paused: paused)))
+        _ = try await harness.opened()
+        for serial in UInt64(1)...150 {
+            let place = try PlaybackPosition(serial.isMultiple(of: 2) ? 30 : 500)
+            harness.engine.perform(.setSound(EngineSound(gain: Double(serial % 3), trimSilence: serial % 2 == 0)))
+            harness.engine.perform(.sample)
+            harness.engine.perform(.seek(place, serial: serial))
+            let arrived = try await harness.next { event -> PlaybackPosition? in
+                guard case .progress(_, let progress) = event, progress.serial == serial else { return nil }
+                return progress.position
+            }
+            #expect(abs(arrived.seconds - place.seconds) < 1, "\(serial)")
+        }
+        await harness.engine.close()
+    }
+
     @Test("A change of speed is told when it is heard, and at no moment is an observer off by more than 50 ms")
     func turns() async throws {
         try open(Tone.wav(seconds: 40))

@@ -40,6 +40,7 @@ final class PlayerRig {
     private(set) var examined: [String] = []
     private(set) var identified: [String] = []
     private(set) var logs: [String] = []
+    private(set) var allowedSuspends = 0
     /// Which audio servers have.
     var tags: [String: AudioTag] = [:]
     /// The process is killed when something has become durable, before it hears of it.
@@ -236,7 +237,11 @@ final class PlayerRig {
     }
 
     func report(_ event: EngineEvent) throws {
-        inbox.append(.input(.engine(event)))
+        try report(.engine(event))
+    }
+
+    func report(_ input: PlaybackInput) throws {
+        inbox.append(.input(input))
         try settle()
     }
 
@@ -271,6 +276,7 @@ final class PlayerRig {
             case .perform(.identify(let load, let url)):
                 identified.append(url)
                 if let tag = tags[url] { inbox.append(.input(.identified(load, tag))) }
+            case .perform(.allowSuspend): allowedSuspends += 1
             case .log(_, let line): logs.append(line)
             }
         }

@@ -1,0 +1,26 @@
+import PodcastModel
+
+/// The sleep of the machine that it runs on.
+extension PlaybackMachine {
+    /// The machine is about to sleep: it may once the place in what plays is saved, or cannot be.
+    mutating func suspend() {
+        isSuspending = true
+        if session?.anchor.running == true { markPosition() }
+        pending.commit = !book.dirty.isEmpty
+    }
+
+    /// The machine is awake: where the engine is now is told first, whatever was reckoned before.
+    mutating func wake() {
+        isSuspending = false
+        guard session?.engine == .open else { return }
+        session?.hasSlept = true
+        pending.perform(.engine(.sample))
+    }
+
+    /// Lets the machine sleep when nothing is on its way to the database any more.
+    mutating func allowSuspend() {
+        guard isSuspending, !book.isBusy else { return }
+        isSuspending = false
+        pending.perform(.allowSuspend)
+    }
+}

@@ -1,0 +1,62 @@
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// The sleep of the machine: it waits for the saved place, and the engine's own place is told first afterwards.
+struct PlaybackSuspendTests {
+    private let rig = PlayerRig()
+
+    @Test("The machine may sleep once the place of the moment is durable")
+    func saves() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.advance(4)
+        rig.holdsCommits = true
+        try rig.report(.suspends)
+        #expect(rig.allowedSuspends == 0)
+        try rig.releaseCommits()
+        #expect(rig.allowedSuspends == 1)
+        #expect(abs(rig.stored().position - 104) < 0.2)
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test("The machine may sleep although nothing can be saved", arguments: [true, false])
+    func doesNotHinder(isLoaded: Bool) throws {
+        try rig.start()
+        if isLoaded { try rig.load(rig.episode(), at: 100) }
+        try rig.advance(2)
+        rig.refusal = Failure(.insufficientStorage, "The disk is full.")
+        try rig.report(.suspends)
+        #expect(rig.allowedSuspends == 1)
+    }
+
+    @Test("Nothing is written for a sleep while nothing moves")
+    func leavesAPausedEpisodeAlone() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.setPaused(true)
+        try rig.advance(1)
+        let commits = rig.commits
+        try rig.report(.suspends)
+        #expect(rig.allowedSuspends == 1 && rig.commits == commits)
+    }
+
+    @Test("After the sleep the engine's own place is published, however little it differs")
+    func tellsWhereItIs() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.advance(4)
+        try rig.report(.suspends)
+        let (states, samples) = (rig.states.count, rig.samples)
+        try rig.report(.wakes)
+        #expect(rig.samples == samples + 1)
+        #expect(rig.states.count == states + 1)
+        #expect(rig.state.anchor.at == rig.now.monotonic.nanoseconds)
+        // A sleep that was called off, or told twice, changes nothing.
+        try rig.report(.wakes)
+        try rig.advance(1)
+        #expect(rig.allowedSuspends == 1 && rig.state.status == .playing)
+    }
+}

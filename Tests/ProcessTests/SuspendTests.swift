@@ -1,0 +1,161 @@
+import BusKit
+import CLogindDouble
+import CProcess
+import Foundation
+import TestSupport
+import Testing
+import WireMessages
+
+/// A machine that goes to sleep, as its login manager tells it.
+@Suite(.serialized, .timeLimit(.minutes(5)))
+struct SuspendTests {
+    @Test("The machine sleeps only when the place is saved, which a flat battery then does not take away")
+    func savesBeforeSleep() async throws {
+        try await whilePlaying { fleet, observer, manager in
+            // Every 10 s it is saved anyway, and was when it was sought.
+            try await fleet.succeed("seek", "100")
+            try await observer.until("it has played on for seconds") { view in
+                guard let player = view.player, player.status == .playing, player.anchor.running else { return false }
+                return player.anchor.position >= 100
+            }
+            let begun = try await fleet.status().position
+            while try await fleet.status().position < begun + 4 {}
+            let before = try await fleet.status().position
+            try await manager.sleep()
+            try await fleet.killEverything()
+            try await fleet.up()
+            let after = try await fleet.status()
+            #expect(after.state == "paused")
+            #expect(after.position >= before)
+        }
+    }
+
+    @Test("A machine that wakes hears where the engine is, and is held up again before its next sleep")
+    func tellsWhereItIs() async throws {
+        try await whilePlaying { fleet, observer, manager in
+            for _ in 1...3 {
+                try await manager.sleep()
+                let anchor = try #require(observer.view.player?.anchor)
+                try await manager.wake()
+                try await observer.until("there is a new anchor") { view in
+                    guard let player = view.player else { return false }
+                    return player.status == .playing && player.anchor.running && player.anchor.at > anchor.at
+                }
+            }
+        }
+    }
+
+    private func whilePlaying(
+        _ body: @Sendable (ProcessFleet, FleetObserver, LoginManager) async throws -> Void
+    ) async throws {
+        let bus = try MessageBus()
+        defer { bus.end() }
+        let manager = try LoginManager(on: bus.address)
+        try await ProcessFleet.with(isUp: false) { fleet in
+            let up = try await fleet.lockstep(
+                ["up", "--detach"], environment: ["DBUS_SYSTEM_BUS_ADDRESS": bus.address])
+            #expect(up.status == 0, "\(up)")
+            try await fleet.succeed("subscribe", try fleet.writeFeed(episodes: 2))
+            try await FleetObserver.with(1, of: fleet) { observers in
+                try await observers[0].untilReady()
+                try await fleet.succeed("play", "Part 1 of many")
+                try await manager.grant()
+                try await body(fleet, observers[0], manager)
+            }
+        }
+        await manager.leave()
+    }
+}
+
+/// A message bus of the test's own.
+private final class MessageBus: Sendable {
+    let address: String
+    private let pid: pid_t
+    private let folder: TemporaryFolder
+    /// What it says; it would die of a complaint that nobody can read.
+    private let said: Int32
+
+    init() throws {
+        let folder = try TemporaryFolder()
+        self.folder = folder
+        let file = folder.path + "/bus.conf"
+        let configuration = """
+            <busconfig><type>session</type><listen>unix:path=\(folder.path)/bus</listen><auth>EXTERNAL</auth>
+            <policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/>
+            <allow own="*"/></policy></busconfig>
+            """
+        try configuration.write(toFile: file, atomically: true, encoding: .utf8)
+        var ends: [Int32] = [-1, -1]
+        guard lockstep_pipe(&ends, 0) == 0 else { throw ProcessFleet.Unexpected(description: "no pipe") }
+        let output = ends[1]
+        said = ends[0]
+        let programs = ["/usr/bin/dbus-daemon", "/bin/dbus-daemon"]
+        guard let program = programs.first(where: { access($0, X_OK) == 0 }) else {
+            throw ProcessFleet.Unexpected(description: "dbus-daemon is not installed")
+        }
+        pid = try ChildProgram.withNothing { nothing in
+            try ChildProgram.start(
+                [program, "--config-file=\(file)", "--nofork", "--nopidfile", "--print-address=1"],
+                environment: ProcessInfo.processInfo.environment, input: nothing, output: output, in: folder.path)
+        }
+        close(output)
+        // It says where it listens once it does, and may complain before.
+        var (lines, byte): ([[UInt8]], UInt8) = ([[]], 0)
+        while read(said, &byte, 1) == 1 {
+            if byte != UInt8(ascii: "\n") {
+                lines[lines.count - 1].append(byte)
+            } else if lines.last?.starts(with: Array("unix:".utf8)) == true {
+                break
+            } else {
+                lines.append([])
+            }
+        }
+        address = String(decoding: lines.last ?? [], as: UTF8.self)
+        guard address.hasPrefix("unix:") else {
+            throw ProcessFleet.Unexpected(
+                description: "the message bus says \(lines.map { String(decoding: $0, as: UTF8.self) })")
+        }
+    }
+
+    func end() {
+        close(said)
+        kill(pid, SIGKILL)
+        _ = ChildProgram.reap(pid)
+    }
+}
+
+/// The login manager on a message bus, and what holds the sleep up.
+private actor LoginManager {
+    private let manager: OpaquePointer
+    private var holding: Int32 = -1
+
+    init(on address: String) throws {
+        manager = try #require(logind_double_open(address), "nothing can take the login manager's name")
+    }
+
+    /// Waits until the player asks that sleeps be held up.
+    func grant() throws {
+        holding = logind_double_grant(manager)
+        try #require(holding >= 0, "nobody asked to hold the sleep up")
+    }
+
+    /// Says that the machine is about to sleep, and waits until it may.
+    func sleep() throws {
+        try #require(logind_double_tell(manager, 1) >= 0)
+        var waiting = pollfd(fd: holding, events: 0, revents: 0)
+        #expect(poll(&waiting, 1, 30_000) == 1, "the sleep is held up for ever")
+        close(holding)
+        holding = -1
+    }
+
+    /// Says that the machine is awake, and waits until its next sleep is held up.
+    func wake() throws {
+        try #require(logind_double_tell(manager, 0) >= 0)
+        try grant()
+    }
+
+    func leave() {
+        if holding >= 0 { close(holding) }
+        logind_double_close(manager)
+    }
+}
