@@ -252,7 +252,7 @@ struct EpisodeReader {
             arguments: ["chapters/\(episode.podcastID)", episode.id])
         if let fetched {
             let record = try WireChaptersRecord(serializedBytes: fetched)
-            if !record.chapters.isEmpty { episode.chapters = record.chapters }
+            if withChapters, !record.chapters.isEmpty { episode.chapters = record.chapters }
             episode.chaptersFetched = record.fetchedAt
         }
         size +=

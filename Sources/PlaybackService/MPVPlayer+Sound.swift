@@ -64,14 +64,21 @@ extension MPVPlayer {
 
     /// libmpv opens the next file of its list when it has read the present one; it never goes on to it by itself.
     func prepare(_ load: EngineLoad?) {
-        if next != nil {
+        if let before = next {
             next = nil
-            core.command(current == nil ? ["stop"] : ["playlist-clear"])
+            if before.isListed { core.command(current == nil ? ["stop"] : ["playlist-clear"]) }
         }
         guard let load, current != nil else { return }
         if case .file(let path) = load.source, Self.obstacle(at: path) != nil { return }
-        prepares += 1
         next = Next(load: load)
-        core.command(["loadfile", load.source.description, "append"], reply: Self.preparing | prepares)
+        if current?.loaded == true { listNext() }
+    }
+
+    /// Gives libmpv the next file: now that the present one is open, its failing to open cannot lead there.
+    func listNext() {
+        guard let waiting = next, !waiting.isListed else { return }
+        prepares += 1
+        next?.isListed = true
+        core.command(["loadfile", waiting.load.source.description, "append"], reply: Self.preparing | prepares)
     }
 }

@@ -47,9 +47,12 @@ final class MPVPlayer {
         var turn: PaceTurn?
     }
 
-    /// A file that has been given to libmpv to be opened in advance.
+    /// A file that is to be opened in advance. libmpv goes over to it by itself when the one before it fails, which must
+    /// not be heard: it gets it when that is open, and is stopped when that is closed.
     struct Next {
         let load: EngineLoad
+        /// libmpv has it in its list, behind the file that is open.
+        var isListed = false
         /// libmpv's number for it, once it has taken the command.
         var entry: Int64?
         /// What was logged since: it may be about this file.
@@ -136,7 +139,7 @@ final class MPVPlayer {
             guard current != nil else { return }
             current = nil
             // What is prepared would be closed too.
-            if next == nil { core.command(["stop"]) } else { core.set("pause", true) }
+            if next?.isListed == true { core.set("pause", true) } else { dropAll() }
         }
     }
 
@@ -174,8 +177,7 @@ final class MPVPlayer {
     private func open(_ load: EngineLoad) {
         current = nil
         if case .file(let path) = load.source, let failure = Self.obstacle(at: path) {
-            next = nil
-            core.command(["stop"])
+            dropAll()
             observer(.failed(load.id, failure))
             return
         }
@@ -187,7 +189,7 @@ final class MPVPlayer {
         core.set("volume", load.volume.percent)
         core.set("start", "+\(load.start.seconds)")
         filter(for: load.sound)
-        if let next, next.load.id == load.id, next.load.source == load.source, let entry = next.entry {
+        if let next, next.load.id == load.id, next.load.source == load.source, let entry = next.entry, isWaiting(next) {
             current?.entry = entry
             current?.log = next.log
             core.command(["playlist-next", "force"])
@@ -195,6 +197,20 @@ final class MPVPlayer {
             core.command(["loadfile", load.source.description, "replace"], reply: Self.opening | opens)
         }
         next = nil
+    }
+
+    /// Closes the file and what is prepared behind it.
+    private func dropAll() {
+        next = nil
+        core.command(["stop"])
+    }
+
+    /// Whether libmpv still stands before the prepared file, which is the last of its list.
+    private func isWaiting(_ next: Next) -> Bool {
+        guard next.isListed, let place = core.number("playlist-pos"), let count = core.number("playlist-count") else {
+            return false
+        }
+        return place >= 0 && place == count - 2
     }
 
     /// Why there is no file to open at `path`; libmpv would take a folder for a playlist.
@@ -298,6 +314,7 @@ final class MPVPlayer {
         }
         observer(.opened(now.load.id, OpenedAudio(duration: length, chapters: chapters)))
         if let asked = now.seekAsked { seek(to: asked.position, serial: asked.serial) }
+        listNext()
         // Whether there is sound is known once the library has opened its output, be it the silent one.
         outputsAreDue = true
         if driver != nil { tellOutputs(listing: true) }
@@ -309,6 +326,8 @@ final class MPVPlayer {
             current?.isMisplaced = true
             return
         }
+        // One that was on its way when a seek was asked for is not that seek's.
+        guard core.flag(Watched.seeking.name) != true else { return }
         current?.seekDone = now.seekTaken
         // What was so for the file before, too, is not told as a change.
         current?.idle = core.flag(Watched.idle.name) ?? now.idle
@@ -380,6 +399,8 @@ final class MPVPlayer {
     private func closeFile() {
         guard let now = current, let (reason, error) = now.closed else { return }
         current = nil
+        // Else libmpv would play it now.
+        if next != nil { dropAll() }
         let source = now.load.source
         switch error {
         case MPV_ERROR_UNKNOWN_FORMAT.rawValue, MPV_ERROR_NOTHING_TO_PLAY.rawValue:

@@ -158,13 +158,17 @@ extension PlaybackMachine {
     mutating func markPosition() {
         guard var session, session.status != .finished else { return }
         book.mark(.session)
+        // What is stored of the episode is not known yet, and must not be lost.
+        guard !session.isBeingLookedUp else { return }
         let position = session.position(at: now.monotonic).seconds
         if let duration = session.duration?.seconds, position >= duration - 0.5 { return }
         guard position > 0 || session.register.position > 0 else { return }
+        let before = session.register
         session.register.position = position
-        if let measured = session.measured, measured.source != .growing {
-            session.register.duration = measured.duration.seconds
-        }
+        if let duration = session.provenDuration { session.register.duration = duration.seconds }
+        // What has not changed is not of now: it would win over what was heard elsewhere meanwhile.
+        guard session.register != before || session.hasNewTag else { return }
+        session.hasNewTag = false
         session.register.updatedAt = now.wall.milliseconds
         self.session = session
         book.mark(session.register)

@@ -41,6 +41,11 @@ extension PlaybackMachine {
         }
     }
 
+    /// Something is loaded where nothing was: what an alert was about is past.
+    mutating func endAlertsOfOthers() {
+        end { !$0.loadID.isEmpty && $0.alert.code != FailureCode.noSoundDevice.rawValue }
+    }
+
     /// Alerts that tell of something while it plays on.
     private static let tellingCodes: Set<String> = ["playsStream", "audioChanged"]
 

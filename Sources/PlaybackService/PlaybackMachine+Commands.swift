@@ -60,6 +60,7 @@ extension PlaybackMachine {
         let sleeps = sleepsThrough(loadID)
         let known = prepared.flatMap { $0.load == load ? $0.found : nil }
         leaveSession()
+        endAlertsOfOthers()
         speed = speed(of: load.episode.podcastID)
         sound = sound(of: load.episode.podcastID)
         var register = WireEpisodeState()
@@ -138,6 +139,7 @@ extension PlaybackMachine {
         let start = start(of: session, explicit: explicit)
         if start != session.anchor.position { setAnchor(start, running: false) }
         self.session?.engine = .awaitingCommit(nil)
+        self.session?.beginsAnew = explicit == nil
         book.mark(.session)
         pending.commit = true
         pending.answer = PendingEffects.Answer(request: request, body: .state, fact: "Loaded")
@@ -156,6 +158,7 @@ extension PlaybackMachine {
         self.session?.starving = nil
         self.session?.hasSounded = false
         self.session?.refusal = nil
+        self.session?.wasLetIn = false
         self.session?.playedFrom = session.anchor.position
         self.session?.opensBy = session.isStream ? now.monotonic.advanced(by: context.limits.opening) : nil
         if case .web(let url) = source { pending.perform(.identify(session.loadID, url: url)) }
@@ -255,6 +258,7 @@ extension PlaybackMachine {
     mutating func play() {
         guard let session else { return }
         self.session?.skip = false
+        self.session?.pausedAt = nil
         switch session.status {
         case .loading where session.retry?.nextAt != nil:
             // Whoever resumes does not want to wait.
@@ -269,6 +273,7 @@ extension PlaybackMachine {
             self.session?.status = .playing
             pending.perform(.engine(.setPaused(false)))
         case .paused, .failed:
+            if session.status.isFailed { self.session?.takesNewLength = true }
             self.session?.retry = nil
             self.session?.status = .loading(plays: true)
             setAnchor(session.position(at: now.monotonic), running: false)
@@ -316,7 +321,8 @@ extension PlaybackMachine {
 
     private mutating func stop(_ command: Command) {
         lostDevice = nil
-        forgetPrepared()
+        // What follows does so still when it is resumed.
+        if prepared != nil { pending.perform(.engine(.prepare(nil))) }
         if let session {
             switch session.status {
             case .playing, .loading, .paused:
@@ -330,6 +336,7 @@ extension PlaybackMachine {
                 self.session?.status = .paused
                 self.session?.buffering = false
                 self.session?.retry = nil
+                if session.status != .paused { self.session?.pausedAt = now.wall }
                 if isClosing {
                     setAnchor(session.position(at: now.monotonic), running: false)
                     markPosition()

@@ -12,6 +12,8 @@ struct LostDevice: Sendable, Hashable {
         case returned
         /// It plays again, if it does; this is the `attempt`th try, from `position`. Exits: over, checking, gone.
         case checking(attempt: Int, from: PlaybackPosition)
+        /// A device has come while it plays without sound. Exits: over.
+        case appeared
     }
 
     var stage = Stage.gone
@@ -26,8 +28,15 @@ extension PlaybackMachine {
 
     /// The devices have changed.
     mutating func deviceMayBeBack() {
-        guard lostDevice?.stage == .gone else { return }
-        lostDevice = LostDevice(stage: .returned, nextAt: now.monotonic.advanced(by: context.limits.deviceSettling))
+        let stage: LostDevice.Stage
+        if lostDevice?.stage == .gone {
+            stage = .returned
+        } else if lostDevice == nil, silent == true, session?.engine == .open {
+            stage = .appeared
+        } else {
+            return
+        }
+        lostDevice = LostDevice(stage: stage, nextAt: now.monotonic.advanced(by: context.limits.deviceSettling))
     }
 
     /// A stage of a lost device's return is over.
@@ -35,6 +44,9 @@ extension PlaybackMachine {
         switch lostDevice?.stage {
         case .returned?: tryDevice(attempt: 1)
         case .checking(let attempt, let position)?: checkDevice(attempt, from: position)
+        case .appeared?:
+            lostDevice = nil
+            if silent == true, session?.engine == .open { pending.perform(.engine(.reloadOutput)) }
         case .gone?, nil: lostDevice?.nextAt = nil
         }
     }

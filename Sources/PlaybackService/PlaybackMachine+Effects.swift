@@ -182,6 +182,7 @@ extension PlaybackMachine {
     mutating func setAnchor(
         _ position: PlaybackPosition, running: Bool, at time: MonotonicTime? = nil, pace: PlaybackSpeed? = nil
     ) {
+        if running || position != session?.anchor.position { session?.leftAt = nil }
         let at = time ?? now.monotonic
         let age = Int64(now.monotonic.since(at) / .milliseconds(1))
         let speed = pace ?? self.speed

@@ -22,8 +22,9 @@ extension PlaybackMachine {
         guard let session else { return }
         self.session?.isOpened = true
         self.session?.opensBy = nil
-        // A server that lets the audio be opened has refused nothing.
+        // A server that lets the audio be opened has refused nothing, whatever it says to a question beside it.
         self.session?.refusal = nil
+        self.session?.wasLetIn = true
         if let stub = standIn(audio.duration) { return recover(from: stub) }
         self.session?.measured = audio.duration
         let marks = audio.chapters.map { ChapterMark(start: $0.start, title: $0.title) }
@@ -34,11 +35,21 @@ extension PlaybackMachine {
             self.session?.status = .paused
             endAlerts(of: session.loadID)
         }
-        // A position that was saved for a longer version of the audio would end it at once.
-        if let measured = audio.duration, measured.source == .declared,
-            session.anchor.position.seconds > measured.duration.seconds - 1
-        {
-            move(to: .zero)
+        keepBeforeEnd(audio.duration)
+    }
+
+    /// Behind the end of what is open there is nothing to play. A place in its last moment is heard out; one that was saved
+    /// for a longer version of the audio, where advertisements may have been, leads to half a minute before the end.
+    private mutating func keepBeforeEnd(_ measured: MeasuredDuration?) {
+        let isAnew = session?.beginsAnew == true
+        session?.beginsAnew = false
+        guard let measured, measured.source == .declared, let place = session?.anchor.position.seconds else { return }
+        let end = measured.duration.seconds
+        if place > end + 1 {
+            move(to: PlaybackPosition(clamping: max(0, end - 30)))
+        } else if place > end - 1 {
+            // Who plays it anew does not want its last moment.
+            move(to: PlaybackPosition(clamping: isAnew ? 0 : max(0, end - 1)))
         }
     }
 
@@ -119,8 +130,10 @@ extension PlaybackMachine {
     /// server puts an announcement in its place. To hear that to its end proves nothing, and the position is not in it.
     private func standIn(_ measured: MeasuredDuration?) -> Failure? {
         guard let session, let known = session.recordedDuration, let measured, measured.source != .growing,
-            measured.duration.seconds < known.seconds / 2
+            measured.duration.seconds < known.seconds / 2, !session.takesNewLength
         else { return nil }
+        // One that is as long as its feed says is the episode: what was there before was not.
+        if let announced = session.announced, abs(measured.duration.seconds / announced.seconds - 1) < 0.1 { return nil }
         let (now, before) = (clockText(measured.duration.seconds), clockText(known.seconds))
         return Failure(
             .endedEarly,

@@ -95,8 +95,8 @@ extension PlaybackMachine {
         guard let session else { return [] }
         let podcast = session.episode.podcastID
         var places: [(Milestone, Double)] = []
-        // What was announced is too often wrong to end an episode by it.
-        if let duration = session.knownDuration {
+        // What was announced or reckoned is too often wrong to end an episode by it.
+        if let duration = session.provenDuration {
             let outro = settings.number(.skipOutro, podcast: podcast)
             if outro > 0, outro < duration.seconds / 2 { places.append((.outro, duration.seconds - outro)) }
             if let prepared, prepared.found != nil, !prepared.isLookedUpAgain {
@@ -167,6 +167,7 @@ extension PlaybackMachine {
         let reason = threshold.hasSuffix("%") ? "\(threshold) of it heard" : "heard to \(threshold) s before its end"
         let register = marked(session.register, played: true, keepsPosition: true, reason: reason)
         self.session?.register = register
+        book.mark(register)
         markPosition()
         pending.commit = true
     }

@@ -46,7 +46,7 @@ extension PlaybackMachine {
     mutating func forgetPrepared() {
         guard prepared != nil else { return }
         prepared = nil
-        if session?.engine == .open { pending.perform(.engine(.prepare(nil))) }
+        pending.perform(.engine(.prepare(nil)))
     }
 
     /// The library has answered about what follows.

@@ -92,6 +92,8 @@ extension PlaybackMachine {
             if afterCrash { session?.resumedAt = now.monotonic }
             session?.status = .loading(plays: true)
             session?.engine = .awaitingCommit(nil)
+            session?.pausedAt = nil
+            session?.leftAt = nil
         }
         book.mark(.session)
         pending.commit = true
@@ -124,7 +126,7 @@ extension PlaybackMachine {
             return
         }
         let place = session.source.map { " (\($0))" } ?? ""
-        endAlerts(of: load)
+        endAlerts(of: load, all: true)
         raise(
             "episodeGone", title: "The episode is gone",
             "“\(session.episode.title)” was loaded, but its file is not there any more\(place).", .warning,

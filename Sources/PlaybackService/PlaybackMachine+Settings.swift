@@ -113,7 +113,7 @@ extension PlaybackMachine {
 
     mutating func setPlayed(_ set: WireSetPlayed, _ command: Command) throws(Failure) {
         guard EpisodeID(set.episode) != nil else { throw Self.invalid("“\(set.episode)” is no episode's id.") }
-        guard let session, session.episode.id == set.episode else {
+        guard let session, session.episode.id == set.episode, !session.isBeingLookedUp else {
             let call = CallID("played/\(command.id)")
             markings[call] = (command.id, set.played, Self.byHand(set.played, command.origin))
             return lookUp(set.episode, as: call, for: command.id)
@@ -149,6 +149,11 @@ extension PlaybackMachine {
         var change = WireChange()
         change.putEpisodeState = register
         forgetLookup(of: register.episode)
+        if let session, session.episode.id == register.episode {
+            // It has been loaded meanwhile.
+            self.session?.register = register
+            self.session?.unplayedFrom = played ? .zero : session.position(at: now.monotonic)
+        }
         let id = nextTransaction()
         book.begin(id, .marking(request: request))
         pending.transactions.append(

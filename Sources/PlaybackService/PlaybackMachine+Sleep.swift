@@ -116,13 +116,12 @@ extension PlaybackMachine {
 
     /// Pauses, and the timer is done.
     mutating func fallAsleep(_ reason: String) {
-        guard let sleep else { return }
+        guard sleep != nil else { return }
         pending.logs.append((.info, "The sleep timer has ended: \(reason)."))
         hold()
-        let wasFading = sleep.fading
+        // A device that comes back in the morning wakes nobody.
+        lostDevice = nil
         endSleep()
-        // Heard by nobody now, and right when it plays again.
-        if wasFading { giveVolume() }
     }
 
     private mutating func endSleep() {

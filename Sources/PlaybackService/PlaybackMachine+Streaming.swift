@@ -118,7 +118,7 @@ extension PlaybackMachine {
 
     /// The server has refused the stream. The engine fails of it too, perhaps without saying why.
     mutating func noteRefusal(_ status: Int) {
-        guard let session, session.isStream, let source = session.source else { return }
+        guard let session, session.isStream, !session.wasLetIn, let source = session.source else { return }
         let failure = Failure(refusedWith: status, reason: "HTTP \(status)", by: source)
         guard !failure.retry else { return }
         self.session?.refusal = failure
@@ -158,6 +158,7 @@ extension PlaybackMachine {
     private mutating func closeFile() {
         if session?.engine == .open { pending.perform(.engine(.unload)) }
         session?.engine = .closed
+        session?.isOpened = false
         session?.buffering = false
         session?.opensBy = nil
         session?.starving = nil
@@ -199,6 +200,7 @@ extension PlaybackMachine {
         guard let session, !tag.text.isEmpty else { return }
         let begun = AudioTag(stored: session.register.audioTag)
         self.session?.register.audioTag = tag.text
+        if tag.text != begun.text { self.session?.hasNewTag = true }
         let position = session.position(at: now.monotonic)
         guard tag.differs(from: begun), position.seconds > 1 || session.register.position > 1 else { return }
         raise(

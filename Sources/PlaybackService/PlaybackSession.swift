@@ -51,12 +51,16 @@ struct PlaybackSession: Sendable, Hashable {
     var fileChapters: [WireChapter] = []
     /// The number of the chapter that it is in, as it was published last; 0: in none.
     var chapter = 0
+    /// It has been loaded at the place where it was left, and not been open since.
+    var beginsAnew = false
     /// From where it has been played without a seek.
     var playedFrom = PlaybackPosition.zero
     /// Where its listener has said that it is not played: no place before that makes it so.
     var unplayedFrom = PlaybackPosition.zero
     /// When it was paused, if it still stands where it was then.
     var pausedAt: Timestamp?
+    /// When it was left as it is, in an earlier life of the process; nil: it has moved in this one.
+    var leftAt: Timestamp?
     /// The episode's stored state; its played mark outlives new positions.
     var register: WireEpisodeState
     /// The last seek that was asked for, and the last that the engine has done.
@@ -74,12 +78,18 @@ struct PlaybackSession: Sendable, Hashable {
     var opensBy: MonotonicTime?
     /// What its server said when it was asked beside the engine, whose library does not tell every status.
     var refusal: Failure?
+    /// The tag in its register is not stored yet.
+    var hasNewTag = false
+    /// Its audio has been opened since it was tried last.
+    var wasLetIn = false
     /// It waits for data.
     var starving: Starving?
     /// It has been heard since it was opened, or moved in.
     var hasSounded = false
     /// Where the engine itself was last.
     var heard = PlaybackPosition.zero
+    /// Its listener has asked for it again after a failure: it is as long as it is now.
+    var takesNewLength = false
     /// Its failure was answered with `skip`.
     var skip = false
 
@@ -107,8 +117,24 @@ struct PlaybackSession: Sendable, Hashable {
         return recordedDuration
     }
 
+    /// The length as the file declares it, or as it was reckoned and announced alike; nil: there is only one word for it.
+    var provenDuration: EpisodeDuration? {
+        switch measured?.source {
+        case .declared?: return measured?.duration
+        case .estimated?:
+            guard let measured, let announced, abs(measured.duration.seconds / announced.seconds - 1) < 0.05 else {
+                return nil
+            }
+            return measured.duration
+        case .growing?, nil: return nil
+        }
+    }
+
     /// The length that came with the load.
     var announced: EpisodeDuration? { EpisodeDuration(seconds: episode.duration) }
+
+    /// Whether what is stored of its episode is still being asked for.
+    var isBeingLookedUp: Bool { if case .lookingUp = engine { true } else { false } }
 
     /// Whether it plays or is about to.
     var wantsToPlay: Bool {
@@ -163,7 +189,7 @@ extension PlaybackSession {
         record.queueEntry = queueEntry
         record.position = position(at: now.monotonic).seconds
         record.duration = knownDuration?.seconds ?? 0
-        record.savedAt = now.wall.milliseconds
+        record.savedAt = (anchor.running ? now.wall : pausedAt ?? leftAt ?? now.wall).milliseconds
         record.bootID = context.bootID
         record.fleetRun = context.fleetRun
         record.clean = clean
@@ -201,7 +227,13 @@ extension PlaybackSession {
         localPath = record.localPath.isEmpty ? nil : record.localPath
         skip = record.skip
         unplayedFrom = PlaybackPosition(clamping: record.unplayedFrom)
-        if record.pausedAt > 0 { pausedAt = Timestamp(milliseconds: record.pausedAt) }
+        if record.pausedAt > 0 {
+            pausedAt = Timestamp(milliseconds: record.pausedAt)
+        } else if record.status == .playing, record.savedAt > 0 {
+            // It has been silent since.
+            pausedAt = Timestamp(milliseconds: record.savedAt)
+        }
+        if record.savedAt > 0 { leftAt = Timestamp(milliseconds: record.savedAt) }
         queueEntry = record.queueEntry
         recordedDuration = EpisodeDuration(seconds: record.duration)
         register = record.register

@@ -272,4 +272,57 @@ struct MPVSoundTests {
             await harness.engine.close()
         }
     }
+
+    @Test(
+        "What is prepared stays silent when the episode before it cannot be opened, and opens when it is wanted",
+        arguments: [404, 503])
+    func staysSilentBehindFailure(status: Int) async throws {
+        let harness = harness
+        let folder = folder
+        try await HTTPTestServer.with { server in
+            server.route("/a.wav", .status(status))
+            server.route("/b.wav", .audio(Tone.wav(seconds: 30), type: "audio/wav"))
+            let first = EngineLoad(id: .random(), source: .web(url: server.url("/a.wav")))
+            let second = EngineLoad(id: .random(), source: .web(url: server.url("/b.wav")))
+            let other = EngineLoad(id: .random(), source: .file(path: try folder.file("c.wav", Tone.wav(seconds: 9))))
+            harness.engine.perform(.open(first))
+            harness.engine.perform(.prepare(second))
+            _ = try await harness.failed()
+            harness.engine.perform(.unload)
+            harness.engine.perform(.open(other))
+            _ = try await harness.progress { $0.running && $0.position.seconds > 1 }
+            #expect(server.requests(for: "/b.wav").isEmpty)
+            harness.engine.perform(.open(first))
+            harness.engine.perform(.prepare(second))
+            _ = try await harness.failed()
+            harness.engine.perform(.open(second))
+            _ = try await harness.next { event -> OpenedAudio? in
+                if case .opened(let id, let audio) = event, id == second.id { audio } else { nil }
+            }
+            let progress = try await harness.progress(\.running)
+            #expect(progress.position.seconds < 5)
+            await harness.engine.close()
+        }
+    }
+
+    @Test("A file that is gone when it is opened leaves what is prepared behind it silent")
+    func staysSilentBehindMissingFile() async throws {
+        let harness = harness
+        let folder = folder
+        try await HTTPTestServer.with { server in
+            server.route("/b.wav", .audio(Tone.wav(seconds: 30), type: "audio/wav"))
+            let garbage = EngineLoad(
+                id: .random(), source: .file(path: try folder.file("a.wav", Array("no audio".utf8))))
+            let second = EngineLoad(id: .random(), source: .web(url: server.url("/b.wav")))
+            let other = EngineLoad(id: .random(), source: .file(path: try folder.file("c.wav", Tone.wav(seconds: 9))))
+            harness.engine.perform(.open(garbage))
+            harness.engine.perform(.prepare(second))
+            _ = try await harness.failed()
+            harness.engine.perform(.unload)
+            harness.engine.perform(.open(other))
+            _ = try await harness.progress { $0.running && $0.position.seconds > 1 }
+            #expect(server.requests(for: "/b.wav").isEmpty)
+            await harness.engine.close()
+        }
+    }
 }

@@ -109,7 +109,7 @@ struct PlaybackRecoveryTests {
     @Test(
         "After more than a day an alert asks whether to resume or to restart",
         arguments: [
-            ("resume", 112.0), ("restart", 0.0),
+            ("resume", 102.0), ("restart", 0.0),
         ])
     func asks(action: String, expected: Double) throws {
         try playing()

@@ -287,4 +287,197 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .failed && rig.state.local)
         #expect(!rig.alerts.contains { $0.code == "playsStream" })
     }
+
+    @Test("The sleep timer ends the wait for a lost sound device")
+    func sleepsWithoutDevice() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 50)
+        try rig.send { $0.setSleep.seconds = 60 }
+        try rig.advance(3)
+        rig.engine.setSilent(true)
+        try rig.advance(70)
+        rig.engine.setDevices([OutputDevice(name: "headphones", description: "Headphones")], works: true)
+        try rig.advance(5)
+        #expect(rig.state.status == .paused)
+    }
+
+    @Test("A device that appears while it plays without sound is used")
+    func deviceAppears() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 50)
+        try rig.advance(1)
+        rig.engine.setSilent(true)
+        try rig.advance(0.1)
+        try rig.setPaused(false)
+        try rig.advance(1)
+        rig.engine.setDevices([OutputDevice(name: "headphones", description: "Headphones")], works: true)
+        try rig.advance(2)
+        #expect(rig.engine.performed.count { $0 == .reloadOutput } == 1)
+        #expect(rig.state.status == .playing && !rig.state.nullOutput && rig.alerts.isEmpty)
+    }
+
+    // MARK: Streams
+
+    @Test("A stream that broke while it played and is paused in its wait is not tried again")
+    func pausesBroken() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 130, declared: 600, cut: true))
+        try rig.load(episode, at: 100)
+        try rig.advance(31)
+        #expect(rig.state.hasRetry)
+        let opens = rig.opens
+        rig.setStream(.broken(Failure(.streamFailed, "no")))
+        try rig.setPaused(true)
+        try rig.advance(60)
+        #expect(rig.state.status == .paused && !rig.state.hasRetry && rig.opens == opens && rig.alerts.isEmpty)
+    }
+
+    @Test("What a server says to the question beside the engine is nothing once the engine was let in")
+    func refusesLate() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 130, declared: 600, cut: true))
+        try rig.load(episode, at: 100)
+        try rig.report(.refused(try #require(LoadID("l1")), status: 403))
+        try rig.advance(31)
+        #expect(rig.state.status == .loading && rig.state.retry.attempt == 1)
+        try rig.report(.refused(try #require(LoadID("l1")), status: 403))
+        #expect(rig.state.status == .loading)
+    }
+
+    @Test("An episode that was replaced by a much shorter one plays when it is asked for again, or is as long as announced")
+    func takesNewLength() throws {
+        try rig.start()
+        for announced in [7_200.0, 0] {
+            let episode = rig.episode("e\(Int(announced))", length: 600, announced: announced)
+            rig.library[episode.id]?.state.duration = 7_200
+            try rig.load(episode, as: "l\(Int(announced))", at: 100)
+            #expect(rig.state.status == .failed && rig.state.error.code == "endedEarly")
+            try rig.setPaused(false)
+            #expect(rig.state.status == .playing && rig.state.duration == 600)
+        }
+        let announced = rig.episode("e3", length: 600, announced: 600)
+        rig.library["e3"]?.state.duration = 7_200
+        try rig.load(announced, as: "l3", at: 100)
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test("A length that is only reckoned ends nothing and marks nothing, unless it is the announced one")
+    func distrustsEstimates() throws {
+        try rig.start()
+        try set(.skipOutro, "30")
+        try set(.playedThreshold, "90%")
+        for announced in [0.0, 900] {
+            let id = "e\(Int(announced))"
+            try rig.load(rig.episode(id, length: 3_600, announced: announced), as: "l\(id)", at: 860)
+            let load = try #require(LoadID("l\(id)"))
+            try rig.report(.measured(load, MeasuredDuration(try #require(EpisodeDuration(seconds: 900)), .estimated)))
+            try rig.advance(20)
+            #expect(rig.state.status == (announced == 0 ? .playing : .finished))
+            #expect(rig.stored(id).played == (announced != 0))
+            #expect(rig.stored(id).duration == announced || announced == 0)
+        }
+    }
+
+    // MARK: Places
+
+    @Test("What is sought or marked while the episode is looked up takes nothing of its stored state away")
+    func keepsStoredState() throws {
+        try rig.start()
+        let episode = rig.episode()
+        rig.library["e1"]?.state.duration = 600
+        rig.library["e1"]?.state.reason = "heard to its end"
+        rig.library["e1"]?.state.audioTag = "etag:x"
+        rig.holdsLookups = true
+        try rig.load(episode)
+        try rig.seek(200)
+        try rig.send {
+            $0.setPlayed.episode = "e1"
+            $0.setPlayed.played = true
+        }
+        try rig.releaseLookups()
+        try rig.advance(12)
+        #expect(rig.stored().duration == 600 && rig.stored().audioTag == "etag:x" && rig.stored().played)
+        #expect(abs(rig.stored().position - 210) < 3)
+        #expect(rig.state.episode.id == "e1" && rig.state.status == .playing)
+    }
+
+    @Test("A place in the last moment is heard out, and one behind the end of a shorter version is not lost")
+    func keepsBeforeEnd() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.seek(599.8)
+        try rig.send { $0.stop = WireStopPlayback() }
+        try rig.setPaused(false)
+        #expect(rig.position > 598)
+        try rig.advance(3)
+        #expect(rig.state.status == .finished)
+        let shorter = rig.episode("e2", length: 500, announced: 0)
+        rig.library["e2"]?.state.duration = 600
+        try rig.load(shorter, as: "l2", at: 590)
+        #expect(abs(rig.position - 470) < 0.3)
+    }
+
+    @Test("What is only stopped and started with its machine grows old, and is no newer for that")
+    func growsOld() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.advance(5)
+        try rig.setPaused(true)
+        try rig.advance(1)
+        let stamped = rig.stored().updatedAt
+        for day in 1...3 {
+            rig.turn(10 * 3_600)
+            try rig.stopProcess()
+            rig.context.fleetRun = "run\(day + 1)"
+            rig.turn(10 * 3_600)
+            try rig.start()
+        }
+        #expect(rig.alerts.map(\.code) == ["resumeOrRestart"])
+        #expect(rig.stored().updatedAt == stamped)
+    }
+
+    @Test("Resuming goes back after any pause: by `stop`, or by the end of the process", arguments: [true, false])
+    func rewinds(byStop: Bool) throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.advance(5)
+        if byStop { try rig.send { $0.stop = WireStopPlayback() } } else { try rig.stopProcess() }
+        rig.rest(9 * 3_600)
+        if !byStop {
+            rig.context.fleetRun = "run2"
+            try rig.start()
+        }
+        try rig.setPaused(false)
+        #expect(abs(rig.position - 95) < 0.3)
+    }
+
+    @Test("What was prepared is prepared again when a stopped episode is resumed")
+    func preparesAgain() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try prepare(rig.episode("e2"), as: "l2")
+        try rig.send { $0.stop = WireStopPlayback() }
+        try rig.setPaused(false)
+        let last = rig.engine.performed.last { if case .prepare = $0 { true } else { false } }
+        guard case .prepare(let load?)? = last else {
+            Issue.record("nothing is prepared: \(String(describing: last))")
+            return
+        }
+        #expect(load.id == LoadID("l2"))
+    }
+
+    @Test("An alert about an episode that is gone leaves when another is loaded")
+    func forgetsWhatIsGone() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.stopProcess()
+        rig.context.fleetRun = "run2"
+        rig.files = [:]
+        try rig.start()
+        #expect(rig.alerts.map(\.code) == ["episodeGone"])
+        try rig.load(rig.episode("e2"), as: "l2")
+        #expect(rig.alerts.isEmpty)
+    }
 }

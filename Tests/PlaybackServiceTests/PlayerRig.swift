@@ -30,6 +30,9 @@ final class PlayerRig {
     /// Commits have no outcome yet.
     var holdsCommits = false
     private var held: [Transaction] = []
+    /// Lookups have no answer yet.
+    var holdsLookups = false
+    private var heldAnswers: [OwnerEvent<PlaybackInput>] = []
 
     // What the world has seen.
     private(set) var states: [WirePlaybackState] = []
@@ -328,7 +331,16 @@ final class PlayerRig {
         guard let request = try? WirePersistenceRequest(wireBytes: call.payload) else { return }
         var reply = WirePersistenceReply()
         reply.episodes.episodes = request.episodesByID.ids.compactMap { library[$0] }
-        inbox.append(.answered(call.id, .success(reply.wireBytes)))
+        let answer = OwnerEvent<PlaybackInput>.answered(call.id, .success(reply.wireBytes))
+        if holdsLookups { heldAnswers.append(answer) } else { inbox.append(answer) }
+    }
+
+    /// Gives the lookups that were held back their answers.
+    func releaseLookups() throws {
+        holdsLookups = false
+        inbox += heldAnswers
+        heldAnswers = []
+        try settle()
     }
 }
 
