@@ -199,7 +199,8 @@ let package = Package(
         tests(
             "ProcessTests",
             [
-                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", "CProcess", "CLogindDouble", protobuf,
+                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", "CProcess", "CLogindDouble",
+                protobuf,
                 locks, logging,
             ]),
     ]

@@ -133,7 +133,9 @@ extension PlaybackMachine {
             measured.duration.seconds < known.seconds / 2, !session.takesNewLength
         else { return nil }
         // One that is as long as its feed says is the episode: what was there before was not.
-        if let announced = session.announced, abs(measured.duration.seconds / announced.seconds - 1) < 0.1 { return nil }
+        if let announced = session.announced, abs(measured.duration.seconds / announced.seconds - 1) < 0.1 {
+            return nil
+        }
         let (now, before) = (clockText(measured.duration.seconds), clockText(known.seconds))
         return Failure(
             .endedEarly,

@@ -115,7 +115,8 @@ extension PlaybackMachine {
     /// Where a load begins: where it is told to, else where the episode was left, else at its beginning.
     func start(of session: PlaybackSession, explicit: PlaybackPosition?) -> PlaybackPosition {
         var start = explicit ?? PlaybackPosition(clamping: session.register.position)
-        if session.register.duration > 0, start.seconds > session.register.duration - 1 { start = .zero }
+        // In its last moment it begins anew. A place behind its length is no error of the place.
+        if session.register.duration > 0, abs(start.seconds - session.register.duration) < 1 { start = .zero }
         return start == .zero && explicit == nil ? afterIntro(of: session) : start
     }
 }

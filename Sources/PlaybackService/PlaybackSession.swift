@@ -104,18 +104,20 @@ struct PlaybackSession: Sendable, Hashable {
 
     /// The length as it is shown, and as seeks are checked against.
     var duration: EpisodeDuration? {
-        if let measured, measured.source != .growing { return measured.duration }
-        if let recordedDuration { return recordedDuration }
-        // Announced lengths are often wrong; one that has been passed is.
-        if let announced, announced.seconds >= anchor.position.seconds { return announced }
-        return measured?.duration
+        if let knownDuration { return knownDuration }
+        if let announced, !isPassed(announced) { return announced }
+        return measured?.source == .growing ? measured?.duration : nil
     }
 
     /// The length as it is or was measured; nil: only announced, or growing.
     var knownDuration: EpisodeDuration? {
-        if let measured, measured.source != .growing { return measured.duration }
-        return recordedDuration
+        if let measured, measured.source != .growing, !isPassed(measured.duration) { return measured.duration }
+        return recordedDuration.flatMap { isPassed($0) ? nil : $0 }
     }
+
+    /// Whether it has played on beyond a length, which is wrong then: announced ones often are, and those that the first
+    /// moments of a file with a changing bit rate lead to.
+    private func isPassed(_ length: EpisodeDuration) -> Bool { anchor.position.seconds > length.seconds + 1 }
 
     /// The length as the file declares it, or as it was reckoned and announced alike; nil: there is only one word for it.
     var provenDuration: EpisodeDuration? {

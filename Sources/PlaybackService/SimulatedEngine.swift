@@ -9,6 +9,8 @@ public final class SimulatedEngine: AudioEngine {
         public var length: Double
         /// The length that the file declares; nil: as long as it is.
         public var declared: Double?
+        /// The length that the first moments lead to; it is given up when it is passed.
+        public var estimate: Double?
         /// The stream is reported as cut at its end.
         public var cut: Bool
         /// Its chapters.
@@ -207,17 +209,28 @@ public final class SimulatedEngine: AudioEngine {
             running: !load.paused && !state.audio.stalls,
             buffering: !load.paused && state.audio.stalls,
             serial: state.serial, speed: load.speed)
+        if let estimate = state.audio.estimate, state.position > estimate,
+            let length = measured(state.audio, at: state.position)
+        {
+            state.events.append(.measured(load.id, length))
+        }
         state.events.append(.progress(load.id, progress))
     }
 
     private static func end(_ state: inout State, _ load: EngineLoad) {
         state.ended = true
         let end = EndOfFile(
-            position: PlaybackPosition(clamping: state.position), measured: measured(state.audio), cut: state.audio.cut)
+            position: PlaybackPosition(clamping: state.position), measured: measured(state.audio, at: state.position),
+            cut: state.audio.cut)
         state.events.append(.ended(load.id, end))
     }
 
-    private static func measured(_ audio: Audio) -> MeasuredDuration? {
-        EpisodeDuration(seconds: audio.declared ?? audio.length).map { MeasuredDuration($0) }
+    private static func measured(_ audio: Audio, at position: Double = 0) -> MeasuredDuration? {
+        if let estimate = audio.estimate {
+            let isPassed = position > estimate
+            let length = EpisodeDuration(seconds: isPassed ? position + 1 : estimate)
+            return length.map { MeasuredDuration($0, isPassed ? .growing : .estimated) }
+        }
+        return EpisodeDuration(seconds: audio.declared ?? audio.length).map { MeasuredDuration($0) }
     }
 }

@@ -346,7 +346,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .loading)
     }
 
-    @Test("An episode that was replaced by a much shorter one plays when it is asked for again, or is as long as announced")
+    @Test("An episode that was replaced by a much shorter one plays when it is asked for again, or is as announced")
     func takesNewLength() throws {
         try rig.start()
         for announced in [7_200.0, 0] {
@@ -401,6 +401,34 @@ struct PlaybackRegressionTests {
         #expect(rig.stored().duration == 600 && rig.stored().audioTag == "etag:x" && rig.stored().played)
         #expect(abs(rig.stored().position - 210) < 3)
         #expect(rig.state.episode.id == "e1" && rig.state.status == .playing)
+    }
+
+    @Test("A length that turns out to be too short loses no place, at no time", arguments: [220.0, 0])
+    func passesItsLength(announced: Double) throws {
+        try rig.start()
+        var audio = SimulatedEngine.Audio(length: 220)
+        audio.estimate = 40
+        let episode = rig.episode(announced: announced)
+        rig.setFile("e1", audio)
+        try rig.load(episode)
+        #expect(rig.state.duration == 40)
+        try rig.advance(30)
+        #expect(rig.stored().position > 15)
+        try rig.advance(35)
+        try rig.setPaused(true)
+        #expect(abs(rig.position - 65) < 1.2 && rig.state.duration != 40)
+        try rig.load(rig.episode("e2"), as: "l2")
+        for life in 3...4 {
+            let place = rig.stored().position
+            try rig.load(episode, as: "l\(life)")
+            #expect(abs(rig.position - place) < 0.3)
+            let states = rig.states.count
+            try rig.advance(20)
+            #expect(abs(rig.position - place - 20) < 1.2)
+            #expect(rig.states.count - states < 8)
+            try rig.load(rig.episode("e2"), as: "o\(life)")
+            #expect(abs(rig.stored().position - place - 20) < 1.2)
+        }
     }
 
     @Test("A place in the last moment is heard out, and one behind the end of a shorter version is not lost")
