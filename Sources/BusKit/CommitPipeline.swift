@@ -18,8 +18,8 @@ public struct CommitPipeline: Sendable {
         public var waitingCount = 1_024
         /// Bytes that may wait.
         public var waitingBytes = 16 << 20
-        /// Bytes of changes in one commit of an owner's whole state.
-        public var replacementBytes = 4 << 20
+        /// Bytes of changes in one message; a larger commit, or an owner's whole state, goes in parts.
+        public var partBytes = 4 << 20
         /// The usual limits.
         public init() {}
     }
@@ -62,10 +62,19 @@ public struct CommitPipeline: Sendable {
         var size: Int
         var transaction: Transaction?
         var replacesEverything = false
-        /// Of a state in several parts: whether another follows, and how many came before.
+        /// Of what goes in several parts: whether another follows, and how many came before.
         var more = false
         var parts = 0
+        /// The transaction of which it is a part. The last one has it whole, so that all can be made again.
+        var partOf: TransactionID?
+        /// How often its parts were sent from the first one on.
+        var tries = 1
+        /// Goes in a message of its own.
+        var isPart: Bool { more || parts > 0 }
     }
+
+    /// How often a commit in parts is begun. The database forgets them when it starts anew.
+    private static let tryLimit = 5
 
     private let owner: ServiceName
     private let generation: UInt32
@@ -133,17 +142,34 @@ extension CommitPipeline {
             effects.append(.refused(transaction, failure, stored: nil))
             return
         }
-        queue.append(Item(id: nextID(), changes: transaction.changes, size: size, transaction: transaction))
+        queue += items(of: transaction, id: nextID(), size: size)
         queuedBytes += size
         if needsReplacement, underway == nil { effects.append(.collectEverything) }
     }
 
-    private mutating func replace(_ changes: [WireChange]) {
+    /// A transaction as one item, or in parts if it is too large for one message. The last one has its id.
+    private mutating func items(of transaction: Transaction, id: RequestID, size: Int, tries: Int = 1) -> [Item] {
+        guard size > limits.partBytes, transaction.changes.count > 1 else {
+            return [Item(id: id, changes: transaction.changes, size: size, transaction: transaction)]
+        }
+        var items = parts(of: transaction.changes)
+        for index in items.indices {
+            items[index].partOf = transaction.id
+            items[index].tries = tries
+        }
+        let answer = transaction.answer?.reply.count ?? 0
+        items[items.count - 1].id = id
+        items[items.count - 1].size += answer
+        items[items.count - 1].transaction = transaction
+        return items
+    }
+
+    private mutating func parts(of changes: [WireChange]) -> [Item] {
         var parts: [Item] = []
         var part = Item(id: nextID(), changes: [], size: 64)
         for change in changes {
             let size = Self.size([change])
-            if part.size + size > limits.replacementBytes, !part.changes.isEmpty {
+            if part.size + size > limits.partBytes, !part.changes.isEmpty {
                 part.more = true
                 parts.append(part)
                 part = Item(id: nextID(), changes: [], size: 64, parts: parts.count)
@@ -151,9 +177,13 @@ extension CommitPipeline {
             part.changes.append(change)
             part.size += size
         }
+        return parts + [part]
+    }
+
+    private mutating func replace(_ changes: [WireChange]) {
+        var parts = parts(of: changes)
         // The database gathers the parts and does them all with the last.
-        part.replacesEverything = true
-        parts.append(part)
+        parts[parts.count - 1].replacesEverything = true
         queue.insert(contentsOf: parts, at: 0)
         queuedBytes += parts.reduce(0) { $0 + $1.size }
         needsReplacement = false
@@ -164,14 +194,15 @@ extension CommitPipeline {
         var count = 0
         var bytes = 0
         for item in queue {
-            guard count < limits.batchCount, count == 0 || bytes + item.size <= limits.batchBytes else { break }
+            let fits = count < limits.batchCount && bytes + item.size <= limits.batchBytes && !item.isPart
+            guard count == 0 || fits else { break }
             count += 1
             bytes += item.size
-            if item.more { break }
+            if item.isPart { break }
         }
         let batch = Array(queue[..<count])
         queue.removeFirst(count)
-        queuedBytes -= bytes
+        queuedBytes = max(0, queuedBytes - bytes)
         send(batch, &effects)
     }
 
@@ -204,8 +235,12 @@ extension CommitPipeline {
         return RequestID(high: seed, low: counter)
     }
 
+    /// At least what they take in a message. A record is not encoded for that.
     private static func size(_ changes: [WireChange]) -> Int {
-        changes.reduce(0) { $0 + $1.wireBytes.count + 8 }
+        changes.reduce(0) { sum, change in
+            guard case .put(let record) = change.change else { return sum + change.wireBytes.count + 16 }
+            return sum + record.value.count + record.collection.utf8.count + record.key.utf8.count + 48
+        }
     }
 }
 
@@ -239,8 +274,13 @@ extension CommitPipeline {
     private mutating func refused(
         _ items: ArraySlice<Item>, _ outcome: WireCommitOutcome, isAnother: Bool, _ effects: inout [Effect]
     ) {
-        revision = outcome.revision
         let failure = outcome.failure.failure
+        if failure.known == .revisionMismatch, let part = items.first, beginAgain(part) {
+            if isAnother { collectIfNeeded(&effects) }
+            return
+        }
+        // Who misses a part does not say at which revision the owner is.
+        if outcome.revision > 0 || items.first?.isPart != true { revision = outcome.revision }
         if outcome.kind == .duplicateRequest {
             let known = Failure(code: "duplicateRequest", message: "The command was answered before.")
             return refuse(items, known, stored: [UInt8](outcome.reply), &effects)
@@ -269,11 +309,27 @@ extension CommitPipeline {
         refuse(items[...], failure, stored: nil, &effects)
     }
 
+    /// The database does not have the parts that went before this one: all of them go again, under the same id, so that
+    /// what took effect all the same is not done twice. False: it is no part of a transaction, or was tried often enough.
+    private mutating func beginAgain(_ part: Item) -> Bool {
+        guard let id = part.partOf, part.tries < Self.tryLimit else { return false }
+        let waiting = queue.filter { $0.partOf == id }
+        let last = waiting.last ?? part
+        guard let transaction = last.transaction else { return false }
+        queue.removeAll { $0.partOf == id }
+        queuedBytes -= waiting.reduce(0) { $0 + $1.size }
+        let size = Self.size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
+        let items = items(of: transaction, id: last.id, size: size, tries: part.tries + 1)
+        queue.insert(contentsOf: items, at: 0)
+        queuedBytes += items.reduce(0) { $0 + $1.size }
+        return true
+    }
+
     /// Refuses the first of `items` for its own reason, and all behind it because they build on it.
     private mutating func refuse(
         _ items: ArraySlice<Item>, _ failure: Failure, stored: [UInt8]?, _ effects: inout [Effect]
     ) {
-        if items.contains(where: { $0.transaction == nil }) { needsReplacement = true }
+        if items.contains(where: { $0.transaction == nil && $0.partOf == nil }) { needsReplacement = true }
         let follows = Failure(.busy, "A change before this one could not be saved, so this one was taken back too.")
         var first = true
         for item in items + queue {

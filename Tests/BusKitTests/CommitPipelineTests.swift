@@ -193,7 +193,7 @@ struct CommitPipelineTests {
 
     private func trialOfParts() -> PipelineTrial {
         var limits = CommitPipeline.Limits()
-        limits.replacementBytes = 200
+        limits.partBytes = 200
         var trial = PipelineTrial(limits: limits)
         trial.database.incarnation = "two"
         trial.everything = (1...20).map { PipelineTrial.change($0, "word \($0)") }
@@ -230,5 +230,59 @@ struct CommitPipelineTests {
         while !trial.pipeline.isIdle { trial.answer() }
         #expect(trial.database.words.count == 20)
         #expect(trial.database.commits == 1)
+    }
+
+    private func trialOfALongCommit() -> PipelineTrial {
+        var limits = CommitPipeline.Limits()
+        limits.partBytes = 200
+        var trial = PipelineTrial(limits: limits)
+        trial.commit(1, "before")
+        let changes = (2...21).map { PipelineTrial.change($0, "word \($0)") }
+        trial.handle(
+            .enqueue(
+                Transaction(
+                    id: TransactionID(2), changes: changes, answering: (RequestID(high: 1, low: 2), [UInt8(2)]))))
+        trial.commit(22, "after")
+        return trial
+    }
+
+    @Test func aCommitTooLargeForOneMessageGoesInSeveralAndTakesEffectAtOnce() {
+        var trial = trialOfALongCommit()
+        trial.answer()
+        while trial.database.commits == 1 {
+            #expect(trial.database.words == ["before"])
+            trial.answer()
+        }
+        #expect(trial.batches.count > 4)
+        #expect(trial.batches.allSatisfy { $0.commits.count == 1 })
+        #expect(trial.database.words.count == 21)
+        #expect(trial.database.replies.count == 1)
+        while !trial.pipeline.isIdle { trial.answer() }
+        #expect(trial.committed == [1, 2, 22])
+    }
+
+    @Test(arguments: 1...6) func aCommitOfWhichPartsWereLostBeginsAgainUnderItsID(answered: Int) throws {
+        var trial = trialOfALongCommit()
+        for _ in 0..<answered { trial.answer() }
+        trial.database.restart()
+        while !trial.pipeline.isIdle { trial.answer() }
+        #expect(trial.committed == [1, 2, 22] && trial.refused.isEmpty)
+        #expect(trial.database.commits == 3)
+        #expect(trial.database.words.count == 22)
+        let ids = Set(trial.batches.flatMap(\.commits).filter { !$0.requestID.isEmpty }.map(\.id))
+        #expect(ids.count == 1)
+    }
+
+    @Test func aCommitWhosePartsAreNeverKeptIsRefusedInTheEnd() {
+        var trial = trialOfALongCommit()
+        var rounds = 0
+        while !trial.pipeline.isIdle, rounds < 100 {
+            trial.answer()
+            trial.database.restart()
+            rounds += 1
+        }
+        #expect(trial.committed == [1])
+        #expect(trial.refused == [2, 22])
+        #expect(trial.database.words == ["before"])
     }
 }

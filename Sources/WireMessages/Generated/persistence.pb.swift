@@ -414,8 +414,8 @@ public nonisolated struct WireCommit: Sendable {
   /// all of the owner's records go first; its expected revision is not checked
   public var replacesEverything: Bool = false
 
-  /// A whole state that is too large for one message comes in several batches of one commit each. Their changes are
-  /// gathered in memory and done with those of the last one, all or nothing.
+  /// What is too large for one message comes in several batches of one commit each. Their changes are gathered in memory
+  /// and done with those of the last one, all or nothing.
   public var more: Bool = false
 
   /// how many parts came before this one
