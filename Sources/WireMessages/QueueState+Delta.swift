@@ -7,12 +7,31 @@ extension WireQueueState {
     @discardableResult
     public mutating func apply(_ delta: WireQueueDelta) -> Bool {
         var consistent = true
-        for step in delta.steps {
+        var steps = delta.steps[...]
+        if steps.count > Self.fewSteps { steps = continued(by: steps) }
+        for step in steps {
             consistent = apply(step) && consistent
         }
         revision = delta.revision
         more = delta.more
         return consistent
+    }
+
+    /// So many are applied one by one without regard to how many entries there are.
+    private static let fewSteps = 64
+
+    /// Takes over entries that are new and continue the list, as those of a long put do, without looking each of them up.
+    /// - Returns: the steps that are left.
+    private mutating func continued(by steps: ArraySlice<WireQueueStep>) -> ArraySlice<WireQueueStep> {
+        var known = Set(entries.map(\.id))
+        var last = entries.last?.id ?? ""
+        for (index, step) in zip(steps.indices, steps) {
+            guard case .insert(let insert) = step.step, insert.after == last, known.insert(insert.entry.id).inserted
+            else { return steps[index...] }
+            entries.append(insert.entry)
+            last = insert.entry.id
+        }
+        return []
     }
 
     private mutating func apply(_ step: WireQueueStep) -> Bool {

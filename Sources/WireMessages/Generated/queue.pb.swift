@@ -901,6 +901,16 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
   /// the load that was decided last in this queue: its end moves this queue on
   public var lastLoad: String = String()
 
+  /// so many of the newest changes are taken back; absent: the records say which
+  public var undone: UInt32 {
+    get {_undone ?? 0}
+    set {_undone = newValue}
+  }
+  /// Returns true if `undone` has been explicitly set.
+  public var hasUndone: Bool {self._undone != nil}
+  /// Clears the value of `undone`. Subsequent reads from it will return its default value.
+  public mutating func clearUndone() {self._undone = nil}
+
   /// a load that playback has not accepted yet
   public var pending: WireQueueHeaderRecord.PendingLoad {
     get {_pending ?? WireQueueHeaderRecord.PendingLoad()}
@@ -940,6 +950,7 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
   public init() {}
 
   fileprivate var _modes: WireQueueModes? = nil
+  fileprivate var _undone: UInt32? = nil
   fileprivate var _pending: WireQueueHeaderRecord.PendingLoad? = nil
 }
 
@@ -968,7 +979,8 @@ public nonisolated struct WireQueueEntryRecord: Sendable {
   fileprivate var _entry: WireQueueEntry? = nil
 }
 
-/// Record `history/<queue>`/<revision, 16 hexadecimal digits>:
+/// Record `history/<queue>`/<revision, 16 hexadecimal digits>. A long one has its steps in further records, under the same
+/// key with `.` and four hexadecimal digits, from `.0001`; the steps of all of them make one list each.
 public nonisolated struct WireQueueHistoryRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -991,6 +1003,9 @@ public nonisolated struct WireQueueHistoryRecord: Sendable {
 
   /// who changed it
   public var origin: String = String()
+
+  /// how many further records it has
+  public var parts: UInt32 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2411,7 +2426,7 @@ nonisolated extension WireQueueStep.Order: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueHeaderRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}current\0\u{1}successor\0\u{3}advanced_load\0\u{1}pending\0\u{1}modes\0\u{3}last_load\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}current\0\u{1}successor\0\u{3}advanced_load\0\u{1}pending\0\u{1}modes\0\u{3}last_load\0\u{1}undone\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2426,6 +2441,7 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
       case 5: try { try decoder.decodeSingularMessageField(value: &self._pending) }()
       case 6: try { try decoder.decodeSingularMessageField(value: &self._modes) }()
       case 7: try { try decoder.decodeSingularStringField(value: &self.lastLoad) }()
+      case 8: try { try decoder.decodeSingularUInt32Field(value: &self._undone) }()
       default: break
       }
     }
@@ -2457,6 +2473,9 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
     if !self.lastLoad.isEmpty {
       try visitor.visitSingularStringField(value: self.lastLoad, fieldNumber: 7)
     }
+    try { if let v = self._undone {
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 8)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2467,6 +2486,7 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
     if lhs.advancedLoad != rhs.advancedLoad {return false}
     if lhs._modes != rhs._modes {return false}
     if lhs.lastLoad != rhs.lastLoad {return false}
+    if lhs._undone != rhs._undone {return false}
     if lhs._pending != rhs._pending {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
@@ -2569,7 +2589,7 @@ nonisolated extension WireQueueEntryRecord: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireQueueHistoryRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueHistoryRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}item\0\u{1}undo\0\u{1}redo\0\u{1}origin\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}item\0\u{1}undo\0\u{1}redo\0\u{1}origin\0\u{1}parts\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2581,6 +2601,7 @@ nonisolated extension WireQueueHistoryRecord: SwiftProtobuf.Message, SwiftProtob
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.undo) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.redo) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.origin) }()
+      case 5: try { try decoder.decodeSingularUInt32Field(value: &self.parts) }()
       default: break
       }
     }
@@ -2603,6 +2624,9 @@ nonisolated extension WireQueueHistoryRecord: SwiftProtobuf.Message, SwiftProtob
     if !self.origin.isEmpty {
       try visitor.visitSingularStringField(value: self.origin, fieldNumber: 4)
     }
+    if self.parts != 0 {
+      try visitor.visitSingularUInt32Field(value: self.parts, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2611,6 +2635,7 @@ nonisolated extension WireQueueHistoryRecord: SwiftProtobuf.Message, SwiftProtob
     if lhs.undo != rhs.undo {return false}
     if lhs.redo != rhs.redo {return false}
     if lhs.origin != rhs.origin {return false}
+    if lhs.parts != rhs.parts {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,59 @@
+import SwiftProtobuf
+import Testing
+import WireMessages
+
+/// What observers make of a queue's deltas.
+struct QueueDeltaTests {
+    private static func insert(_ id: Int, after: Int?) -> WireQueueStep {
+        .with {
+            $0.insert.entry.id = "e\(id)"
+            $0.insert.after = after.map { "e\($0)" } ?? ""
+        }
+    }
+
+    private static func state(_ ids: some Sequence<Int>) -> WireQueueState {
+        .with { $0.entries = ids.map { id in .with { $0.id = "e\(id)" } } }
+    }
+
+    private func ids(_ state: WireQueueState) -> [String] { state.entries.map(\.id) }
+
+    /// How a long put goes on, and where it does not.
+    static let deltas: [[WireQueueStep]] = [
+        (100..<300).map { insert($0, after: $0 - 1) },
+        // One that is there already, an anchor that is elsewhere or gone, a removal in between.
+        (100..<200).map { insert($0, after: $0 - 1) } + [insert(3, after: 199)]
+            + (200..<300).map { insert($0, after: $0 == 200 ? 3 : $0 - 1) },
+        (100..<200).map { insert($0, after: $0 - 1) } + [insert(500, after: 5), insert(501, after: 9_999)],
+        (100..<200).map { insert($0, after: $0 - 1) } + [.with { $0.remove = "e199" }, insert(200, after: 198)],
+    ]
+
+    @Test(arguments: deltas) func aLongDeltaLeadsWhereItsStepsLeadOneByOne(steps: [WireQueueStep]) {
+        var whole = Self.state(0..<100)
+        var single = whole
+        let isWholeConsistent = whole.apply(.with { $0.steps = steps })
+        var isSingleConsistent = true
+        for step in steps { isSingleConsistent = single.apply(.with { $0.steps = [step] }) && isSingleConsistent }
+        #expect(ids(whole) == ids(single))
+        #expect(isWholeConsistent == isSingleConsistent)
+    }
+
+    @Test func messagesArePutTogetherFromPartsThatAreEncoded() throws {
+        let beginning = WireQueueState.with {
+            $0.name = "main"
+            $0.current = "e2"
+        }
+        let entries = (0..<3).map { number in
+            WireQueueEntry.with {
+                $0.id = "e\(number)"
+                $0.reason = String(repeating: "x", count: [0, 100, 20_000][number])
+            }
+        }
+        var fields = WireFields(beginning)
+        for entry in entries { fields.append(3, entry.wireBytes) }
+        let whole = try WireQueueState(wireBytes: fields.bytes)
+        #expect(whole.entries == entries)
+        #expect(whole.name == "main" && whole.current == "e2")
+        fields.removeAll()
+        #expect(fields.bytes.isEmpty)
+    }
+}
