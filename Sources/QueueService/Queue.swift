@@ -17,6 +17,8 @@ struct Queue: Sendable {
         var id: String { box.entry.id }
         /// The entry as the wire has it.
         var wire: WireQueueEntry { box.entry }
+        /// The same, encoded: a long queue is put together from these, as often as it must be put whole.
+        var wireBytes: [UInt8] { box.bytes }
         /// The id of its episode.
         var episode: String { box.entry.episode.id }
 
@@ -37,7 +39,11 @@ struct Queue: Sendable {
         /// Keeps entries small, with one reference each, so that lists of thousands are cheap to shift and to copy.
         private final class Box: Sendable {
             let entry: WireQueueEntry
-            init(_ entry: WireQueueEntry) { self.entry = entry }
+            let bytes: [UInt8]
+            init(_ entry: WireQueueEntry) {
+                self.entry = entry
+                bytes = entry.wireBytes
+            }
         }
     }
 

@@ -33,7 +33,7 @@ extension QueueMachine {
         case .redo(let redo): return try travel(name, at: redo.fromRevision, of: command, back: false)
         case .history(let query):
             var reply = reply(named)
-            reply.history = named.newestHistory(query.limit == 0 ? NamedQueue.historyLimit : Int(query.limit))
+            reply.history = named.history.newest(query.limit == 0 ? QueueHistory.limit : Int(query.limit))
             return [.reply(command.id, .success(reply.wireBytes))]
         case .answerAlert(let answer):
             throw Failure(.notFound, "The queue has no alert “\(answer.alert)”.")
@@ -100,7 +100,7 @@ extension QueueMachine {
         let change = named.edit(
             found.map { .removing($0.entry.id) }, "Removed \(what)", origin: command.origin, now: now.wall)
         var reply = reply(named)
-        reply.entries = found.reversed().map(\.entry.wire)
+        reply.entries = found.suffix(Self.answeredEntries).reversed().map(\.entry.wire)
         return commit(named, change, reply, answering: command)
     }
 
@@ -112,14 +112,12 @@ extension QueueMachine {
         guard let entry = queue.entry(move.entry), let from = queue.index(of: move.entry) else {
             throw Failure(.notFound, "There is no entry “\(move.entry)” in the queue; nothing was moved.")
         }
-        let rest = queue.entries.map(\.id).filter { $0 != move.entry }
-        let place = try Self.place(of: move, among: rest)
+        let place = try Self.place(of: move, from: from, in: queue)
         var reply = reply(named)
         reply.entries = [entry.wire]
         guard place != from else { return commit(named, NamedQueue.Change(), reply, answering: command) }
-        var steps: [WireQueueStep] = [
-            .removing(move.entry), .inserting(entry.wire, after: place == 0 ? "" : rest[place - 1]),
-        ]
+        let anchor = place == 0 ? nil : queue.entries[place <= from ? place - 1 : place]
+        var steps: [WireQueueStep] = [.removing(move.entry), .inserting(entry.wire, after: anchor?.id ?? "")]
         // Moving keeps the mark where it was, on this entry too.
         if queue.current == move.entry { steps.append(.settingCurrent(move.entry)) }
         let change = named.edit(
@@ -127,25 +125,26 @@ extension QueueMachine {
         return commit(named, change, reply, answering: command)
     }
 
-    /// The index that the entry will have, among the others.
-    private static func place(of move: WireMoveEntry, among rest: [String]) throws(Failure) -> Int {
+    /// The index that the entry at `from` will have.
+    private static func place(of move: WireMoveEntry, from: Int, in queue: Queue) throws(Failure) -> Int {
         func index(of id: String) throws(Failure) -> Int {
             guard id != move.entry else {
                 throw Failure(.invalidArgument, "An entry cannot be moved before or after itself.")
             }
-            guard let index = rest.firstIndex(of: id) else {
+            guard let index = queue.index(of: id) else {
                 throw Failure(.notFound, "There is no entry “\(id)” in the queue; nothing was moved.")
             }
-            return index
+            // Among the others.
+            return index > from ? index - 1 : index
         }
         switch move.to {
         case .before(let id): return try index(of: id)
         case .after(let id): return try index(of: id) + 1
         case .index(let place):
-            guard place <= rest.count else {
+            guard place < queue.entries.count else {
                 throw Failure(
                     .invalidArgument,
-                    "The queue has \(Self.counted(rest.count + 1)); place \(place + 1) is beyond its end.")
+                    "The queue has \(Self.counted(queue.entries.count)); place \(place + 1) is beyond its end.")
             }
             return Int(place)
         case nil: throw Failure(.invalidArgument, "It was not said where to move the entry.")
@@ -162,8 +161,7 @@ extension QueueMachine {
             going.reversed().map { .removing($0.id) }, "Cleared \(Self.counted(going.count))",
             origin: command.origin, now: now.wall)
         var reply = reply(named)
-        // How many went is told by the number of entries; long lists are not sent back whole.
-        reply.entries = going.prefix(500).map(\.wire)
+        reply.entries = going.prefix(Self.answeredEntries).map(\.wire)
         reply.description_p = Self.counted(going.count)
         return commit(named, change, reply, answering: command)
     }

@@ -110,7 +110,8 @@ extension QueueMachine {
             going.reversed().map { .removing($0.id) }, "Removed \(Self.counted(going.count)) that were there twice",
             origin: command.origin, now: now.wall)
         var reply = reply(named)
-        reply.entries = going.prefix(500).map(\.wire)
+        reply.entries = going.prefix(Self.answeredEntries).map(\.wire)
+        reply.description_p = Self.counted(going.count)
         return commit(named, change, reply, answering: command)
     }
 

@@ -24,6 +24,8 @@ public struct QueueMachine: OwnerMachine {
     static let mainQueue = "main"
     /// So many loads that came before it a load remembers.
     static let overtakenLimit = 64
+    /// So many entries an answer names; long lists are not sent back whole.
+    static let answeredEntries = 500
     /// When to look again whether the queue has to move on.
     static let reconciliation = TimerName("reconcile")
 
@@ -85,9 +87,7 @@ public struct QueueMachine: OwnerMachine {
     /// Takes the stored queues over; a record that cannot be read is left where it is and reported.
     public mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<Never>] {
         var effects: [Effect] = []
-        let stored = StoredQueues(records) { record, reason in
-            effects.append(.log(.error, "record \(record.collection)/\(record.key) is unreadable: \(reason)"))
-        }
+        let stored = StoredQueues(records) { effects.append(.log(.error, $0)) }
         var restored = stored.queues
         rules = SpeculativeState(
             QueueRules(records) { record, reason in
@@ -351,10 +351,10 @@ public struct QueueMachine: OwnerMachine {
 private struct StoredQueues {
     private(set) var queues: [String: NamedQueue] = [:]
 
-    init(_ records: [StoredRecord], unreadable: (StoredRecord, any Error) -> Void) {
+    init(_ records: [StoredRecord], report: (String) -> Void) {
         var headers: [String: WireQueueHeaderRecord] = [:]
         var entries: [String: [Queue.Entry]] = [:]
-        var history: [String: [WireQueueHistoryRecord]] = [:]
+        var histories: [String: QueueHistory] = [:]
         for record in records {
             let parts = record.collection.split(separator: "/", maxSplits: 1).map(String.init)
             do {
@@ -365,18 +365,22 @@ private struct StoredQueues {
                     let stored = try WireQueueEntryRecord(wireBytes: record.value)
                     entries[parts[1], default: []].append(Queue.Entry(stored.entry, rank: stored.rank))
                 case ("history", 2):
-                    history[parts[1], default: []].append(try WireQueueHistoryRecord(wireBytes: record.value))
+                    histories[parts[1], default: QueueHistory()].restore(
+                        try WireQueueHistoryRecord(wireBytes: record.value), key: record.key, size: record.value.count)
                 default:
                     continue
                 }
             } catch {
-                unreadable(record, error)
+                report("record \(record.collection)/\(record.key) is unreadable: \(error)")
             }
         }
         for name in Set(headers.keys).union(entries.keys) {
-            queues[name] = NamedQueue(
-                name: name, header: headers[name] ?? WireQueueHeaderRecord(), entries: entries[name] ?? [],
-                history: history[name] ?? [])
+            let header = headers[name] ?? WireQueueHeaderRecord()
+            var history = histories[name] ?? QueueHistory()
+            for revision in history.restored(undone: header.hasUndone ? Int(header.undone) : nil) {
+                report("the queue \(name) cannot be taken back to before revision \(revision): a part of it is missing")
+            }
+            queues[name] = NamedQueue(name: name, header: header, entries: entries[name] ?? [], history: history)
         }
     }
 }

@@ -365,7 +365,7 @@ struct QueueMachineTests {
         var harness = QueueHarness()
         harness.machine.queues = SpeculativeState([
             "main": NamedQueue(
-                name: "main", header: WireQueueHeaderRecord(), entries: queue.entries, history: [])
+                name: "main", header: WireQueueHeaderRecord(), entries: queue.entries, history: QueueHistory())
         ])
         let refused6 = harness.add(1)
         #expect(failure(refused6) == .limitReached)

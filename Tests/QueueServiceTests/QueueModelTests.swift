@@ -79,7 +79,7 @@ struct QueueModelTests {
                 $0.remove.entries = [entries[random.below(entries.count)], entries[random.below(entries.count)]]
             }
         case 3 where random.below(8) == 0: queue.ask { $0.clear = WireClearQueue() }
-        case 4 where queue.machine.main.newestHistory(1).first?.undone == true:
+        case 4 where queue.machine.main.history.newest(1).first?.undone == true:
             queue.ask { $0.redo = WireRedo() }
         default:
             guard !entries.isEmpty else { return }

@@ -23,7 +23,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == expected)
         let entry = try #require(queue.machine.main.queue.entry(episode: QueueHarness.episode(8)))
         #expect(entry.wire.reason.contains("rule") && entry.wire.reason.contains("Show"))
-        let newest = try #require(queue.machine.main.newestHistory(1).first)
+        let newest = try #require(queue.machine.main.history.newest(1).first)
         #expect(newest.origin == "rule")
         queue.ask { $0.undo = WireUndo() }
         #expect(queue.numbers == [1, 2])

@@ -1,5 +1,6 @@
 import BusKit
 import PodcastModel
+import SwiftProtobuf
 import Testing
 import WireMessages
 
@@ -37,5 +38,67 @@ struct QueueSizeTests {
             let sorted = durations.sorted()
             print("10 000 entries, \(name): p50 \(sorted[sorted.count / 2]), p99 \(sorted[sorted.count * 99 / 100])")
         }
+    }
+
+    /// A queue of `count` entries whose addresses are as long as those of feeds that sign them.
+    private func signed(_ count: Int) -> QueueHarness {
+        var queue = QueueHarness(episodes: 1)
+        for number in 1...count {
+            queue.details[QueueHarness.episode(number)] = .with {
+                $0.id = QueueHarness.episode(number)
+                $0.title = "Episode \(count - number)"
+                $0.enclosureURL = "https://a.b/\(number).mp3?token=" + String(repeating: "x", count: 4_500)
+            }
+        }
+        for start in stride(from: 1, through: count, by: 500) {
+            queue.ask { $0.add.episodes = (start..<min(start + 500, count + 1)).map(QueueHarness.episode) }
+        }
+        return queue
+    }
+
+    @Test func noRecordAndNoMessageIsLargerThanTheBusTakes() throws {
+        var queue = signed(2_500)
+        let all = queue.numbers
+        #expect(all.count == 2_500)
+        queue.published = []
+        queue.ask { $0.clear = WireClearQueue() }
+        #expect(queue.numbers.isEmpty)
+        queue.restart()
+        queue.ask { $0.undo = WireUndo() }
+        #expect(queue.numbers == all)
+        queue.ask { $0.sort.by = .title }
+        #expect(queue.numbers == all.sorted { "\(2_500 - $0)" < "\(2_500 - $1)" })
+        queue.restart()
+        queue.ask { $0.undo = WireUndo() }
+        #expect(queue.numbers == all)
+        for collection in queue.records.values {
+            for record in collection.values { #expect(record.count <= 512 << 10) }
+        }
+        var deltas = 0
+        for publication in queue.published {
+            #expect(publication.payload.count <= 1 << 20)
+            deltas = publication.kind == .put ? 0 : deltas + 1
+            #expect(deltas <= 64)
+        }
+    }
+
+    @Test func theHistoryOfLargeChangesForgetsTheOldestAndNeverTheNewest() throws {
+        var queue = signed(1_200)
+        let all = queue.numbers
+        for _ in 0..<4 {
+            queue.ask { $0.clear = WireClearQueue() }
+            let revision = queue.machine.main.queue.revision
+            queue.ask { $0.restore.revision = revision - 1 }
+            #expect(queue.numbers == all)
+        }
+        let stored = queue.records["history/main", default: [:]].values.reduce(0) { $0 + $1.count }
+        #expect(stored < 32 << 20)
+        queue.ask { $0.undo = WireUndo() }
+        #expect(queue.numbers.isEmpty)
+        queue.restart()
+        queue.ask { $0.undo = WireUndo() }
+        #expect(queue.numbers == all)
+        queue.ask { $0.redo = WireRedo() }
+        #expect(queue.numbers.isEmpty)
     }
 }

@@ -66,7 +66,8 @@ struct Unsubscribe: LockstepCommand {
         for queue in try await session.view(of: [.queue]).queues.values {
             let lost = queue.entries.filter { podcasts.contains($0.episode.podcastID) }.map(\.id)
             guard !lost.isEmpty else { continue }
-            count += try await session.queue(named: queue.name) { $0.remove.entries = lost }.entries.count
+            _ = try await session.queue(named: queue.name) { $0.remove.entries = lost }
+            count += lost.count
         }
         return count
     }

@@ -51,7 +51,9 @@ struct QueueDedupe: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
             let reply = try await session.queue(named: queue.known) { $0.deduplicate = WireRemoveDuplicates() }
-            let names = QueueAdd.names(reply.entries.map(\.episode.title))
+            // Long lists are not sent back whole.
+            let few = reply.entries.count < 4 || reply.description_p.isEmpty
+            let names = few ? QueueAdd.names(reply.entries.map(\.episode.title)) : reply.description_p
             try context.output.change(
                 reply.json,
                 reply.changed

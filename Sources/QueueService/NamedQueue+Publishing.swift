@@ -1,0 +1,93 @@
+import BusKit
+import WireMessages
+
+// A queue on the stream: deltas for what changes, and now and then all of it.
+
+extension NamedQueue {
+    /// More steps than this are published as a whole put.
+    private static let deltaLimit = 256
+    /// The bus keeps 64 deltas behind a put; a whole put comes before.
+    private static let deltasPerPut = 60
+    /// The size at which a put is continued in a delta, in bytes; what would need more than `chunkLimit` of them has
+    /// larger ones, up to what the bus takes.
+    private static let chunkBytes = 384 * 1_024
+    private static let largestChunk = 960 * 1_024
+    private static let chunkLimit = 16
+
+    /// What observers are told of these steps.
+    mutating func publications(of steps: [WireQueueStep]) -> [Publication] {
+        guard steps.reduce(0, { $0 + $1.weight }) <= Self.deltaLimit, deltas < Self.deltasPerPut else {
+            return wholePut()
+        }
+        deltas += 1
+        var delta = WireQueueDelta()
+        delta.revision = queue.revision
+        delta.steps = steps
+        // The entries say what is current when it was taken away with its entry.
+        if !steps.contains(where: { $0.step == .setCurrent(queue.current ?? "") }) {
+            delta.steps.append(.settingCurrent(queue.current ?? ""))
+        }
+        return [Publication(.delta, .queue(name), delta.wireBytes)]
+    }
+
+    /// The whole queue: a put, continued in deltas where it is long.
+    mutating func wholePut() -> [Publication] {
+        let publications = wholePublications
+        deltas = publications.count - 1
+        return publications
+    }
+
+    /// The whole queue as messages, put together from entries that are encoded already: it must not take longer than any
+    /// other change.
+    var wholePublications: [Publication] {
+        let chunks = chunks
+        var state = WireQueueState()
+        state.name = name
+        state.revision = queue.revision
+        state.current = queue.current ?? ""
+        state.modes = modes
+        state.more = chunks.count > 1
+        var put = WireFields(state, reserving: Self.chunkBytes)
+        for entry in chunks[0] { put.append(3, entry.wireBytes) }
+        var publications = [Publication(.put, .queue(name), put.bytes)]
+        var last = chunks[0].last?.id ?? ""
+        for (index, chunk) in chunks.enumerated().dropFirst() {
+            var delta = WireQueueDelta()
+            delta.revision = queue.revision
+            delta.more = index + 1 < chunks.count
+            var message = WireFields(delta, reserving: Self.chunkBytes)
+            var insert = WireFields()
+            var step = WireFields()
+            for entry in chunk {
+                insert.removeAll()
+                insert.append(1, entry.wireBytes)
+                insert.append(2, last.utf8)
+                step.removeAll()
+                step.append(1, insert.bytes)
+                message.append(2, step.bytes)
+                last = entry.id
+            }
+            publications.append(Publication(.delta, .queue(name), message.bytes))
+        }
+        return publications
+    }
+
+    /// The entries in portions for one message each; at least one, which may be empty.
+    private var chunks: [ArraySlice<Queue.Entry>] {
+        // An entry's own id, and that of the one before it.
+        let sizes = queue.entries.map { $0.wireBytes.count + $0.id.utf8.count + 24 }
+        let limit = min(Self.largestChunk, max(Self.chunkBytes, sizes.reduce(0, +) / Self.chunkLimit))
+        var chunks: [ArraySlice<Queue.Entry>] = []
+        var start = 0
+        var size = 0
+        for (index, bytes) in sizes.enumerated() {
+            if size + bytes > limit, index > start {
+                chunks.append(queue.entries[start..<index])
+                start = index
+                size = 0
+            }
+            size += bytes
+        }
+        return chunks + [queue.entries[start...]]
+    }
+}

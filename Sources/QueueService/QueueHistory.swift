@@ -1,0 +1,188 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+/// The changes of a queue's list that can be taken back and made again.
+///
+/// A change of thousands of entries (clearing, sorting) is as large as they are: it is stored in several records, none of
+/// which is too large for one message, and not written again when it is taken back.
+struct QueueHistory: Sendable {
+    /// The most changes that are kept; older ones are forgotten.
+    static let limit = 100
+    /// The most bytes of them, the newest one not counted.
+    static let byteLimit = 16 << 20
+    /// The steps in one record, in bytes.
+    private static let partBytes = 384 * 1_024
+
+    private struct Change: Sendable {
+        var record: WireQueueHistoryRecord
+        /// As it is stored, in bytes.
+        var size: Int
+        /// While it is read: how many of its parts have not come.
+        var missing = 0
+        var nextPart: UInt32 { record.parts - UInt32(missing) + 1 }
+    }
+
+    private var changes: [Change] = []
+    /// How many of the newest changes are taken back.
+    var undone = 0 {
+        didSet { undone = min(max(undone, 0), changes.count) }
+    }
+
+    /// How many changes stand.
+    private var applied: Int { changes.count - undone }
+
+    init() {}
+
+    // MARK: - Changing
+
+    /// A new change; what was taken back before it is gone, and so is what is too old. Says what to store.
+    mutating func append(_ record: WireQueueHistoryRecord, of queue: String) -> [WireChange] {
+        var dropped = Array(changes[applied...])
+        changes.removeSubrange(applied...)
+        undone = 0
+        var record = record
+        let stored = Self.stored(&record, of: queue)
+        changes.append(Change(record: record, size: stored.reduce(0) { $0 + $1.put.value.count }))
+        var bytes = changes.dropLast().reduce(0) { $0 + $1.size }
+        while changes.count > Self.limit || bytes > Self.byteLimit {
+            let oldest = changes.removeFirst()
+            bytes -= oldest.size
+            dropped.append(oldest)
+        }
+        return dropped.flatMap { Self.deletions(of: $0.record, of: queue) } + stored
+    }
+
+    /// The newest change that stands, which is taken back now. Nil: there is none.
+    mutating func back() -> WireQueueHistoryRecord? {
+        guard applied > 0 else { return nil }
+        undone += 1
+        return changes[applied].record
+    }
+
+    /// The oldest change that was taken back, which stands again now. Nil: there is none.
+    mutating func forth() -> WireQueueHistoryRecord? {
+        guard undone > 0 else { return nil }
+        undone -= 1
+        return changes[applied - 1].record
+    }
+
+    // MARK: - Looking back
+
+    /// The newest changes first.
+    func newest(_ limit: Int) -> [WireHistoryItem] {
+        changes.enumerated().suffix(limit).reversed().map { index, change in
+            var item = change.record.item
+            if item.origin.isEmpty { item.origin = change.record.origin }
+            item.undone = index >= applied
+            return item
+        }
+    }
+
+    /// The steps, change by change, that lead from what is now, at revision `now`, to what a change led to, or started
+    /// from. Nil: the history does not know the revision.
+    func path(to revision: UInt64, from now: UInt64) -> [[WireQueueStep]]? {
+        let goal: Int
+        if revision == now {
+            goal = applied
+        } else if let index = changes.firstIndex(where: { $0.record.item.revision == revision }) {
+            goal = index + 1
+        } else if let index = changes.firstIndex(where: { $0.record.item.revision == revision &+ 1 }) {
+            goal = index
+        } else {
+            return nil
+        }
+        return changes[min(goal, applied)..<applied].reversed().map(\.record.undo)
+            + changes[applied..<max(goal, applied)].map(\.record.redo)
+    }
+}
+
+// MARK: - Storing
+
+extension QueueHistory {
+    /// All of it.
+    func everything(of queue: String) -> [WireChange] {
+        changes.flatMap { change in
+            var record = change.record
+            return Self.stored(&record, of: queue)
+        }
+    }
+
+    private static func key(_ revision: UInt64, part: UInt32 = 0) -> String {
+        func digits(_ number: some BinaryInteger, _ count: Int) -> String {
+            let digits = String(number, radix: 16)
+            return String(repeating: "0", count: max(0, count - digits.count)) + digits
+        }
+        return digits(revision, 16) + (part == 0 ? "" : "." + digits(part, 4))
+    }
+
+    private static func deletions(of record: WireQueueHistoryRecord, of queue: String) -> [WireChange] {
+        (0...record.parts).map { .deleting("history/\(queue)", key(record.item.revision, part: $0)) }
+    }
+
+    /// The records of a change, which notes how many it has.
+    private static func stored(_ record: inout WireQueueHistoryRecord, of queue: String) -> [WireChange] {
+        record.parts = 0
+        let whole = WireChange.putting("history/\(queue)", key(record.item.revision), record)
+        guard whole.put.value.count > partBytes else { return [whole] }
+        let parts =
+            slices(record.undo).map { steps in WireQueueHistoryRecord.with { $0.undo = steps } }
+            + slices(record.redo).map { steps in WireQueueHistoryRecord.with { $0.redo = steps } }
+        record.parts = UInt32(parts.count)
+        var head = record
+        head.undo = []
+        head.redo = []
+        return [.putting("history/\(queue)", key(record.item.revision), head)]
+            + parts.enumerated().map { index, part in
+                .putting("history/\(queue)", key(record.item.revision, part: UInt32(index + 1)), part)
+            }
+    }
+
+    /// Steps in portions of `partBytes`; a step that is larger has one for itself.
+    private static func slices(_ steps: [WireQueueStep]) -> [[WireQueueStep]] {
+        var slices: [[WireQueueStep]] = []
+        var size = partBytes
+        for step in steps {
+            let bytes = step.wireBytes.count
+            if size + bytes > partBytes {
+                slices.append([])
+                size = 0
+            }
+            size += bytes
+            slices[slices.count - 1].append(step)
+        }
+        return slices
+    }
+}
+
+// MARK: - Restoring
+
+extension QueueHistory {
+    /// Takes a stored record over. They come in order of their keys, so that a change is followed by its parts.
+    mutating func restore(_ record: WireQueueHistoryRecord, key: String, size: Int) {
+        let parts = key.split(separator: ".")
+        guard parts.count == 2 else {
+            changes.append(Change(record: record, size: size, missing: Int(record.parts)))
+            return
+        }
+        guard let last = changes.indices.last, changes[last].missing > 0,
+            key == Self.key(changes[last].record.item.revision, part: changes[last].nextPart)
+        else { return }
+        changes[last].record.undo += record.undo
+        changes[last].record.redo += record.redo
+        changes[last].size += size
+        changes[last].missing -= 1
+    }
+
+    /// All records have been taken over: says of which changes some are missing, which are forgotten. `undone` is nil
+    /// where that was still noted in each of them.
+    mutating func restored(undone: Int?) -> [UInt64] {
+        let broken = changes.filter { $0.missing > 0 }.map(\.record.item.revision)
+        changes.removeAll { $0.missing > 0 }
+        let marked = changes.reversed().prefix { $0.record.item.undone }.count
+        for index in changes.indices { changes[index].record.item.undone = false }
+        self.undone = undone ?? marked
+        return broken
+    }
+}
