@@ -11,6 +11,7 @@ extension QueueMachine {
         switch request.command {
         case .create: return try create(name, of: command)
         case .setSetting(let setting): return try set(setting, of: command)
+        case .answerAlert(let answer): return try self.answer(answer, of: command)
         default: break
         }
         guard let named = queues.current[name] else { throw noQueue(name) }
@@ -35,14 +36,12 @@ extension QueueMachine {
             var reply = reply(named)
             reply.history = named.history.newest(query.limit == 0 ? QueueHistory.limit : Int(query.limit))
             return [.reply(command.id, .success(reply.wireBytes))]
-        case .answerAlert(let answer):
-            throw Failure(.notFound, "The queue has no alert “\(answer.alert)”.")
         case .delete: return try delete(named, of: command)
         case .sort(let sort): return try self.sort(sort, named, of: command, now: now)
         case .deduplicate: return deduplicate(named, of: command, now: now)
         case .setModes(let modes): return try setModes(modes, of: named, command)
         case .restore(let restore): return try self.restore(restore.revision, named, of: command, now: now)
-        case .create, .setSetting, nil:
+        case .create, .setSetting, .answerAlert, nil:
             throw Failure(.unknownCommand, "The queue does not know this command. Is a newer version asking?")
         }
     }

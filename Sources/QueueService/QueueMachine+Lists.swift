@@ -138,6 +138,13 @@ extension QueueMachine {
                 "The history does not reach back to revision \(revision). `lockstep queue history` shows those that can be restored."
             )
         }
+        // Undoing leads back whatever the limit; this is a new change.
+        guard target.count <= max(named.limit, named.queue.entries.count) else {
+            throw Failure(
+                .limitReached,
+                "At revision \(revision) the queue “\(named.name)” held \(Self.counted(target.count)), and it takes at most \(named.limit) now; nothing was changed. Raise its limit, or take changes back with `lockstep queue undo`."
+            )
+        }
         let loaded = player.map { $0.status == .idle ? "" : $0.queueEntry } ?? ""
         var named = named
         var steps = named.queue.steps(to: target)

@@ -12,13 +12,18 @@ import WireMessages
 struct QueueRules: Sendable {
     var settings = OwnerSettings(.queue)
     var marks: [String: WireQueueRuleRecord] = [:]
+    /// What did not fit.
+    var alerts = QueueAlerts()
 
     init() {}
 
     /// The stored ones.
     init(_ records: [StoredRecord], unreadable: (StoredRecord, any Error) -> Void) {
-        for record in records where !settings.restore(record) && record.collection == "rule" {
-            do { marks[record.key] = try WireQueueRuleRecord(wireBytes: record.value) } catch {
+        for record in records where !settings.restore(record) {
+            do {
+                guard try !alerts.restore(record), record.collection == "rule" else { continue }
+                marks[record.key] = try WireQueueRuleRecord(wireBytes: record.value)
+            } catch {
                 unreadable(record, error)
             }
         }
@@ -44,6 +49,17 @@ struct QueueRules: Sendable {
 
     var everything: [WireChange] {
         settings.everything + marks.sorted { $0.key < $1.key }.map { .putting("rule", $0.key, $0.value) }
+            + alerts.everything
+    }
+
+    var retained: [Publication] { settings.retained + alerts.retained }
+
+    /// A podcast is gone, or no rule is interested in it any more.
+    mutating func forget(podcast: String) -> NamedQueue.Change {
+        var change = NamedQueue.Change()
+        if marks.removeValue(forKey: podcast) != nil { change.changes.append(.deleting("rule", podcast)) }
+        change.append(alerts.clear(podcast: podcast))
+        return change
     }
 }
 
@@ -68,8 +84,9 @@ extension QueueMachine {
         }
         var change = NamedQueue.Change(changes: set.changes, publications: set.publications)
         for podcast in rules.marks.keys.sorted() where rules.rule(of: podcast) == nil {
-            rules.marks[podcast] = nil
-            change.changes.append(.deleting("rule", podcast))
+            let forgotten = rules.forget(podcast: podcast)
+            change.changes += forgotten.changes
+            change.publications += forgotten.publications
         }
         let effects = commit(main, change, reply(main), answering: command, rules: rules)
         let concerned = setting.podcast.isEmpty ? episodeCounts.keys.sorted() : [setting.podcast]
@@ -89,10 +106,9 @@ extension QueueMachine {
     }
 
     private mutating func forget(podcast: String) -> [OwnerEffect<Never>] {
-        guard rules.current.marks[podcast] != nil else { return [] }
         var rules = rules.current
-        rules.marks[podcast] = nil
-        return commit(main, NamedQueue.Change(changes: [.deleting("rule", podcast)]), rules: rules)
+        let change = rules.forget(podcast: podcast)
+        return commit(main, change, rules: rules)
     }
 
     /// Looks for new episodes of a podcast, if a rule is interested in them.
@@ -122,7 +138,7 @@ extension QueueMachine {
             return enqueue(episodes, of: podcast, now: now) + checkNextPodcast()
         } catch {
             if let failure = error as? Failure, failure.retry {
-                return [.timer(Self.ruleRepetition, at: now.monotonic.advanced(by: .seconds(5)))]
+                return [repeatChecks(now: now)]
             }
             ruleChecks.removeFirst()
             return [.log(.error, "new episodes of \(podcast) could not be looked for: \(error)")] + checkNextPodcast()
@@ -145,20 +161,38 @@ extension QueueMachine {
         rules.marks[podcast] = mark
         var named = queues.current[rule.queue] ?? main
         var change = NamedQueue.Change()
-        var warnings: [OwnerEffect<Never>] = []
         if let before {
             let news = news(among: episodes, since: before)
             let room = max(0, named.limit - named.queue.entries.count)
-            if news.count > room {
-                let left = news.count - room
-                warnings.append(
-                    .log(.warning, "the queue \(named.name) is full: \(left) new episodes of \(podcast) were not added")
-                )
-            }
             change = named.enter(news.prefix(room).map { entry($0, by: rule, now: now) }, at: rule.place, now: now.wall)
+            let left = Array(news.dropFirst(room))
+            change.append(rules.alerts.raiseFull(named, left, of: podcast, now: now.wall))
         }
         change.changes.append(.putting("rule", podcast, mark))
-        return warnings + commit(named, change, rules: rules)
+        return commit(named, change, rules: rules, checking: podcast)
+    }
+
+    /// What was found new of a podcast could not be saved: it is looked for again.
+    mutating func checkAgain(podcast: String, now: Moment) -> [OwnerEffect<Never>] {
+        if !ruleChecks.contains(podcast) { ruleChecks.append(podcast) }
+        return [repeatChecks(now: now)]
+    }
+
+    private func repeatChecks(now: Moment) -> OwnerEffect<Never> {
+        .timer(Self.ruleRepetition, at: now.monotonic.advanced(by: .seconds(5)))
+    }
+
+    // MARK: - Alerts
+
+    mutating func answer(_ answer: WireAnswerAlert, of command: Command) throws(Failure) -> [OwnerEffect<Never>] {
+        var rules = rules.current
+        let done = try rules.alerts.answer(answer)
+        var reply = reply(main)
+        reply.alertAnswered.alert = answer.alert
+        reply.alertAnswered.action = answer.action
+        var change = NamedQueue.Change()
+        if let done { change.append(done) }
+        return commit(main, change, reply, answering: command, rules: rules)
     }
 
     /// Those that no rule has dealt with, the oldest first, without those that are heard or stand in a queue already.

@@ -69,6 +69,8 @@ public struct QueueMachine: OwnerMachine {
     private struct Unsettled: Sendable {
         var command: Command?
         var loads: Bool
+        /// The podcast of which new episodes entered by themselves, or would have.
+        var podcast: String?
     }
 
     /// What an answer about episodes is for.
@@ -103,7 +105,7 @@ public struct QueueMachine: OwnerMachine {
     /// Every queue, whole.
     public func retained(now: Moment) -> [Publication] {
         queues.current.values.sorted { $0.name < $1.name }.flatMap(\.wholePublications)
-            + rules.current.settings.retained
+            + rules.current.retained
     }
 
     /// Every record.
@@ -137,9 +139,10 @@ public struct QueueMachine: OwnerMachine {
             rules.refused(id)
             let settled = unsettled.removeValue(forKey: id)
             // An advance that could not be saved is due still: the player says `finished` until it has its next load.
-            let again = Effect.timer(Self.reconciliation, at: now.monotonic.advanced(by: .seconds(1)))
-            guard let command = settled?.command, failure.code != "duplicateRequest" else { return [again] }
-            return [.reply(command.id, .failure(failure)), again]
+            var effects = [Effect.timer(Self.reconciliation, at: now.monotonic.advanced(by: .seconds(1)))]
+            if let podcast = settled?.podcast { effects += checkAgain(podcast: podcast, now: now) }
+            guard let command = settled?.command, failure.code != "duplicateRequest" else { return effects }
+            return [.reply(command.id, .failure(failure))] + effects
         case .answered(let call, let result):
             return handle(answer: result, to: call, now: now)
         case .observed(let event):
@@ -199,7 +202,7 @@ public struct QueueMachine: OwnerMachine {
     mutating func commit(
         _ named: NamedQueue, _ change: NamedQueue.Change, _ reply: WireQueueReply = WireQueueReply(),
         answering command: Command? = nil, loads: Bool = false, with others: [NamedQueue] = [],
-        rules newRules: QueueRules? = nil, deleting: Bool = false
+        rules newRules: QueueRules? = nil, checking podcast: String? = nil, deleting: Bool = false
     ) -> [OwnerEffect<Never>] {
         guard !change.isEmpty else {
             return command.map { [.reply($0.id, .success(reply.wireBytes))] } ?? []
@@ -214,7 +217,7 @@ public struct QueueMachine: OwnerMachine {
             queues[named.name] = deleting ? nil : named
         }
         if let newRules { rules.apply(id) { $0 = newRules } }
-        unsettled[id] = Unsettled(command: command, loads: loads)
+        unsettled[id] = Unsettled(command: command, loads: loads, podcast: podcast)
         let transaction = Transaction(
             id: id, changes: change.changes, publications: change.publications,
             answering: command.map { ($0.id, reply.wireBytes) })

@@ -266,6 +266,23 @@ struct QueueListTests {
         #expect(queue.machine.main.queue.entries.map(\.wire.reason) == ["Played by test", "Added by test"])
     }
 
+    @Test func restoringDoesNotGoBeyondALimitAndUndoingDoes() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        let revision = queue.machine.main.queue.revision
+        let going = [queue.entry(2), queue.entry(3)]
+        queue.ask { $0.remove.entries = going }
+        queue.ask { $0.setModes.limit = 2 }
+        let answer = queue.ask { $0.restore.revision = revision }
+        guard case .failure(let failure) = answer else {
+            Issue.record("it was restored")
+            return
+        }
+        #expect(failure.known == .limitReached && queue.numbers == [1])
+        queue.ask { $0.undo = WireUndo() }
+        #expect(queue.numbers == [1, 2, 3])
+    }
+
     // MARK: -
 
     @discardableResult

@@ -109,14 +109,78 @@ struct QueueRuleTests {
         #expect(queue.numbers == [5])
     }
 
-    @Test func whatDoesNotFitIsNotAddedAndNothingIsDropped() throws {
+    /// A queue that takes two entries and holds one, and a podcast whose new episodes go to its end.
+    private func narrow() -> QueueHarness {
         var queue = QueueHarness()
         publish(&queue, [3])
         queue.add(1)
         queue.ask { $0.setModes.limit = 2 }
         set(&queue, "autoEnqueue", "bottom")
+        return queue
+    }
+
+    /// The alerts that stand on the stream, by id.
+    private func alerts(_ queue: QueueHarness) throws -> [String: WireAlert] {
+        var alerts: [String: WireAlert] = [:]
+        for publication in queue.published where publication.topic.text.hasPrefix("stream/queue/alert/") {
+            let id = publication.topic.parts[3]
+            alerts[String(id)] = publication.kind == .put ? try WireAlert(wireBytes: publication.payload) : nil
+        }
+        return alerts
+    }
+
+    @Test func whatDoesNotFitIsNotAddedAndSaidInOneAlertAPodcast() throws {
+        var queue = narrow()
         publish(&queue, [4, 5], seen: 10)
         #expect(queue.numbers == [1, 4])
+        let first = try #require(alerts(queue).values.first)
+        #expect(first.message.contains("Episode 5") && first.message.contains("Show"))
+        #expect(first.title.contains("main") && first.podcast == Self.podcast && first.owner == "queue")
+        queue.now.wall = Timestamp(milliseconds: queue.now.wall.milliseconds + 60_000)
+        publish(&queue, [6, 7], seen: 20)
+        let second = try #require(alerts(queue).values.first)
+        #expect(try alerts(queue).count == 1 && second.id != first.id && second.message.contains("2 new episodes"))
+        queue.restart()
+        #expect(try alerts(queue) == [second.id: second])
+        let answer = { (queue: inout QueueHarness, action: String) in
+            queue.ask {
+                $0.answerAlert.alert = second.id
+                $0.answerAlert.action = action
+            }
+        }
+        #expect(code(answer(&queue, "retry")) == .invalidArgument)
+        #expect(try answer(&queue, "dismiss")?.get().alertAnswered.action == "dismiss")
+        #expect(try alerts(queue).isEmpty)
+        #expect(try answer(&queue, "dismiss")?.get().alertAnswered.action == "dismiss")
+        #expect(code(answer(&queue, "retry")) == .alreadyAnswered)
+        queue.restart()
+        #expect(try alerts(queue).isEmpty)
+        #expect(code(answer(&queue, "retry")) == .alreadyAnswered)
+    }
+
+    @Test(arguments: [true, false]) func anAlertGoesWithItsRuleAndWithItsPodcast(ruleGoes: Bool) throws {
+        var queue = narrow()
+        publish(&queue, [4, 5], seen: 10)
+        #expect(try alerts(queue).count == 1)
+        if ruleGoes {
+            set(&queue, "autoEnqueue", "off")
+        } else {
+            queue.observe(.delete, .podcast(Self.podcast), [])
+        }
+        #expect(try alerts(queue).isEmpty)
+    }
+
+    @Test func newEpisodesThatCouldNotBeSavedAreLookedForAgain() throws {
+        var queue = QueueHarness()
+        publish(&queue, [3])
+        set(&queue, "autoEnqueue", "bottom")
+        queue.holdsCommits = true
+        publish(&queue, [4], seen: 10)
+        queue.refuse()
+        #expect(queue.numbers.isEmpty)
+        queue.holdsCommits = false
+        queue.fireTimers()
+        #expect(queue.numbers == [4])
     }
 
     @Test(arguments: [("speed", "2"), ("autoEnqueue", "sideways"), ("nonsense", "1"), ("autoEnqueueQueue", "no name")])
