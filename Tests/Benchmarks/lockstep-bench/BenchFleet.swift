@@ -102,4 +102,18 @@ final class BenchFleet {
         }
         try (text + "</channel></rss>").write(toFile: feed, atomically: true, encoding: .utf8)
     }
+
+    /// A feed whose episodes have titles and addresses as long as real ones; nothing of it is ever played.
+    func writeLongFeed(episodes: Int) throws -> String {
+        let path = (feed as NSString).deletingLastPathComponent + "/long.xml"
+        var text = "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>A podcast of many years</title>"
+        for number in 1...episodes {
+            let address = "https://tracking.example.com/p/measured.example.net/show/4f1c9a/2026/long-\(number).mp3"
+            text += "<item><title>Episode \(number): what was said about it, and what was not</title>"
+            text += "<guid>l\(number)</guid><enclosure url=\"\(address)?id=\(number)&amp;source=feed\""
+            text += " type=\"audio/mpeg\" length=\"1\"/></item>\n"
+        }
+        try (text + "</channel></rss>").write(toFile: path, atomically: true, encoding: .utf8)
+        return path
+    }
 }

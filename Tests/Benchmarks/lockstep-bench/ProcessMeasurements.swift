@@ -73,7 +73,7 @@ enum ProcessMeasurements {
         Row(name: "hung.queue", value: time, unit: "s", peer: nil, budget: "<= 13").print()
     }
 
-    private static func strike(_ service: String, _ signal: Int32, _ fleet: BenchFleet) throws -> Double {
+    static func strike(_ service: String, _ signal: Int32, _ fleet: BenchFleet) throws -> Double {
         guard let pid = try fleet.services().first(where: { $0.name == service })?.pid else {
             throw BenchFleet.Failed(description: "\(service) does not run")
         }

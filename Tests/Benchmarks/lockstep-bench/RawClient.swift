@@ -62,10 +62,11 @@ final class RawClient {
         throw BenchFleet.Failed(description: "\(service) did not come back within 30 s")
     }
 
-    /// Ids of episodes, the newest first.
-    func episodes(limit: Int) throws -> [String] {
+    /// Ids of episodes, of one podcast or of all, the newest first.
+    func episodes(limit: Int, podcast: String = "") throws -> [String] {
         var ids: [String] = []
         var query = WireEpisodesQuery()
+        query.podcast = podcast
         query.limit = UInt32(min(500, limit))
         while ids.count < limit {
             let request = WirePersistenceRequest.with { $0.episodes = query }

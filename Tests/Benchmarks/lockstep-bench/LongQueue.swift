@@ -1,0 +1,92 @@
+import BusKit
+import Foundation
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+/// Changes of a queue of 10 000 entries, from the request until it is durable and on the stream, and what brings it back.
+enum LongQueue {
+    private static let entries = 10_000
+    private static let changes = 300
+
+    static func measure(_ fleet: BenchFleet) throws {
+        let client = try RawClient(fleet)
+        try fleet.lockstep("subscribe", try fleet.writeLongFeed(episodes: entries + changes))
+        let podcast = try WirePersistenceReply(
+            wireBytes: client.ask(.persistence, WirePersistenceRequest.with { $0.podcasts = WirePodcastsQuery() })
+        ).podcasts.podcasts.first { $0.title.hasPrefix("A podcast of many") }
+        let episodes = try client.episodes(limit: entries + changes, podcast: podcast?.id ?? "")
+        // One that is loaded stands there already, and each round of changes leaves one more.
+        try fill(client, Array(episodes.prefix(entries - changes - 1)))
+        try edit(client, Array(episodes.suffix(changes)))
+        let restarts = try (0..<5).map { _ in
+            // A death within a second after READY counts as a failing start, which is not tried again at once.
+            Thread.sleep(forTimeInterval: 1.2)
+            return try ProcessMeasurements.strike("queue", SIGKILL, fleet)
+        }
+        print("restart", budget: "<= 1000", times: restarts)
+        try whole(client)
+    }
+
+    private static func fill(_ client: RawClient, _ episodes: [String]) throws {
+        for start in stride(from: 0, to: episodes.count, by: 500) {
+            let some = Array(episodes[start..<min(start + 500, episodes.count)])
+            try client.ask(.queue, WireQueueRequest.with { $0.add.episodes = some })
+        }
+    }
+
+    /// Adding, moving and undoing in turn, so that each has its share of the whole puts.
+    private static func edit(_ client: RawClient, _ episodes: [String]) throws {
+        var times: [String: [Double]] = [:]
+        for (number, episode) in episodes.enumerated() {
+            let added = try ask(client, "add", &times) {
+                $0.add.episodes = [episode]
+                $0.add.next = number % 2 == 0
+            }
+            try ask(client, "move", &times) {
+                $0.move.entry = added.entries.first?.id ?? ""
+                $0.move.index = UInt32(number * 31 % entries)
+            }
+            try ask(client, "undo", &times) { $0.undo = WireUndo() }
+        }
+        for (name, values) in times.sorted(by: { $0.key < $1.key }) {
+            Row(name: "queue10k.\(name).p50", value: values.quantile(0.5) * 1e3, unit: "ms").print()
+            print("\(name).p99", budget: "<= 10", times: [values.quantile(0.99)])
+        }
+    }
+
+    /// What concerns all entries at once.
+    private static func whole(_ client: RawClient) throws {
+        var times: [String: [Double]] = [:]
+        for _ in 0..<3 {
+            let sorted = try ask(client, "sort", &times) {
+                $0.sort.by = .title
+                $0.sort.descending = true
+            }
+            try ask(client, "sort.undo", &times) { $0.undo = WireUndo() }
+            try ask(client, "deduplicate", &times) { $0.deduplicate = WireRemoveDuplicates() }
+            try ask(client, "clear", &times) { $0.clear = WireClearQueue() }
+            try ask(client, "clear.undo", &times) { $0.undo = WireUndo() }
+            try ask(client, "clear.redo", &times) { $0.redo = WireRedo() }
+            try ask(client, "restore", &times) { $0.restore.revision = sorted.revision + 1 }
+        }
+        try ask(client, "clear", &times) { $0.clear = WireClearQueue() }
+        for (name, values) in times.sorted(by: { $0.key < $1.key }) { print(name, budget: nil, times: values) }
+    }
+
+    @discardableResult
+    private static func ask(
+        _ client: RawClient, _ name: String, _ times: inout [String: [Double]],
+        _ fill: (inout WireQueueRequest) -> Void
+    ) throws -> WireQueueReply {
+        let request = WireQueueRequest.with(fill)
+        let start = monotonicSeconds()
+        let answer = try client.ask(.queue, request)
+        times[name, default: []].append(monotonicSeconds() - start)
+        return try WireQueueReply(wireBytes: answer)
+    }
+
+    private static func print(_ name: String, budget: String?, times: [Double]) {
+        Row(name: "queue10k.\(name)", value: times.quantile(0.5) * 1e3, unit: "ms", budget: budget).print()
+    }
+}
