@@ -56,15 +56,12 @@ extension NamedQueue {
             delta.revision = queue.revision
             delta.more = index + 1 < chunks.count
             var message = WireFields(delta, reserving: Self.chunkBytes)
-            var insert = WireFields()
-            var step = WireFields()
             for entry in chunk {
-                insert.removeAll()
-                insert.append(1, entry.wireBytes)
-                insert.append(2, last.utf8)
-                step.removeAll()
-                step.append(1, insert.bytes)
-                message.append(2, step.bytes)
+                let insert = WireFields.size(of: entry.wireBytes.count) + WireFields.size(of: last.utf8.count)
+                message.begin(2, count: WireFields.size(of: insert))
+                message.begin(1, count: insert)
+                message.append(1, entry.wireBytes)
+                message.append(2, last)
                 last = entry.id
             }
             publications.append(Publication(.delta, .queue(name), message.bytes))

@@ -17,18 +17,35 @@ public struct WireFields: Sendable {
         bytes += beginning.wireBytes
     }
 
-    /// Adds a field that holds a message, a text or bytes. `number` is the field's, from 1 to 15.
-    public mutating func append(_ number: UInt8, _ value: some Collection<UInt8>) {
-        bytes.append(number << 3 | 2)
-        var count = UInt(value.count)
-        while count > 0x7F {
-            bytes.append(UInt8(truncatingIfNeeded: count) | 0x80)
-            count >>= 7
-        }
-        bytes.append(UInt8(truncatingIfNeeded: count))
+    /// Adds a field that holds a message or bytes. `number` is the field's, from 1 to 15.
+    public mutating func append(_ number: UInt8, _ value: [UInt8]) {
+        begin(number, count: value.count)
         bytes.append(contentsOf: value)
     }
 
-    /// An empty message again, its memory kept.
-    public mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
+    /// Adds a field that holds a text. `number` is the field's, from 1 to 15.
+    public mutating func append(_ number: UInt8, _ text: String) {
+        var text = text
+        text.withUTF8 { utf8 in
+            begin(number, count: utf8.count)
+            bytes.append(contentsOf: utf8)
+        }
+    }
+
+    /// Begins a field that holds a message of `count` bytes, whose fields are to be added next.
+    public mutating func begin(_ number: UInt8, count: Int) {
+        bytes.append(number << 3 | 2)
+        var left = UInt(count)
+        while left > 0x7F {
+            bytes.append(UInt8(truncatingIfNeeded: left) | 0x80)
+            left >>= 7
+        }
+        bytes.append(UInt8(truncatingIfNeeded: left))
+    }
+
+    /// What a field takes that holds a message, a text or bytes of `count` bytes.
+    public static func size(of count: Int) -> Int {
+        let digits = max(1, UInt.bitWidth - UInt(count).leadingZeroBitCount)
+        return 1 + (digits + 6) / 7 + count
+    }
 }

@@ -53,7 +53,18 @@ struct QueueDeltaTests {
         let whole = try WireQueueState(wireBytes: fields.bytes)
         #expect(whole.entries == entries)
         #expect(whole.name == "main" && whole.current == "e2")
-        fields.removeAll()
-        #expect(fields.bytes.isEmpty)
+    }
+
+    @Test(arguments: [0, 1, 100, 127, 128, 16_383, 16_384, 100_000])
+    func messagesWithinMessagesAreAsLongAsTheyAreSaidToBe(count: Int) throws {
+        let entry = WireQueueEntry.with { $0.reason = String(repeating: "x", count: count) }
+        let insert = WireFields.size(of: entry.wireBytes.count) + WireFields.size(of: 2)
+        var fields = WireFields()
+        fields.begin(2, count: WireFields.size(of: insert))
+        fields.begin(1, count: insert)
+        fields.append(1, entry.wireBytes)
+        fields.append(2, "e1")
+        let delta = try WireQueueDelta(wireBytes: fields.bytes)
+        #expect(delta.steps.map(\.insert.entry) == [entry] && delta.steps.map(\.insert.after) == ["e1"])
     }
 }

@@ -43,7 +43,7 @@ enum ProcessMeasurements {
     }
 
     /// Seconds of processor time that a process has used.
-    private static func processorTime(_ pid: Int32?) -> Double {
+    static func processorTime(_ pid: Int32?) -> Double {
         var clock = clockid_t()
         var time = timespec()
         guard let pid, clock_getcpuclockid(pid, &clock) == 0, clock_gettime(clock, &time) == 0 else { return 0 }

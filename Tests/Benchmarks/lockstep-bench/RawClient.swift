@@ -29,16 +29,20 @@ final class RawClient {
     }
 
     /// The next answer; nil after ten seconds without one.
-    func receive() throws -> (header: BusHeader, payload: [UInt8])? {
+    func receive() throws -> (header: BusHeader, id: [UInt8], payload: [UInt8])? {
         guard let message = try socket.receive(wait: true), message.count == 3 else { return nil }
-        return (try BusHeader(decoding: message[0].bytes), message[2].bytes)
+        return (try BusHeader(decoding: message[0].bytes), message[1].bytes, message[2].bytes)
     }
 
     /// Sends a request and waits for its answer.
     @discardableResult
     func ask(_ service: ServiceName, _ request: some SwiftProtobuf.Message) throws -> [UInt8] {
-        try send(service, request.wireBytes)
-        guard let answer = try receive() else { throw BenchFleet.Failed(description: "\(service) does not answer") }
+        let id = RequestID.random()
+        try send(service, request.wireBytes, id: id)
+        var answer = try receive()
+        // One that was not waited for may come late.
+        while let other = answer, other.id != id.bytes { answer = try receive() }
+        guard let answer else { throw BenchFleet.Failed(description: "\(service) does not answer") }
         guard answer.header.kind == .reply else {
             let failure = (try? WireFailure(wireBytes: answer.payload)) ?? WireFailure()
             throw BenchFleet.Failed(description: "\(service): \(failure.code) \(failure.message)")
@@ -51,9 +55,14 @@ final class RawClient {
         -> Double
     {
         try socket.set(.receiveTimeout(4))
+        defer { try? socket.set(.receiveTimeout(10_000)) }
+        var sent: Set<[UInt8]> = []
         while monotonicSeconds() - start < 30 {
-            try send(service, request.wireBytes)
-            guard let answer = try receive() else { continue }
+            let id = RequestID.random()
+            sent.insert(id.bytes)
+            try send(service, request.wireBytes, id: id)
+            // An answer to what was asked before says nothing about now.
+            guard let answer = try receive(), sent.contains(answer.id) else { continue }
             if answer.header.kind == .reply { return monotonicSeconds() - start }
             let refusal = (try? WireFailure(wireBytes: answer.payload))?.code ?? ""
             if ["invalidArgument", "notFound", "notSubscribed"].contains(refusal) { return monotonicSeconds() - start }
