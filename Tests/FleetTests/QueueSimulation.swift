@@ -61,6 +61,7 @@ final class QueueSimulation {
     private var leftLoads: Set<String> = []
     private var shownLoads: [String] = []
     private var isRestarting = false
+    private var hasSaved = false
     private(set) var complaints: [String] = []
     private(set) var advances = 0
     private var requests: UInt64 = 0
@@ -382,10 +383,13 @@ final class QueueSimulation {
     }
 
     /// What a dead player had shown but not saved may be shown again: the session before it, and the load that is repeated.
+    /// Nothing older: what was saved when it died must have been shown, unless nothing was ever saved.
     private func forgetUnsavedLoads() {
         let session = playerRecords["session/current"].flatMap { try? WireSessionRecord(wireBytes: $0.value) }
-        let saved = shownLoads.lastIndex { $0 == session?.loadID } ?? 0
-        leftLoads.subtract(shownLoads[saved...])
+        hasSaved = hasSaved || session != nil
+        let saved = shownLoads.lastIndex { $0 == session?.loadID }
+        if saved == nil, hasSaved { complaints.append("the saved load \(session?.loadID ?? "none") was never shown") }
+        leftLoads.subtract(shownLoads[(saved ?? 0)...])
     }
 
     private func check(_ before: WirePlaybackState) {

@@ -184,6 +184,13 @@ final class WholeFleet: Sendable {
     }
 
     @discardableResult
+    func feeds(_ fill: (inout WireFeedsRequest) -> Void) async throws(Failure) -> WireFeedsReply {
+        var request = WireFeedsRequest()
+        fill(&request)
+        return try await client.ask(.feeds, request, reply: WireFeedsReply.self, within: .seconds(60)).reply
+    }
+
+    @discardableResult
     func downloads(_ fill: (inout WireDownloadsRequest) -> Void) async throws(Failure) -> WireDownloadsReply {
         var request = WireDownloadsRequest()
         fill(&request)

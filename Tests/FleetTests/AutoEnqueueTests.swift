@@ -1,0 +1,133 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import TestSupport
+import Testing
+import WireMessages
+
+/// New episodes that come with a feed over HTTP and enter a queue by rule, whoever dies meanwhile.
+@Suite(.timeLimit(.minutes(5)))
+struct AutoEnqueueTests {
+    /// A feed of so many episodes, the newest first. They have no dates, so that none is too old to be news.
+    private static func feed(_ server: HTTPTestServer, episodes count: Int) -> HTTPTestResponse {
+        let items = (1...count).reversed().map { number in
+            """
+            <item><title>Part \(number)</title><guid>part-\(number)</guid>
+            <enclosure url="\(server.url("/\(number).wav"))" type="audio/wav" length="1000"/></item>
+            """
+        }
+        return .feed(
+            """
+            <?xml version="1.0" encoding="UTF-8"?><rss version="2.0"><channel><title>Serial</title>
+            <link>http://127.0.0.1/</link><description>x</description>\(items.joined())</channel></rss>
+            """)
+    }
+
+    /// Runs with a podcast of three episodes, of which two stand in the queue and the first is current.
+    private func run(
+        rule: String, _ body: @escaping @Sendable (WholeFleet, HTTPTestServer) async throws -> Void
+    ) async throws {
+        try await HTTPTestServer.with { server in
+            server.route("/feed.xml", Self.feed(server, episodes: 3))
+            for number in 1...3 {
+                server.route("/\(number).wav", .audio(Tone.wav(seconds: 60), type: "audio/wav"))
+            }
+            try await WholeFleet.with([.persistence, .playback, .queue, .feeds], realEngine: true) { fleet in
+                let podcast = try await fleet.feeds { $0.subscribe.urls = [server.url("/feed.xml")] }
+                #expect(podcast.results.map(\.kind) == [.added])
+                let episodes = try await fleet.database.episodes(WireEpisodesQuery()).episodes
+                let ids = ["Part 1", "Part 2"].compactMap { title in episodes.first { $0.title == title }?.id }
+                try await fleet.queue { $0.add.episodes = ids }
+                try await fleet.queue { $0.play.episode = ids[0] }
+                try await fleet.queue {
+                    $0.setSetting.podcast = episodes[0].podcastID
+                    $0.setSetting.key = SettingKey.autoEnqueue.rawValue
+                    $0.setSetting.value = rule
+                }
+                try await body(fleet, server)
+            }
+        }
+    }
+
+    private static func titles(_ view: FleetView) -> [String] {
+        view.mainQueue?.entries.map(\.episode.title) ?? []
+    }
+
+    @Test(arguments: [
+        ("top", ["Part 4", "Part 1", "Part 2"]), ("next", ["Part 1", "Part 4", "Part 2"]),
+        ("bottom", ["Part 1", "Part 2", "Part 4"]),
+    ])
+    func aNewEpisodeEntersWhereTheRuleSays(rule: String, expected: [String]) async throws {
+        try await run(rule: rule) { fleet, server in
+            #expect(Self.titles(fleet.watcher.view) == ["Part 1", "Part 2"])
+            server.route("/feed.xml", Self.feed(server, episodes: 4))
+            try await fleet.feeds { $0.refresh = WireRefresh() }
+            let view = try await fleet.watcher.until("it stands there, and the player goes on") {
+                Self.titles($0).count == 3 && $0.player?.status == .playing
+            }
+            #expect(Self.titles(view) == expected)
+            let entry = view.mainQueue?.entries.first { $0.episode.title == "Part 4" }
+            #expect(entry?.reason.contains("Serial") == true)
+            #expect(view.mainQueue?.current == view.player?.queueEntry)
+            #expect(view.player?.episode.title == "Part 1")
+        }
+    }
+
+    /// Who dies while the feed is read anew, and how soon.
+    enum Victims: String, Sendable, CaseIterable {
+        case queue, feeds, both, database
+
+        var services: [ServiceName] {
+            switch self {
+            case .queue: [.queue]
+            case .feeds: [.feeds]
+            case .both: [.feeds, .queue]
+            case .database: [.feeds, .queue, .persistence]
+            }
+        }
+    }
+
+    @Test(arguments: Victims.allCases)
+    func eachNewEpisodeEntersOnceWhoeverDies(victims: Victims) async throws {
+        try await run(rule: "bottom") { fleet, server in
+            var random = SeededGenerator(seed: UInt64(victims.rawValue.count))
+            // The rule is in force once something has entered by it.
+            server.route("/feed.xml", Self.feed(server, episodes: 4))
+            try await fleet.feeds { $0.refresh = WireRefresh() }
+            try await fleet.watcher.until("the first one") { Self.titles($0).contains("Part 4") }
+            for number in 5...9 {
+                server.route("/feed.xml", Self.feed(server, episodes: number))
+                let read = server.requests(for: "/feed.xml").count
+                async let refreshed = try? fleet.feeds { $0.refresh = WireRefresh() }
+                await server.received(read + 1, at: "/feed.xml")
+                // Before the episode is stored, after it, or when it stands in the queue.
+                if random.below(3) > 0 {
+                    let isLate = random.below(2) == 0
+                    try await fleet.watcher.until("news of part \(number)") { view in
+                        !isLate || Self.titles(view).contains("Part \(number)")
+                            || view.podcasts.values.contains { $0.episodeCount >= number }
+                    }
+                }
+                for service in victims.services { fleet.kill(service) }
+                for service in victims.services { await fleet.stopped(service) }
+                for service in victims.services.reversed() { try fleet.start(service) }
+                try await fleet.untilReady(victims.services)
+                _ = await refreshed
+                try await fleet.feeds { $0.refresh = WireRefresh() }
+                let view = try await fleet.watcher.until("part \(number) stands in the queue") {
+                    Self.titles($0).contains("Part \(number)")
+                }
+                #expect(Self.titles(view) == (1...number).filter { $0 != 3 }.map { "Part \($0)" })
+            }
+            // What was taken out does not come back.
+            let last = try #require(fleet.watcher.view.mainQueue?.entries.last)
+            try await fleet.queue { $0.remove.entries = [last.id] }
+            try await fleet.restart(.queue)
+            try await fleet.untilReady([.queue])
+            server.route("/feed.xml", Self.feed(server, episodes: 10))
+            try await fleet.feeds { $0.refresh = WireRefresh() }
+            let view = try await fleet.watcher.until("the last one") { Self.titles($0).contains("Part 10") }
+            #expect(Self.titles(view) == ([1, 2] + Array(4...8) + [10]).map { "Part \($0)" })
+        }
+    }
+}
