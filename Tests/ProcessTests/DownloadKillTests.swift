@@ -9,7 +9,7 @@ import WireMessages
 /// Processes are killed while a file comes and is heard.
 @Suite(.serialized)
 struct DownloadKillTests {
-    private static let audio = Tone.wav(seconds: 60)
+    private static let audio = Tone.wav(seconds: 120)
 
     private static func feed(_ server: HTTPTestServer) -> String {
         """
@@ -34,12 +34,14 @@ struct DownloadKillTests {
                     try await observer.untilReady()
                     _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
                     _ = try await fleet.succeed("play", "One")
+                    // A player that came back at the start would be noticed.
+                    _ = try await fleet.succeed("seek", "1:00")
                     _ = try await fleet.succeed("download", "add", "One")
                     var random = SeededGenerator(seed: seed)
-                    var heard = 0.0
+                    var heard = 60.0
                     for _ in 0..<3 {
                         try await observer.until("it plays") { $0.player?.status == .playing }
-                        for _ in 0..<Int.random(in: 0...2_000, using: &random) { await Task.yield() }
+                        try await ContinuousClock().sleep(for: .milliseconds(random.below(1_000)))
                         heard = max(heard, try await fleet.status().position)
                         let generation = ServiceName(service).flatMap { observer.view.replica.ready[$0] } ?? 0
                         let epoch = observer.view.replica.position.epoch
