@@ -75,7 +75,7 @@ struct UpcomingTests {
     }
 
     @Test func whatFollowsIsOpenedBeforeTheEndAndPlaysWithoutAPause() async throws {
-        try await run([4, 4]) { fleet, server, ids in
+        try await run([10, 4]) { fleet, server, ids in
             let seen = Awaited<[WirePlaybackState]>([])
             fleet.watcher.each { view in
                 guard let player = view.player else { return }
@@ -83,9 +83,10 @@ struct UpcomingTests {
             }
             try await fleet.queue { $0.add.episodes = ids }
             try await fleet.queue { $0.play.episode = ids[0] }
+            let playing = try await fleet.watcher.until("the first plays") { $0.player?.status == .playing }
+            let first = try #require(playing.player)
             await server.received(1, at: "/2.wav")
-            let first = try #require(fleet.watcher.view.player)
-            #expect(first.episode.id == ids[0] && first.status == .playing)
+            #expect(first.episode.id == ids[0] && fleet.watcher.view.player?.loadID == first.loadID)
             let view = try await fleet.watcher.until("the second plays") {
                 $0.player?.episode.id == ids[1] && $0.player?.status == .playing
             }
