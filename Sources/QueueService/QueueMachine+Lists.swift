@@ -118,14 +118,24 @@ extension QueueMachine {
     /// By what an episode's audio is known: two episodes that share one of these are the same.
     private static func sameAudio(_ episode: WireEpisodeSummary) -> Set<String> {
         var names: Set<String> = []
-        let address = episode.enclosureURL.prefix { $0 != "?" && $0 != "#" }
-        // A server that tells episodes apart by the query alone has one address for all.
-        if address.contains("."), address.split(separator: "/").count > 2 { names.insert("url:\(address)") }
+        let whole = episode.enclosureURL.prefix { $0 != "#" }
+        if !whole.isEmpty { names.insert("url:\(whole)") }
+        // Some servers tell episodes apart by the query alone: it is left out behind the name of an audio file, where it
+        // counts listeners, and still only for what is of the same length.
+        let address = whole.prefix { $0 != "?" }
+        let ending = address.split(separator: "/").dropFirst(2).last?.split(separator: ".").dropFirst().last ?? ""
+        if audioEndings.contains(ending.lowercased()) {
+            names.insert("file:\(Int(episode.duration.rounded()))/\(address)")
+        }
         if !episode.title.isEmpty, episode.duration > 0 {
             names.insert("title:\(episode.podcastID)/\(Int(episode.duration.rounded()))/\(episode.title)")
         }
         return names
     }
+
+    private static let audioEndings: Set = [
+        "mp3", "m4a", "m4b", "mp4", "aac", "ogg", "oga", "opus", "flac", "wav",
+    ]
 
     // MARK: - The past
 
