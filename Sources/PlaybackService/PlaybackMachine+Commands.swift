@@ -49,7 +49,8 @@ extension PlaybackMachine {
         guard let loadID = LoadID(load.loadID) else { throw Self.invalid("“\(load.loadID)” is no load's id.") }
         guard EpisodeID(load.episode.id) != nil else { throw Self.invalid("“\(load.episode.id)” is no episode's id.") }
         if session?.loadID == loadID { return answer(command, "It is loaded") }
-        let source = try AudioSource(enclosure: load.episode.enclosureURL)
+        // What has no audio is loaded all the same, and fails where everybody sees it.
+        let source = try? AudioSource(enclosure: load.episode.enclosureURL)
         var explicit: PlaybackPosition?
         if load.hasPosition {
             guard let position = PlaybackPosition(seconds: load.position) else {
@@ -148,9 +149,7 @@ extension PlaybackMachine {
     /// Gives the engine what is loaded.
     mutating func openEngine() {
         guard let session, let source = session.source, !isStopping else {
-            if self.session != nil, !isStopping {
-                fail(Failure(.episodeUnavailable, "The episode has no audio that can be played."))
-            }
+            if let session, !isStopping { failUnplayable(session.episode) }
             return
         }
         self.session?.engine = .open
@@ -172,6 +171,15 @@ extension PlaybackMachine {
                         paused: !session.wantsToPlay,
                         speed: speed, volume: heardVolume, output: output, sound: EngineSound(sound)))))
         prepareEngine()
+    }
+
+    private mutating func failUnplayable(_ episode: WireEpisodeSummary) {
+        do throws(Failure) {
+            _ = try AudioSource(enclosure: episode.enclosureURL)
+            fail(Failure(.episodeUnavailable, "The episode has no audio that can be played."))
+        } catch {
+            fail(error)
+        }
     }
 
     /// Saves and closes what is loaded, before something else is, or nothing.

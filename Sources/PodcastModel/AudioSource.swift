@@ -1,5 +1,3 @@
-public import PodcastModel
-
 /// Where an episode's audio is: a file on this machine, or a web address. Nothing else is handed to the engine,
 /// whose library would also open devices, filter graphs and other pseudo addresses.
 public enum AudioSource: Sendable, Hashable, CustomStringConvertible {

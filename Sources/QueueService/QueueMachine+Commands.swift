@@ -241,6 +241,7 @@ extension QueueMachine {
             if player.status == .playing { return [.reply(command.id, .success(reply(named(name)).wireBytes))] }
             return [resume(command)]
         }
+        try Self.requireAudio(of: entry.wire.episode)
         return load(
             entry.wire, in: name, of: command, [.settingCurrent(id)], "Played “\(entry.wire.episode.title)”",
             paused: false, now: now)
@@ -299,6 +300,7 @@ extension QueueMachine {
         guard let summary = episodes[episode] else {
             throw Failure(.notFound, "There is no episode “\(episode)”; nothing was added.")
         }
+        try Self.requireAudio(of: summary)
         var entry = WireQueueEntry()
         // Derived from the request: the same command repeated makes the same entry.
         entry.id = QueueEntryID.derived(from: "\(command.id)/\(index)").text
@@ -306,6 +308,14 @@ extension QueueMachine {
         entry.addedAt = now.wall.milliseconds
         entry.reason = command.origin.isEmpty ? verb : "\(verb) by \(command.origin)"
         return entry
+    }
+
+    /// What the player could not even open is refused here, where somebody hears of it and nothing has stopped for it.
+    private static func requireAudio(of episode: WireEpisodeSummary) throws(Failure) {
+        do throws(Failure) { _ = try AudioSource(enclosure: episode.enclosureURL) } catch {
+            throw Failure(
+                code: error.code, message: "“\(episode.title)” cannot be played; nothing was changed. \(error.message)")
+        }
     }
 
     private static func checkRoom(_ named: NamedQueue, for count: Int) throws(Failure) {

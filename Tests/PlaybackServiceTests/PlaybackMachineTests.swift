@@ -66,18 +66,21 @@ struct PlaybackMachineTests {
     }
 
     @Test(
-        "A load that cannot be done is refused and disturbs nothing",
+        "What has no audio that can be played fails with its alert, and nothing is handed to the engine",
         arguments: [
             ("", FailureCode.episodeUnavailable), ("ftp://example.org/a.mp3", .badURL), ("lavfi://sine", .badURL),
             ("edl://%0", .badURL), ("file://elsewhere/a.mp3", .badURL), ("relative.mp3", .badURL),
         ])
-    func refusesLoad(url: String, code: FailureCode) throws {
+    func failsWithoutAudio(url: String, code: FailureCode) throws {
         try playing()
         var episode = rig.episode("e2")
         episode.enclosureURL = url
-        #expect(try rig.load(episode, as: "l2")?.failure?.known == code)
-        #expect(rig.state.loadID == "l1")
-        #expect(rig.state.status == .playing)
+        #expect(try rig.load(episode, as: "l2")?.reply != nil)
+        #expect(rig.state.loadID == "l2" && rig.state.status == .failed)
+        #expect(rig.state.error.code == code.rawValue && !rig.state.error.retry)
+        #expect(rig.alerts.map(\.actions) == [["retry", "skip", "dismiss"]])
+        let opened = rig.engine.performed.filter { if case .open = $0 { true } else { false } }
+        #expect(opened.count == 1)
     }
 
     @Test("Arguments outside their range are refused and change nothing")

@@ -34,8 +34,10 @@ struct QueueHarness {
     private var heldCalls: [Call] = []
     var player = WirePlaybackState.with { $0.status = .idle }
     var library: Set<String> = []
-    /// What the library knows of single episodes.
+    /// What the library knows of single episodes; those without an address have one by their id.
     var details: [String: WireEpisode] = [:]
+    /// Episodes that have no audio.
+    var withoutAudio: Set<String> = []
     /// Timers that are set.
     var timers: [TimerName: MonotonicTime] = [:]
     private var requests: UInt64 = 0
@@ -239,12 +241,18 @@ struct QueueHarness {
             let ids = request?.episodesByID.ids ?? []
             let reply = WirePersistenceReply.with { reply in
                 reply.episodes.episodes = ids.filter { library.contains($0) || details[$0] != nil }.map { id in
-                    details[id]
+                    var episode =
+                        details[id]
                         ?? WireEpisode.with {
                             $0.id = id
                             $0.title = "Episode \(id)"
-                            $0.enclosureURL = "http://127.0.0.1/\(id).mp3"
                         }
+                    if withoutAudio.contains(id) {
+                        episode.enclosureURL = ""
+                    } else if episode.enclosureURL.isEmpty {
+                        episode.enclosureURL = "http://127.0.0.1/\(id).mp3"
+                    }
+                    return episode
                 }
             }
             return .success(reply.wireBytes)
@@ -267,4 +275,8 @@ struct QueueHarness {
         let reply = WirePlaybackReply.with { $0.state = player }
         return .success(reply.wireBytes)
     }
+}
+
+extension Result where Success == WireQueueReply, Failure == PodcastModel.Failure {
+    var failure: PodcastModel.Failure? { if case .failure(let failure) = self { failure } else { nil } }
 }

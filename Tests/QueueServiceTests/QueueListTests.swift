@@ -138,6 +138,73 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2, 3, 4])
     }
 
+    @Test(
+        "Different episodes are not the same because their addresses differ by the query alone",
+        arguments: [
+            "https://a.example/download.php?file=ep%.mp3", "https://a.example/listen?id=%", "https://a.example/?p=%",
+            "https://a.example/audio.mp3?episode=%", "https://a.example/v1.2/play?n=%",
+        ])
+    func queriesThatTellEpisodesApart(address: String) throws {
+        var queue = QueueHarness()
+        for number in 1...3 {
+            queue.details[QueueHarness.episode(number)] = .with {
+                $0.id = QueueHarness.episode(number)
+                $0.title = "T\(number)"
+                $0.duration = 1_000 + Double(number * 60)
+                $0.enclosureURL = address.replacing("%", with: "\(number)")
+            }
+        }
+        queue.add(1, 2, 3)
+        let reply = try ask(&queue) { $0.deduplicate = WireRemoveDuplicates() }
+        #expect(!reply.changed && queue.numbers == [1, 2, 3])
+    }
+
+    @Test func oneAddressInTwoFeedsIsOneEpisodeWhateverItsNameIs() throws {
+        var queue = QueueHarness()
+        for number in 1...2 {
+            queue.details[QueueHarness.episode(number)] = .with {
+                $0.id = QueueHarness.episode(number)
+                $0.title = "T\(number)"
+                $0.enclosureURL = "https://a.example/download.php?file=ep12#t=\(number)"
+            }
+        }
+        queue.add(1, 2)
+        try ask(&queue) { $0.deduplicate = WireRemoveDuplicates() }
+        #expect(queue.numbers == [1])
+    }
+
+    @Test func whatHasNoAudioIsRefusedAndWhatPlaysIsNotDisturbed() throws {
+        var queue = QueueHarness()
+        queue.withoutAudio = [QueueHarness.episode(2)]
+        queue.details[QueueHarness.episode(3)] = .with {
+            $0.id = QueueHarness.episode(3)
+            $0.title = "Third"
+            $0.enclosureURL = "ftp://a.example/3.mp3"
+        }
+        queue.add(1)
+        queue.play(1)
+        let loads = queue.playerRequests.count
+        #expect(queue.add(4, 2)?.failure?.known == .episodeUnavailable)
+        #expect(queue.play(2)?.failure?.known == .episodeUnavailable)
+        #expect(queue.add(3)?.failure?.known == .badURL)
+        #expect(queue.play(3)?.failure?.message.hasPrefix("“Third” cannot be played; nothing was changed.") == true)
+        #expect(queue.numbers == [1] && queue.playerRequests.count == loads)
+    }
+
+    @Test func anEntryThatHasLostItsAudioIsNotPlayedByCommand() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        queue.withoutAudio = [QueueHarness.episode(2)]
+        let news = WireEpisodesChanged.with {
+            $0.podcast = "p1"
+            $0.updated = [QueueHarness.episode(2)]
+        }
+        queue.observe(.event, .episodes(of: "p1"), news.wireBytes)
+        #expect(queue.play(2)?.failure?.known == .episodeUnavailable)
+        #expect(queue.current == 1)
+    }
+
     @Test func anEntryRepeatsOrTheQueueDoesAndEntriesCanStay() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
