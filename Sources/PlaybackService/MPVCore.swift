@@ -108,6 +108,13 @@ final class MPVCore {
         }
     }
 
+    /// Says how files that are opened from now on are sought in. In an MP3 without an index libavformat else reads all that
+    /// lies before the place, which a stream cannot afford (mpv issue 6537); there it goes by the share of the bytes, which
+    /// is exact where the bit rate is constant.
+    func seekQuickly(in source: AudioSource) {
+        if case .web = source { set("demuxer-lavf-o", "fflags=+fastseek") } else { set("demuxer-lavf-o", "") }
+    }
+
     /// A number; nil when there is none now.
     func number(_ name: String) -> Double? {
         var value = 0.0

@@ -79,6 +79,8 @@ extension MPVPlayer {
         guard let waiting = next, !waiting.isListed else { return }
         prepares += 1
         next?.isListed = true
+        // The present file is open already.
+        core.seekQuickly(in: waiting.load.source)
         core.command(["loadfile", waiting.load.source.description, "append"], reply: Self.preparing | prepares)
     }
 }

@@ -188,6 +188,7 @@ final class MPVPlayer {
         core.set("speed", load.speed.factor)
         core.set("volume", load.volume.percent)
         core.set("start", "+\(load.start.seconds)")
+        core.seekQuickly(in: load.source)
         filter(for: load.sound)
         if let next, next.load.id == load.id, next.load.source == load.source, let entry = next.entry, isWaiting(next) {
             current?.entry = entry

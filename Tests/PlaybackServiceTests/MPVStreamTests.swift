@@ -31,4 +31,32 @@ struct MPVStreamTests {
             await harness.engine.close()
         }
     }
+
+    @Test("A place far into an MP3 stream is asked for, not read up to", arguments: [true, false])
+    func seeksFar(atStart: Bool) async throws {
+        let harness = harness
+        try await HTTPTestServer.with { server in
+            let bytes = Tone.mp3(seconds: 1_800)
+            var response = HTTPTestResponse.audio(bytes, type: "audio/mpeg")
+            response.acceptsRanges = true
+            // A slow line: all of it would take minutes.
+            (response.chunkSize, response.chunkInterval) = (8_192, 100)
+            server.route("/a.mp3", response)
+            let start = try PlaybackPosition(atStart ? 1_500 : 0)
+            let load = EngineLoad(id: .random(), source: .web(url: server.url("/a.mp3")), start: start)
+            harness.engine.perform(.open(load))
+            let first = try await harness.progress { $0.running }
+            #expect(abs(first.position.seconds - start.seconds) < 2)
+            if !atStart {
+                harness.engine.perform(.seek(try PlaybackPosition(1_500), serial: 1))
+                let far = try await harness.progress { $0.serial == 1 && $0.running }
+                #expect(abs(far.position.seconds - 1_500) < 2)
+            }
+            let places = server.requests(for: "/a.mp3").compactMap { request in
+                request.header("Range").flatMap { Int($0.drop { !$0.isNumber }.prefix { $0.isNumber }) }
+            }
+            #expect(places.contains { $0 > bytes.count / 4 * 3 }, "\(places)")
+            await harness.engine.close()
+        }
+    }
 }
