@@ -217,13 +217,19 @@ extension PlaybackMachine {
         return session
     }
 
+    private static func heard(_ session: PlaybackSession) -> Failure {
+        Failure(
+            .nothingLoaded,
+            "“\(session.episode.title)” has been heard to its end. `lockstep play` with its title begins it again.")
+    }
+
     private mutating func setPaused(_ paused: Bool, _ command: Command) throws(Failure) {
         let session = try loaded()
         lostDevice = nil
         if paused {
             hold()
         } else if session.status == .finished {
-            throw Failure(.nothingLoaded, "“\(session.episode.title)” has been heard to its end; play something else.")
+            throw Self.heard(session)
         } else {
             resume()
         }
@@ -295,7 +301,8 @@ extension PlaybackMachine {
 
     private mutating func seek(_ seek: WireSeek, _ command: Command) throws(Failure) {
         let session = try loaded()
-        guard session.status != .finished, seek.loadID.isEmpty || seek.loadID == session.loadID.text else {
+        guard session.status != .finished else { throw Self.heard(session) }
+        guard seek.loadID.isEmpty || seek.loadID == session.loadID.text else {
             throw Failure(.nothingLoaded, "The episode that was to be moved in is no longer loaded.")
         }
         guard let position = PlaybackPosition(seconds: seek.position) else {

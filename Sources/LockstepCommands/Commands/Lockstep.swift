@@ -89,7 +89,9 @@ public struct Lockstep: AsyncParsableCommand {
     private static func end(_ error: any Error, json: Bool) -> Int32 {
         switch error {
         case is Output.Closed: return ExitStatus.success.rawValue
-        case let failure as Failure:
+        case var failure as Failure:
+            // What was typed, not what `prepared` made of it.
+            failure.message = failure.message.replacing("“−", with: "“-")
             Output.report(failure, json: json)
             return failure.code == "usage" ? ExitStatus.usage.rawValue : ExitStatus(failure).rawValue
         case let code as ExitCode: return code.rawValue
@@ -107,9 +109,15 @@ public struct Lockstep: AsyncParsableCommand {
         }
     }
 
+    /// The commands that take numbers below 0, or say why not.
+    private static let signed: Set<String> = ["seek", "volume", "speed", "sleep", "set"]
+
     /// Makes `seek -15` and `volume -5` arguments rather than options: their minus becomes the typographic one.
     static func prepared(_ arguments: [String]) -> [String] {
-        arguments.map { argument in
+        guard let command = arguments.first(where: { !$0.hasPrefix("-") }), signed.contains(command) else {
+            return arguments
+        }
+        return arguments.map { argument in
             guard argument.hasPrefix("-"), SeekExpression(argument) != nil else { return argument }
             return "−" + argument.dropFirst()
         }

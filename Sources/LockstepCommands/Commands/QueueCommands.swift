@@ -30,7 +30,8 @@ struct QueueList: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            let shown = try await session.view(of: [.queue]).queue(queue.known)
+            let view = try await session.view(of: [.queue, .playback])
+            let shown = try view.queue(queue.known).withPosition(of: view.player)
             try context.output.value(shown.json, lines: Self.lines(shown))
         }
     }

@@ -9,7 +9,8 @@ enum Sentence {
         let what = snapshot.podcast.isEmpty ? snapshot.shownTitle : "\(snapshot.shownTitle), \(snapshot.podcast)"
         let beginning: String
         switch snapshot.status {
-        case .loading: beginning = snapshot.retry == nil ? "Loading" : "Loading at \(snapshot.place)"
+        case .loading:
+            beginning = snapshot.position < 1 && snapshot.retry == nil ? "Loading" : "Loading at \(snapshot.place)"
         case .finished: beginning = "Finished"
         case .failed: beginning = "Failed at \(snapshot.place)"
         case .playing: beginning = "\(snapshot.isBuffering ? "Buffering" : "Playing") at \(snapshot.place)"

@@ -36,6 +36,17 @@ extension WireQueueState {
     /// As sentences name a queue: Up Next, or by its name.
     static func shownName(_ name: String) -> String { name == FleetView.usualQueue ? "Up Next" : "“\(name)”" }
 
+    /// With the place that the player is at: the queue takes over the position of what is loaded when it no longer is.
+    func withPosition(of player: WirePlaybackState?) -> WireQueueState {
+        guard let player, player.hasEpisode, player.status != .finished else { return self }
+        var queue = self
+        for index in queue.entries.indices where queue.entries[index].episode.id == player.episode.id {
+            queue.entries[index].episode.position = player.position(
+                at: SystemClocks.now(), bootID: SystemClocks.bootID)
+        }
+        return queue
+    }
+
     /// As sentences name it.
     var shownName: String { Self.shownName(name.isEmpty ? FleetView.usualQueue : name) }
 }
