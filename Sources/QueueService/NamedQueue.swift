@@ -114,11 +114,13 @@ struct NamedQueue: Sendable {
     private mutating func travel(
         _ steps: [WireQueueStep], _ description: String, loaded: String
     ) -> (change: Change, description: String) {
+        // A move takes its entry out and puts it in again, and the mark would be lost on the way.
+        let mark = queue.current ?? loaded
         let comesBack = steps.contains { step in
-            if case .insert(let insertion) = step.step { return insertion.entry.id == loaded }
+            if case .insert(let insertion) = step.step { return insertion.entry.id == mark }
             return false
         }
-        let outcome = queue.apply(comesBack && queue.current == nil ? steps + [.settingCurrent(loaded)] : steps)
+        let outcome = queue.apply(comesBack ? steps + [.settingCurrent(mark)] : steps)
         queue.revision += 1
         return (finish(outcome), description)
     }

@@ -281,7 +281,8 @@ extension QueueMachine {
     /// Whether it plays, or will when what was decided before has been done.
     private var isToPlay: Bool {
         if let coming = comingLoad { return !coming.pending.paused }
-        return player.map { $0.status == .playing || $0.status == .loading && $0.willPlay } ?? false
+        // Who leaves what failed wants to go on listening.
+        return player.map { [.playing, .failed].contains($0.status) || $0.status == .loading && $0.willPlay } ?? false
     }
 
     // MARK: - Parts

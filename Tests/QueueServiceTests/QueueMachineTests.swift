@@ -263,6 +263,12 @@ struct QueueMachineTests {
         }
         #expect(queue.numbers == result)
         #expect(queue.current == 3)
+        guard place != 2 else { return }
+        // What plays keeps its mark, whichever way it is moved.
+        queue.ask { $0.undo = WireUndo() }
+        #expect(queue.numbers == [1, 2, 3, 4] && queue.current == 3)
+        queue.ask { $0.redo = WireRedo() }
+        #expect(queue.numbers == result && queue.current == 3)
     }
 
     @Test func movesBeforeAndAfterAnother() throws {
