@@ -217,9 +217,6 @@ final class WholeFleet: Sendable {
         load.load.owner = ServiceName.feeds.text
         load.load.generation = 1
         _ = try await client.ask(.persistence, load, reply: WirePersistenceReply.self, within: .seconds(60))
-        var request = WirePersistenceRequest()
-        request.commit.owner = ServiceName.feeds.text
-        request.commit.generation = 1
         var podcast = WireChange()
         podcast.putPodcast.id = "p1"
         podcast.putPodcast.title = "Show"
@@ -231,18 +228,27 @@ final class WholeFleet: Sendable {
             change.putEpisode.title = "Part \(number)"
             change.putEpisode.duration = length
             change.putEpisode.enclosureURL = address(number)
-            change.putEpisode.enclosureLength = UInt64(bytes)
             return change
         }
-        request.commit.commits = [
-            .with {
-                $0.id = RequestID.random().data
-                $0.changes = [podcast] + episodes
+        // Few enough for one message, also with long addresses.
+        for (revision, start) in stride(from: 0, to: count, by: 500).enumerated() {
+            var request = WirePersistenceRequest()
+            request.commit.owner = ServiceName.feeds.text
+            request.commit.generation = 1
+            // Counted, so that one that takes long and is asked for again gets the answer of the first.
+            request.commit.sequence = UInt64(revision) + 1
+            request.commit.commits = [
+                .with {
+                    $0.id = RequestID.random().data
+                    $0.expectedRevision = UInt64(revision)
+                    $0.changes = (start == 0 ? [podcast] : []) + episodes[start..<min(start + 500, count)]
+                }
+            ]
+            let reply = try await client.ask(
+                .persistence, request, reply: WirePersistenceReply.self, within: .seconds(60))
+            guard reply.reply.outcomes.outcomes.map(\.kind) == [.committed] else {
+                throw Unseen(description: "the library could not be filled: \(reply.reply)")
             }
-        ]
-        let reply = try await client.ask(.persistence, request, reply: WirePersistenceReply.self, within: .seconds(60))
-        guard reply.reply.outcomes.outcomes.map(\.kind) == [.committed] else {
-            throw Unseen(description: "the library could not be filled: \(reply.reply)")
         }
     }
 
