@@ -50,6 +50,19 @@ struct DownloadTests {
         return (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     }
 
+    /// Waits until some of a file has come, of which the part itself is the first to tell.
+    private func untilBytesHaveCome(_ fleet: WholeFleet) async throws {
+        let folder = fleet.bus.home.downloadDirectory + "/.partial"
+        let deadline = ContinuousClock.now.advanced(by: .seconds(60))
+        var status = stat()
+        while ContinuousClock.now < deadline {
+            let parts = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+            if parts.contains(where: { stat("\(folder)/\($0)", &status) == 0 && status.st_size > 0 }) { return }
+            try await ContinuousClock().sleep(for: .milliseconds(10))
+        }
+        throw Unseen(description: "nothing has come of the file within a minute")
+    }
+
     /// What is at a path.
     private func content(_ path: String) -> [UInt8] {
         guard let file = fopen(path, "re") else { return [] }
@@ -183,6 +196,7 @@ struct DownloadTests {
             try await fleet.downloads { $0.add.episodes = ["e1"] }
             await server.received(1, at: "/1.wav")
             _ = try await download(fleet, until: "it comes") { $0.state == .downloading && $0.totalBytes > 0 }
+            try await untilBytesHaveCome(fleet)
             try await fleet.downloads { $0.pause.episodes = ["e1"] }
             let paused = try await download(fleet, until: "it is paused") {
                 $0.state == .paused && $0.receivedBytes > 0

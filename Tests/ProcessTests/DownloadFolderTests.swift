@@ -75,8 +75,9 @@ struct DownloadFolderTests {
     private func checkMended(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws {
         _ = try await fleet.lockstep(["download", "cancel", "One"])
         _ = try await fleet.succeed("download", "add", "One")
-        let download = try #require(try await ended(observer).first)
-        #expect(download.state == .downloaded)
+        // What is seen may be the failure yet.
+        try await observer.until("it is there") { $0.downloads.values.first?.state == .downloaded }
+        let download = try #require(observer.view.downloads.values.first)
         #expect(FileManager.default.contents(atPath: download.path) == Data(Self.audio))
     }
 
