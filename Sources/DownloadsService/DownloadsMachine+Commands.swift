@@ -38,9 +38,10 @@ extension DownloadsMachine {
                     download.state = .notDownloaded
                 }
             case .why(let query)?:
-                var reply = WireDownloadsReply()
-                reply.why = why(query.episode, now: now)
-                return [.reply(command.id, .success(reply.wireBytes))]
+                guard isKnown(query.episode) else {
+                    return [call(.why(command)) { $0.episodesByID.ids = [query.episode] }]
+                }
+                return Self.explain(why(query.episode, now: now), to: command)
             case .setSetting(let setting)?: return try set(setting, command, now: now)
             case .answerAlert(let answer)?: return try self.answer(answer, command, now: now)
             case nil: throw Failure(.unknownCommand, "Downloads does not know this command.")
@@ -48,6 +49,13 @@ extension DownloadsMachine {
         } catch {
             return [.reply(command.id, .failure(error))]
         }
+    }
+
+    /// Answers why an episode's file is there, or is not.
+    static func explain(_ sentences: [String], to command: Command) -> [Effect] {
+        var reply = WireDownloadsReply()
+        reply.why = sentences
+        return [.reply(command.id, .success(reply.wireBytes))]
     }
 
     private static func named(_ episodes: [String]) throws(Failure) -> [String] {

@@ -49,6 +49,7 @@ extension DownloadsMachine {
             let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
             switch purpose {
             case .add(let command, _), .titles(let command, _): return [.reply(command.id, .failure(failure))]
+            case .why(let command): return Self.explain([Self.neverWanted(nil)], to: command)
             case .newest, .podcasts, .played: return [.log(.warning, "episodes could not be looked up: \(failure)")]
             }
         }
@@ -64,6 +65,7 @@ extension DownloadsMachine {
             } catch {
                 return [.reply(command.id, .failure(error))]
             }
+        case .why(let command): return Self.explain([Self.neverWanted(page.episodes.first)], to: command)
         case .titles(let command, let episodes):
             return [.reply(command.id, .failure(Self.notWanted(episodes, page.episodes)))]
         case .newest(let podcast): return follow(podcast, page.episodes, now: now)
@@ -166,11 +168,27 @@ extension DownloadsMachine {
 
     // MARK: Why
 
+    /// Whether an episode is downloaded, wanted, or was so once.
+    func isKnown(_ episode: String) -> Bool {
+        book.current.downloads[episode] != nil || book.current.past[episode] != nil
+    }
+
+    /// Why an episode was never downloaded, as the library has it; nil: it does not have it.
+    static func neverWanted(_ episode: WireEpisode?) -> String {
+        if let episode {
+            if episode.enclosureURL.isEmpty { return "It has no audio that could be downloaded." }
+            if WebAddress(episode.enclosureURL)?.isFile ?? false {
+                return "It is a file on this machine; there is nothing to download."
+            }
+        }
+        return "It was never downloaded: nobody has asked for it, and no rule."
+    }
+
     /// Why an episode's file is there, or is not, in sentences.
     func why(_ episode: String, now: Moment) -> [String] {
         guard let download = book.current.downloads[episode] else {
             guard let past = book.current.past[episode] else {
-                return ["It was never downloaded: nobody has asked for it, and no rule."]
+                return [Self.neverWanted(nil)]
             }
             return ["It is not downloaded any more: \(past.reason)."]
         }

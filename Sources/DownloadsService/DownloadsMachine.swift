@@ -50,6 +50,8 @@ public struct DownloadsMachine: OwnerMachine {
         case add(Command, [String])
         /// The titles of episodes that a command named and that are not here, for the sentence that refuses it.
         case titles(Command, [String])
+        /// An episode that was never downloaded, for the sentence that says why.
+        case why(Command)
         /// The newest episodes of a podcast, for its rule.
         case newest(podcast: String)
         /// Which podcasts there are, for a rule that holds for all.

@@ -85,6 +85,16 @@ struct DownloadsRegressionTests {
         #expect(kept == Set(alerts.suffix(64)))
     }
 
+    @Test("What was never downloaded says so, and says where there is nothing to download")
+    func explainsWhatNeverWas() {
+        #expect(rig.why("e1").contains("never downloaded"))
+        rig.library["e2"]?.enclosureURL = "file:///a/2.mp3"
+        #expect(rig.why("e2") == "It is a file on this machine; there is nothing to download.")
+        rig.library["e3"]?.enclosureURL = ""
+        #expect(rig.why("e3") == "It has no audio that could be downloaded.")
+        #expect(rig.why("e77").contains("never downloaded"))
+    }
+
     @Test("Rules that contradict each other come to rest: what one deletes the other does not fetch again")
     func contradictoryRules() throws {
         rig.set(.downloadsAtOnce, "9")

@@ -121,7 +121,7 @@ struct DownloadRemove: DownloadChange {
         commandName: "remove", abstract: "Delete downloaded files; the episodes stay.")
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
-    static let done = "Removed the file of"
+    static let done = "Removed the download of"
     static let already = "not downloaded"
     @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
         request.remove.episodes = episodes
