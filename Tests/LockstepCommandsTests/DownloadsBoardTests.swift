@@ -67,6 +67,17 @@ import WireMessages
         #expect(!board.isActive)
     }
 
+    @Test func `what is under way has told how far it is once telemetry has come`() {
+        var board = Self.board([
+            Self.put(Self.download("e1", .downloading, 0, 1_000)), Self.put(Self.download("e2", .paused, 5, 1_000), 2),
+        ])
+        #expect(!board.isTold)
+        _ = board.apply(Self.live("e1", 500, 1_000, rate: 100))
+        #expect(board.isTold)
+        _ = board.apply(Self.put(Self.download("e3", .downloading, 0, 1_000), 3))
+        #expect(!board.isTold)
+    }
+
     @Test func `what is under way has a bar, a rate and the time that is left`() {
         let board = Self.board([
             Self.put(Self.download("e1", .downloading, 0, 20_000_000)),

@@ -141,6 +141,21 @@ import WireMessages
         }
     }
 
+    @Test func withoutATerminalTheyAreAsFarAsTheyTell() async throws {
+        try await Self.withDownloads { fleet, downloads in
+            let telling = Task {
+                while !Task.isCancelled {
+                    try await downloads.progress("e1", 7_000_000)
+                    try await ContinuousClock().sleep(for: .milliseconds(50))
+                }
+            }
+            let text = try await fleet.succeed("downloads")
+            telling.cancel()
+            _ = await telling.result
+            #expect(text.contains("downloading 70 %, 7.0 MB of 10.0 MB"), "\(text)")
+        }
+    }
+
     @Test func watchedWithoutATerminalEachChangeIsALine() async throws {
         try await Self.withDownloads { fleet, downloads in
             try await FleetProgram.with([["downloads", "--watch"], ["downloads", "--watch", "--json"]], of: fleet) {

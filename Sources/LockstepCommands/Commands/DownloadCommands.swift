@@ -152,12 +152,41 @@ struct Downloads: LockstepCommand {
             }
             let isTerminal = isatty(STDOUT_FILENO) == 1
             guard isTerminal, !context.plain, !context.output.json, !once, board.isActive else {
-                return try context.output.value(
-                    .array(board.ordered.map(\.json)), lines: Self.lines(board.ordered))
+                let told = board.isTold ? board : await Self.told(session)
+                let downloads = (told.isCurrent ? told : board).ordered
+                return try context.output.value(.array(downloads.map(\.json)), lines: Self.lines(downloads))
             }
             try await Self.draw(session)
         }
     }
+
+    /// The downloads once each that is under way has told how far it is: what the stream says of that is up to 10 s old.
+    /// One that gets no bytes tells nothing, and is not waited for.
+    private static func told(_ session: Session) async -> DownloadsBoard {
+        await withTaskGroup(of: DownloadsBoard?.self) { group in
+            group.addTask {
+                var board = DownloadsBoard()
+                for await update in session.client.updates() {
+                    _ = board.apply(update)
+                    if board.isCurrent, board.isTold { break }
+                }
+                return board
+            }
+            group.addTask {
+                try? await Task.sleep(for: tellingLimit)
+                return nil
+            }
+            // The end of the time cancels the other, which then returns what it has seen.
+            while let result = await group.next() {
+                group.cancelAll()
+                if let result { return result }
+            }
+            return DownloadsBoard()
+        }
+    }
+
+    /// Longer than from one telling to the next.
+    private static let tellingLimit = Duration.milliseconds(400)
 
     static func lines(_ downloads: [WireDownload]) -> [String] {
         guard !downloads.isEmpty else { return [DownloadText.none] }

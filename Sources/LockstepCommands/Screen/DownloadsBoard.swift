@@ -42,6 +42,9 @@ struct DownloadsBoard: Sendable {
     /// Whether bytes come or will come by themselves.
     var isActive: Bool { view.downloads.values.contains { $0.state == .downloading || $0.state == .queued } }
 
+    /// Whether each download under way has told how far it is.
+    var isTold: Bool { view.downloads.values.allSatisfy { $0.state != .downloading || progress[$0.episode] != nil } }
+
     /// The downloads: what comes, what waits, what needs somebody, then what is there, the newest first.
     var ordered: [WireDownload] {
         view.downloads.values.map { download in
