@@ -16,6 +16,7 @@ final class TransferClient: Sendable {
 
     private let folder: DownloadFolder
     private let client: HTTPClient
+    private let stall: Duration
     private let logger: Logger
     private let state = NIOLockedValueBox(State())
 
@@ -32,12 +33,13 @@ final class TransferClient: Sendable {
         var configuration = HTTPClient.Configuration.singletonConfiguration
         configuration.redirectConfiguration = .follow(max: 10, allowCycles: false)
         configuration.decompression = .disabled
-        configuration.timeout = .init(
-            connect: .seconds(10), read: .milliseconds(Int64(stall / .milliseconds(1))))
+        // The client's own limit of silence would also count while the rate is held down.
+        configuration.timeout = .init(connect: .seconds(10))
         configuration.connectionPool.idleTimeout = .seconds(5)
         configuration.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         self.folder = folder
+        self.stall = stall
         self.logger = logger
     }
 
@@ -45,7 +47,7 @@ final class TransferClient: Sendable {
         state.withLockedValue { state in
             state.tasks[order.number] = Task {
                 do throws(TransferFailure) {
-                    let bytes = try await self.fetch(order, report)
+                    let bytes = try await self.watch(order, report)
                     // Also when it was to end: the file is at its place.
                     report(.completed(order.number, bytes: bytes))
                 } catch {
@@ -74,8 +76,38 @@ final class TransferClient: Sendable {
 
     // MARK: A transfer
 
-    private func fetch(
+    private func watch(
         _ order: TransferOrder, _ report: @escaping @Sendable (DownloadsInput) -> Void
+    ) async throws(TransferFailure) -> UInt64 {
+        let silence = Silence(limit: stall)
+        let outcome = await withTaskGroup(of: Result<UInt64, TransferFailure>?.self) { group in
+            group.addTask {
+                do throws(TransferFailure) {
+                    return .success(try await self.fetch(order, TransferWatch(report: report, silence: silence)))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            group.addTask {
+                await silence.lasts()
+                return nil
+            }
+            var outcome: Result<UInt64, TransferFailure>?
+            for await result in group {
+                outcome = result ?? outcome
+                group.cancelAll()
+            }
+            return outcome
+        }
+        if case .success(let bytes)? = outcome { return bytes }
+        guard !silence.isTooLong, case .failure(let failure)? = outcome else {
+            throw TransferFailure(Failure(.streamFailed, "\(order.host) sent nothing any more."))
+        }
+        throw failure
+    }
+
+    private func fetch(
+        _ order: TransferOrder, _ report: TransferWatch
     ) async throws(TransferFailure) -> UInt64 {
         let isKnown = !order.etag.isEmpty && !order.etag.hasPrefix("W/") || !order.lastModified.isEmpty
         let name = DownloadFolder.partialName(order.episode, etag: order.etag, lastModified: order.lastModified)
@@ -88,14 +120,16 @@ final class TransferClient: Sendable {
             }
             offset = partial.offset
         }
-        let response = try await send(order, from: offset)
+        let response = try await send(order, from: offset, report)
         if response.status == .rangeNotSatisfiable, offset > 0 {
-            return try await receive(order, try await send(order, from: 0), from: 0, report)
+            return try await receive(order, try await send(order, from: 0, report), from: 0, report)
         }
         return try await receive(order, response, from: offset, report)
     }
 
-    private func send(_ order: TransferOrder, from offset: UInt64) async throws(TransferFailure) -> HTTPClientResponse {
+    private func send(
+        _ order: TransferOrder, from offset: UInt64, _ report: TransferWatch
+    ) async throws(TransferFailure) -> HTTPClientResponse {
         var request = HTTPClientRequest(url: order.url)
         request.headers.add(name: "User-Agent", value: "Lockstep/1.0")
         request.headers.add(name: "Accept", value: "audio/*, video/*;q=0.9, */*;q=0.5")
@@ -107,6 +141,8 @@ final class TransferClient: Sendable {
             let isStrong = !order.etag.isEmpty && !order.etag.hasPrefix("W/")
             request.headers.add(name: "If-Range", value: isStrong ? order.etag : order.lastModified)
         }
+        report.silence.begins()
+        defer { report.silence.ends() }
         do {
             return try await client.execute(request, deadline: .distantFuture, logger: nil)
         } catch {
@@ -116,7 +152,7 @@ final class TransferClient: Sendable {
 
     private func receive(
         _ order: TransferOrder, _ response: HTTPClientResponse, from asked: UInt64,
-        _ report: @escaping @Sendable (DownloadsInput) -> Void
+        _ report: TransferWatch
     ) async throws(TransferFailure) -> UInt64 {
         let headers = response.headers
         let status = Int(response.status.code)
@@ -173,7 +209,7 @@ final class TransferClient: Sendable {
 
     private func read(
         _ body: HTTPClientResponse.Body, _ order: TransferOrder, _ start: TransferStart,
-        into partial: borrowing DownloadFolder.Partial, _ report: @escaping @Sendable (DownloadsInput) -> Void
+        into partial: borrowing DownloadFolder.Partial, _ report: TransferWatch
     ) async throws(TransferFailure) -> UInt64 {
         var received = start.offset
         // A page is known by its first bytes, however many of them come at once.
@@ -182,10 +218,12 @@ final class TransferClient: Sendable {
         var chunks = body.makeAsyncIterator()
         while true {
             let next: ByteBuffer?
+            report.silence.begins()
             do { next = try await chunks.next() } catch {
                 try keep(partial, order, start, received, report)
                 throw TransferFailure(Self.connection(error, order))
             }
+            report.silence.ends()
             guard let chunk = next else { break }
             if received < Self.beginning {
                 beginning += chunk.readableBytesView.prefix(Self.beginning - beginning.count)
@@ -233,11 +271,11 @@ final class TransferClient: Sendable {
     /// What has come is worth keeping.
     private func keep(
         _ partial: borrowing DownloadFolder.Partial, _ order: TransferOrder, _ start: TransferStart, _ received: UInt64,
-        _ report: @escaping @Sendable (DownloadsInput) -> Void
+        _ report: TransferWatch
     ) throws(TransferFailure) {
         try check { () throws(Failure) in try folder.save(partial) }
         report(
-            Task.isCancelled
+            Task.isCancelled && !report.silence.isTooLong
                 ? .stopped(episode: order.episode, etag: start.etag, received: received)
                 : .saved(order.number, received: received))
     }

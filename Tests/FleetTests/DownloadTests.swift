@@ -258,6 +258,22 @@ struct DownloadTests {
         for _ in 0..<count { await Task.yield() }
     }
 
+    @Test("A limit under which the next bytes are awaited longer than a server may be silent ends nothing")
+    func lowLimits() async throws {
+        try await run { fleet, server in
+            server.route("/1.wav", Self.make())
+            try await fleet.downloads {
+                $0.setSetting.key = "bandwidthLimit"
+                $0.setSetting.value = "20"
+            }
+            try await fleet.downloads { $0.add.episodes = ["e1"] }
+            let done = try await download(fleet, until: "it is there, or has failed") {
+                $0.state == .downloaded || $0.attempt > 0
+            }
+            #expect(done.state == .downloaded && content(done.path) == Self.audio)
+        }
+    }
+
     @Test("Progress comes beside the stream, and a limit holds the rate down")
     func limits() async throws {
         try await run { fleet, server in
