@@ -57,9 +57,9 @@ struct EpisodeDetails: Sendable {
         self.episode = episode
         places = Self.places(of: episode.id, in: view)
         bookmarks = (view.bookmarks[episode.id]?.bookmarks ?? []).sorted { $0.position < $1.position }
-        // Those of the file are known to the player alone.
+        // Those of the file are known to the player alone; the library's have their addresses.
         let isLoaded = view.player?.episode.id == episode.id
-        chapters = isLoaded ? view.player?.chapters ?? episode.chapters : episode.chapters
+        chapters = isLoaded && episode.chapters.isEmpty ? view.player?.chapters ?? [] : episode.chapters
         download = view.downloads[episode.id] ?? episode.download
         notes = ShowNotes(episode.description_p)
     }

@@ -80,7 +80,7 @@ struct PlainNarrator: Sendable {
 
     private func jumped(from last: PlayerSnapshot, to snapshot: PlayerSnapshot, now: MonotonicTime) -> Bool {
         guard let expected, snapshot.hasEpisode else { return false }
-        let elapsed = last.isRunning ? now.since(expected.at) / .seconds(1) * last.speed : 0
+        let elapsed = last.isRunning ? now.since(expected.at) / .seconds(1) * (last.pace ?? last.speed) : 0
         return abs(snapshot.position - expected.position - elapsed) > 1
     }
 

@@ -79,7 +79,8 @@ extension PlayerScreen {
 
     private var pauseIntent: PlayerIntent {
         switch snapshot.status {
-        case .playing, .loading: .setPaused(true)
+        case .playing: .setPaused(true)
+        case .loading: .setPaused(!snapshot.staysPaused)
         case .paused: .setPaused(false)
         default: .start(queue: snapshot.queueName)
         }

@@ -91,6 +91,10 @@ struct PlayerSnapshot: Sendable, Hashable {
     /// In seconds; nil: unknown.
     var duration: Double?
     var speed = 1.0
+    /// How fast it moves on, which is faster than its speed in silence that is passed over; nil: at its speed.
+    var pace: Double?
+    /// It is loading, and will be paused when it is open.
+    var staysPaused = false
     var volume = 100.0
     var output = ""
     var isSilent = false
@@ -151,6 +155,8 @@ struct PlayerSnapshot: Sendable, Hashable {
         position = player.position(at: now, bootID: bootID)
         isRunning = player.anchor.running
         speed = player.speed > 0 ? player.speed : 1
+        pace = player.anchor.speed > 0 ? player.anchor.speed : nil
+        staysPaused = player.status == .loading && !player.willPlay
         volume = player.volume
         output = DisplayText.sanitised(player.output)
         isSilent = player.nullOutput
