@@ -1,0 +1,117 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import TestSupport
+import Testing
+import WireMessages
+
+/// Two hours of audio in two hundred chapters, moved about in.
+@Suite(.timeLimit(.minutes(5)))
+struct LongEpisodeTests {
+    private static let length = 7_200.0
+    private static let chapters = 200
+
+    /// Chapter `number` of 200 begins at a multiple of 36 s.
+    private static func feed(_ server: HTTPTestServer) -> String {
+        let marks = (0..<chapters).map { number in
+            let start = number * 36
+            func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
+            let place = "\(start / 3_600):\(two(start / 60 % 60)):\(two(start % 60))"
+            return "<psc:chapter start=\"\(place)\" title=\"Chapter \(number + 1) of a long evening\"/>"
+        }
+        return """
+            <?xml version="1.0" encoding="UTF-8"?><rss version="2.0" xmlns:psc="http://podlove.org/simple-chapters"
+            xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel><title>Long</title>
+            <link>http://127.0.0.1/</link><description>Two hours</description><item><title>Two hours</title>
+            <guid>long</guid><pubDate>Mon, 01 Jan 2024 10:00:00 GMT</pubDate>
+            <itunes:duration>7200</itunes:duration>
+            <enclosure url="\(server.url("/long.mp3"))" type="audio/mpeg" length="7200000"/>
+            <psc:chapters version="1.2">\(marks.joined())</psc:chapters></item></channel></rss>
+            """
+    }
+
+    /// What an observer has seen of the player, each state once.
+    private final class Seen: Sendable {
+        let states = Awaited<[WirePlaybackState]>([])
+
+        func see(_ view: FleetView) {
+            guard let player = view.player else { return }
+            states.change { if $0.last != player { $0.append(player) } }
+        }
+    }
+
+    @Test(
+        "Whichever place is sought, the first state that follows shows it to every client, with its chapter",
+        arguments: [true, false])
+    func seeks(paused: Bool) async throws {
+        try await HTTPTestServer.with { server in
+            server.route("/feed.xml", .feed(Self.feed(server)))
+            var audio = HTTPTestResponse.audio(Tone.slowMP3(seconds: Self.length), type: "audio/mpeg")
+            audio.acceptsRanges = true
+            server.route("/long.mp3", audio)
+            try await WholeFleet.with([.persistence, .playback, .queue, .feeds], realEngine: true) { fleet in
+                try await fleet.feeds { $0.subscribe.urls = [server.url("/feed.xml")] }
+                let id = try #require(try await fleet.database.episodes(WireEpisodesQuery()).episodes.first?.id)
+                try await fleet.queue { $0.play.episode = id }
+                try await fleet.watcher.until("it plays, with its chapters") {
+                    $0.player?.status == .playing && $0.player?.chapters.count == Self.chapters
+                }
+                if paused { try await fleet.player { $0.setPaused.paused = true } }
+                try await fleet.bus.withClient { other in
+                    let screens = [fleet.watcher, StreamWatcher(other)]
+                    let following = Task { await screens[1].follow() }
+                    try await screens[1].until("the second screen has it") { $0.player?.episode.id == id }
+                    try await Self.move(in: fleet, screens)
+                    following.cancel()
+                }
+            }
+        }
+    }
+
+    private static func move(in fleet: WholeFleet, _ screens: [StreamWatcher]) async throws {
+        var generator = SplitMix(seed: 7)
+        for _ in 0..<40 {
+            // Not at the edge of a chapter, which playing on might cross.
+            let place = Double(generator.next() % UInt64(chapters)) * 36 + 1 + Double(generator.next() % 30)
+            let before = try #require(screens[0].view.player?.revision)
+            let seen = screens.map { screen in
+                let seen = Seen()
+                screen.each { seen.see($0) }
+                return seen
+            }
+            let reply = try await fleet.player { $0.seek.position = place }
+            #expect(reply.state.anchor.position == place)
+            for seen in seen {
+                let states = try #require(
+                    await seen.states.first(within: .seconds(60)) { states in
+                        states.contains { $0.revision > before && $0.anchor.position == place }
+                    })
+                let first = try #require(states.first { $0.revision > before })
+                // A state of the moment before, on its way when the place was asked for, is of the old place alone.
+                #expect(first.anchor.position == place || first.revision < reply.state.revision)
+                #expect(
+                    states.filter { $0.revision >= reply.state.revision }.allSatisfy {
+                        abs($0.anchor.position - place) < 1.5 && Int($0.chapter) == Int(place / 36) + 1
+                    }, "\(place): \(states.map { ($0.revision, $0.anchor.position, $0.chapter) })")
+            }
+        }
+        for screen in screens { screen.each(nil) }
+    }
+}
+
+/// A generator of the same numbers each time.
+private struct SplitMix {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
+        return value ^ (value >> 31)
+    }
+}
