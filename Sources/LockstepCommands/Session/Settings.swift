@@ -11,9 +11,9 @@ struct Settings: Sendable, Hashable {
     var skipForward: Double?
     /// How far `skip back` and the left arrow go, in seconds, unless the player's own settings say so; nil: not set.
     var skipBack: Double?
-    /// How much `speed up` adds.
+    /// `speed up` goes to the next multiple of it.
     var speedStep = 0.1
-    /// How much `volume up` adds, in per cent.
+    /// `volume up` goes to the next multiple of it, in per cent.
     var volumeStep = 5.0
     /// Whether screens are lines of words.
     var plain = false
