@@ -55,7 +55,7 @@ extension PlaybackMachine {
     }
 
     private mutating func end(_ isOver: (WirePlaybackAlertRecord) -> Bool) {
-        for (id, record) in alerts.sorted(by: { $0.key < $1.key }) where isOver(record) && answering[id] == nil {
+        for (id, record) in alerts.sorted(by: { $0.key < $1.key }) where isOver(record) {
             alerts[id] = nil
             book.mark(.alert(id))
             pending.commit = true

@@ -167,6 +167,21 @@ struct PlaybackEndTests {
         #expect(rig.state.status == .failed || rig.machine.state.status == .failed)
     }
 
+    @Test("A failure after a new try raises its alert, while the answer to the one before is still on its way")
+    func failsAgainWhileAnswering() throws {
+        try rig.start()
+        let episode = rig.episode()
+        rig.setFile("e1", .broken(Failure(.decoderFailed, "broken")))
+        try rig.load(episode)
+        let first = try #require(rig.alerts.first?.id)
+        rig.holdsCommits = true
+        try rig.answer(first, "dismiss")
+        try rig.setPaused(false)
+        #expect(rig.state.status == .failed)
+        try rig.releaseCommits()
+        #expect(rig.alerts.count == 1 && rig.alerts.first?.id != first)
+    }
+
     @Test("Without a sound device it plays on in silence and says so, until there is one")
     func silent() throws {
         try rig.start()
