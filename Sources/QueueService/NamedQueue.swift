@@ -161,6 +161,9 @@ struct NamedQueue: Sendable {
     }
 
     private mutating func finish(_ outcome: Queue.Outcome, with history: [WireChange] = []) -> Change {
+        // A load whose entry was taken away is not wanted any more, also when the entry comes back. That it may have begun
+        // is still to be known.
+        if let entry = pending?.entry, outcome.removed.contains(entry) { pending?.entry = "" }
         var change = Change()
         change.changes.append(.putting("queue", name, header))
         if outcome.removed.count > queue.entries.count {

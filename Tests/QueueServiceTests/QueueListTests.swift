@@ -89,6 +89,22 @@ struct QueueListTests {
         #expect(queue.machine.queues.current.values.allSatisfy { $0.pending == nil })
     }
 
+    @Test func aLoadWhoseEntryWasTakenAwayDoesNotComeBackWithTheEntry() {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        let second = queue.entry(2)
+        queue.playerAnswers = false
+        queue.ask { $0.play.entry = second }
+        queue.ask { $0.remove.entries = [second] }
+        queue.failHeldCalls(Failure(.unavailable, "The player is busy."))
+        queue.playerAnswers = true
+        queue.ask { $0.undo = WireUndo() }
+        queue.playerChanges { _ in }
+        #expect(queue.numbers == [1, 2])
+        #expect(queue.player.episode.id == QueueHarness.episode(1))
+    }
+
     @Test func sortingIsOneChangeThatCanBeUndone() throws {
         var queue = QueueHarness()
         for number in 1...4 {
