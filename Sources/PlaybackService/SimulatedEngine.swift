@@ -51,6 +51,10 @@ public final class SimulatedEngine: AudioEngine {
         var outputs = EngineOutputs(devices: [OutputDevice(name: "simulated", description: "Simulated device")])
         /// Whether there is no device, whatever was opened before.
         var isSilent = false
+        /// Whether it begins what was prepared when what was to be opened fails; and that it has.
+        var beginsPrepared = false
+        var hasFailed = false
+        var unbidden: LoadID?
         var closed = false
         var performed: [EngineCommand] = []
         /// Events that are due, told outside the lock.
@@ -77,6 +81,20 @@ public final class SimulatedEngine: AudioEngine {
     /// What is open.
     public var source: AudioSource? { state.withLockedValue(\.load?.source) }
 
+    /// The load whose sound goes out; nil: none.
+    public var sounding: LoadID? {
+        state.withLockedValue { state in
+            if let unbidden = state.unbidden { return unbidden }
+            guard let load = state.load, state.audio.opens, !load.paused, !state.ended, !state.audio.stalls else {
+                return nil
+            }
+            return load.id
+        }
+    }
+
+    /// Where what is open is, in seconds.
+    public var position: Double { state.withLockedValue(\.position) }
+
     /// The speed of what is open.
     public var speed: Double { state.withLockedValue { $0.load?.speed.factor ?? 0 } }
     /// The volume of what is open.
@@ -85,6 +103,12 @@ public final class SimulatedEngine: AudioEngine {
     /// Changes what a source holds, from the next `open` on.
     public func setFile(_ source: AudioSource, _ audio: Audio) {
         state.withLockedValue { $0.files[source] = audio }
+    }
+
+    /// Breaks what `prepare` promises, for tests that must find that out: when what was to be opened fails, what was
+    /// prepared sounds, until `prepare(nil)` or the next `open`.
+    public func beginPreparedAfterFailure() {
+        state.withLockedValue { $0.beginsPrepared = true }
     }
 
     /// Takes the sound device away, or gives it back.
@@ -118,7 +142,9 @@ public final class SimulatedEngine: AudioEngine {
     public func advance(seconds: Double) {
         change { state in
             state.now = state.now.advanced(by: .seconds(seconds))
-            guard let load = state.load, !load.paused, !state.ended, !state.audio.stalls else { return }
+            guard let load = state.load, state.audio.opens, !load.paused, !state.ended, !state.audio.stalls else {
+                return
+            }
             state.position = min(state.audio.length, state.position + seconds * load.speed.factor)
             if state.position >= state.audio.length { Self.end(&state, load) }
         }
@@ -137,7 +163,7 @@ public final class SimulatedEngine: AudioEngine {
                 state.load?.speed = speed
                 Self.tellProgress(&state)
             case .setSound(let sound): state.load?.sound = sound
-            case .prepare(let load): state.prepared = load
+            case .prepare(let load): Self.prepare(&state, load)
             case .setVolume(let volume): state.load?.volume = volume
             case .setOutput(let device):
                 state.load?.output = device
@@ -147,7 +173,9 @@ public final class SimulatedEngine: AudioEngine {
             case .reloadOutput:
                 state.outputs.silent = state.isSilent
                 if state.load != nil { state.events.append(.outputs(state.outputs)) }
-            case .unload: state.load = nil
+            case .unload:
+                state.load = nil
+                state.prepared = nil
             }
         }
     }
@@ -169,10 +197,25 @@ public final class SimulatedEngine: AudioEngine {
         events.forEach(observer)
     }
 
+    private static func prepare(_ state: inout State, _ load: EngineLoad?) {
+        state.prepared = state.load == nil ? nil : load
+        if !state.beginsPrepared || load == nil {
+            state.unbidden = nil
+        } else if state.hasFailed {
+            state.unbidden = load?.id
+        }
+    }
+
     private static func open(_ state: inout State, _ load: EngineLoad) {
+        let prepared = state.prepared
         state.load = nil
+        state.prepared = nil
+        state.unbidden = nil
+        state.hasFailed = false
         let audio = state.files[load.source] ?? .broken(Failure(.fileMissing, "The file \(load.source) is not there."))
         if let failure = audio.failure {
+            state.hasFailed = true
+            if state.beginsPrepared { state.unbidden = prepared?.id }
             state.events.append(.failed(load.id, failure))
             return
         }
@@ -203,7 +246,7 @@ public final class SimulatedEngine: AudioEngine {
     }
 
     private static func tellProgress(_ state: inout State) {
-        guard let load = state.load, !state.ended else { return }
+        guard let load = state.load, state.audio.opens, !state.ended else { return }
         let progress = EngineProgress(
             position: PlaybackPosition(clamping: state.position), at: state.now,
             running: !load.paused && !state.audio.stalls,

@@ -1,0 +1,171 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// The queues as they must be.
+struct QueueModels: Equatable {
+    private(set) var queues = ["main": QueueModel(), "work": QueueModel()]
+
+    func list(_ name: String) -> [QueueModel.Entry] { queues[name]?.list ?? [] }
+
+    /// A revision to which the named queue can be brought back.
+    func aRevision(_ request: inout WireQueueRequest, _ random: inout SeededGenerator) {
+        queues[Self.name(request)]?.aRevision(&request, &random)
+    }
+
+    mutating func apply(
+        _ request: WireQueueRequest, _ id: RequestID, titles: [String: WireEpisode], seen: WirePlaybackState
+    ) {
+        queues[Self.name(request)]?.apply(request, id, titles: titles, seen: seen)
+    }
+
+    mutating func observe(_ state: WirePlaybackState) {
+        for name in queues.keys { queues[name]?.observe(state) }
+    }
+
+    /// The revision and the places that the transaction has made.
+    mutating func name(_ transaction: Transaction) {
+        for name in queues.keys { queues[name]?.take(transaction, of: name) }
+    }
+
+    private static func name(_ request: WireQueueRequest) -> String { request.queue.isEmpty ? "main" : request.queue }
+}
+
+/// The list as it must be: commands and ends of episodes as plain changes of an array, with a stack of what it was.
+struct QueueModel: Equatable {
+    struct Entry: Equatable {
+        var id: String
+        var episode: String
+
+        /// An entry that a command makes.
+        init(_ episode: String, _ index: Int, of command: RequestID) {
+            id = QueueEntryID.derived(from: "\(command)/\(index)").text
+            self.episode = episode
+        }
+
+        /// One that is shown.
+        init(_ wire: WireQueueEntry) {
+            id = wire.id
+            episode = wire.episode.id
+        }
+    }
+
+    private struct Past: Equatable {
+        var before: [Entry]
+        var after: [Entry]
+        var revision: UInt64 = 0
+    }
+
+    private(set) var list: [Entry] = []
+    private var past: [Past] = []
+    private var undone = 0
+    private var ended = ""
+    private var modes = WireQueueModes()
+    /// Entries that must come in, where the mark says.
+    private var placeless: [Entry] = []
+
+    /// A revision to which the list can be brought back.
+    func aRevision(_ request: inout WireQueueRequest, _ random: inout SeededGenerator) {
+        let known = past.map(\.revision).filter { $0 > 0 }
+        guard !known.isEmpty else { return }
+        request.restore.revision = known[random.below(known.count)]
+    }
+
+    /// What the transaction did: the places of entries that the mark decides, and the revision.
+    mutating func take(_ transaction: Transaction, of name: String) {
+        for change in transaction.changes {
+            guard case .put(let record)? = change.change, record.collection == "history/\(name)", undone == 0,
+                let history = try? WireQueueHistoryRecord(wireBytes: Array(record.value))
+            else { continue }
+            if !placeless.isEmpty { place(history.redo) }
+            if let last = past.indices.last, past[last].revision == 0 { past[last].revision = history.item.revision }
+        }
+    }
+
+    /// Puts the new entries in where the queue has put them, and nothing else anywhere else.
+    private mutating func place(_ steps: [WireQueueStep]) {
+        var next = list
+        for case .insert(let insertion)? in steps.map(\.step) {
+            let entry = Entry(insertion.entry)
+            guard placeless.contains(entry) else { continue }
+            let before = insertion.after.isEmpty ? nil : next.firstIndex { $0.id == insertion.after }
+            next.insert(entry, at: before.map { $0 + 1 } ?? 0)
+        }
+        placeless = []
+        change(to: next)
+    }
+
+    private mutating func change(to next: [Entry]) {
+        guard next != list else { return }
+        forgetUndone()
+        past.append(Past(before: list, after: next))
+        if past.count > 100 { past.removeFirst() }
+        list = next
+    }
+
+    /// A change is coming: what was taken back cannot be made again.
+    private mutating func forgetUndone() {
+        past.removeLast(undone)
+        undone = 0
+    }
+
+    mutating func apply(
+        _ request: WireQueueRequest, _ id: RequestID, titles: [String: WireEpisode], seen: WirePlaybackState
+    ) {
+        switch request.command {
+        case .add(let add):
+            let known = Set(list.map(\.episode))
+            let new = add.episodes.enumerated().filter { index, episode in
+                !known.contains(episode) && !add.episodes[..<index].contains(episode)
+            }.map { Entry($1, $0, of: id) }
+            if add.next { insert(new) } else { change(to: list + new) }
+        case .play(let play):
+            guard case .episode(let episode)? = play.what, !list.contains(where: { $0.episode == episode }) else {
+                return
+            }
+            insert([Entry(episode, 0, of: id)])
+        case .remove(let remove):
+            guard remove.entries.allSatisfy({ id in list.contains { $0.id == id } }) else { return }
+            change(to: list.filter { !remove.entries.contains($0.id) })
+        case .move(let move):
+            guard let moved = list.first(where: { $0.id == move.entry }), Int(move.index) < list.count else { return }
+            var next = list.filter { $0 != moved }
+            next.insert(moved, at: Int(move.index))
+            change(to: next)
+        case .clear:
+            let isLoaded = seen.status != .idle && seen.status != .finished
+            change(to: list.filter { isLoaded && $0.id == seen.queueEntry })
+        case .undo where undone < past.count:
+            undone += 1
+            list = past[past.count - undone].before
+        case .redo where undone > 0:
+            list = past[past.count - undone].after
+            undone -= 1
+        case .sort(let sort):
+            change(
+                to: list.sorted {
+                    let titles = (titles[$0.episode]?.title ?? "", titles[$1.episode]?.title ?? "")
+                    return sort.descending ? titles.0 > titles.1 : titles.0 < titles.1
+                })
+        case .restore(let restore):
+            if let found = past.first(where: { $0.revision == restore.revision }) { change(to: found.after) }
+        case .setModes(let set):
+            if set.hasRepeat { modes.repeat = set.repeat }
+            if set.hasConsume { modes.keep = !set.consume }
+        default: break
+        }
+    }
+
+    private mutating func insert(_ new: [Entry]) {
+        guard !new.isEmpty else { return }
+        forgetUndone()
+        placeless = new
+    }
+
+    /// An episode has ended: its entry leaves, once, unless entries stay.
+    mutating func observe(_ state: WirePlaybackState) {
+        guard state.status == .finished, state.loadID != ended else { return }
+        ended = state.loadID
+        if !modes.keep, modes.repeat != .one { change(to: list.filter { $0.id != state.queueEntry }) }
+    }
+}

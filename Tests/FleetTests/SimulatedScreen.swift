@@ -1,0 +1,29 @@
+import BusKit
+import WireMessages
+
+/// What the stream shows, as one player's screen puts it together.
+struct SimulatedScreen: Equatable {
+    var queues: [Topic: WireQueueState] = [:]
+    var player = WirePlaybackState()
+    var alerts: [Topic: WireAlert] = [:]
+
+    /// The alerts of an episode that cannot go on.
+    var failures: [WireAlert] { alerts.values.filter { $0.actions.contains("skip") } }
+
+    func entries(_ name: String) -> [WireQueueEntry] { queues[.queue(name)]?.entries ?? [] }
+
+    mutating func apply(_ publication: Publication) throws {
+        let parts = publication.topic.parts
+        switch (publication.topic, publication.kind) {
+        case (.playbackState, .put): player = try WirePlaybackState(wireBytes: publication.payload)
+        case (let topic, .put) where parts.prefix(3) == ["stream", "queue", "queue"]:
+            queues[topic] = try WireQueueState(wireBytes: publication.payload)
+        case (let topic, .delta) where parts.prefix(3) == ["stream", "queue", "queue"]:
+            queues[topic]?.apply(try WireQueueDelta(wireBytes: publication.payload))
+        case (let topic, .put) where parts.prefix(3) == ["stream", "playback", "alert"]:
+            alerts[topic] = try WireAlert(wireBytes: publication.payload)
+        case (let topic, .delete): alerts[topic] = nil
+        default: break
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import PlaybackService
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+/// Where the simulation's episodes have their audio, and what is wrong with it.
+struct SimulatedSources {
+    /// What is wrong with an episode's audio.
+    enum Fault: CaseIterable {
+        case none
+        /// A file that nothing can decode.
+        case broken
+        /// The server has it no more.
+        case gone
+        /// The server is too busy.
+        case busy
+        /// The connection is cut somewhere.
+        case cut
+        /// The server never says a word.
+        case silent
+        /// No data comes any more.
+        case stalls
+    }
+
+    /// The length of a whole episode, in seconds.
+    static let length = 600.0
+
+    private(set) var episodes: [String: WireEpisode] = [:]
+    private var faults: [AudioSource: Fault] = [:]
+    /// Those whose fault comes and goes.
+    private var passing: [(source: AudioSource, fault: Fault)] = []
+
+    init(count: Int, random: inout SeededGenerator) throws {
+        for number in 1...count {
+            let id = EpisodeID.derived(from: "simulated/\(number)").text
+            let isStream = random.below(2) == 0
+            let episode = WireEpisode.with {
+                $0.id = id
+                $0.title = "Episode \(100 + number)"
+                $0.enclosureURL =
+                    isStream ? "http://server.test/audio/\(number).mp3" : "file:///audio/\(number).mp3"
+                $0.duration = Self.length
+            }
+            episodes[id] = episode
+            let source = try AudioSource(enclosure: episode.enclosureURL)
+            faults[source] = Fault.none
+            guard random.below(3) == 0 else { continue }
+            let fault: Fault = isStream ? [.gone, .busy, .cut, .silent, .stalls][random.below(5)] : .broken
+            if isStream, random.below(2) == 0 {
+                passing.append((source, fault))
+            } else {
+                faults[source] = fault
+            }
+        }
+    }
+
+    /// All of it, for an engine that begins.
+    func files(_ random: inout SeededGenerator) -> [AudioSource: SimulatedEngine.Audio] {
+        var files: [AudioSource: SimulatedEngine.Audio] = [:]
+        for source in faults.keys.sorted(by: { $0.description < $1.description }) {
+            files[source] = audio(source, &random)
+        }
+        return files
+    }
+
+    /// What a source holds now.
+    func audio(_ source: AudioSource, _ random: inout SeededGenerator) -> SimulatedEngine.Audio {
+        var audio = SimulatedEngine.Audio(length: Self.length)
+        switch faults[source] ?? .none {
+        case .none: break
+        case .broken: return .broken(Failure(.decoderFailed, "\(source) holds no audio that can be played."))
+        case .gone: return .broken(Failure(.episodeUnavailable, "HTTP 404 for \(source)."))
+        case .busy: return .broken(Failure(.streamFailed, "HTTP 503 for \(source)."))
+        case .cut:
+            audio = SimulatedEngine.Audio(length: Double(random.below(500)), declared: Self.length, cut: true)
+        case .silent: audio.opens = false
+        case .stalls: audio.stalls = true
+        }
+        return audio
+    }
+
+    func fault(of address: String) -> Fault {
+        (try? AudioSource(enclosure: address)).flatMap { faults[$0] } ?? .none
+    }
+
+    /// One of those whose fault comes and goes has another condition now.
+    mutating func change(_ random: inout SeededGenerator) -> AudioSource? {
+        guard !passing.isEmpty else { return nil }
+        let (source, fault) = passing[random.below(passing.count)]
+        faults[source] = faults[source] == Fault.none ? fault : Fault.none
+        return source
+    }
+}

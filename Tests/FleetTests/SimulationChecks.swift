@@ -1,0 +1,158 @@
+import BusKit
+import PlaybackService
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+/// What must never be seen, whatever happens.
+struct SimulationChecks {
+    private(set) var complaints: [String] = []
+    private(set) var advances = 0
+    /// How often a stream was tried again, how often an episode failed, and how often one was passed over.
+    private(set) var retries = 0
+    private(set) var failures = 0
+    private(set) var skips = 0
+
+    private var shownLoads: [String] = []
+    private var leftLoads: Set<String> = []
+    private var hasSaved = false
+    /// Loads that somebody asked for, or that follow an episode which ended or was to be passed over.
+    private var expectedLoads: Set<String> = []
+    /// The last things that happened.
+    private var trail: [String] = []
+    var time = MonotonicTime(nanoseconds: 0)
+
+    mutating func note(_ text: String) {
+        trail.append("\(Double(time.nanoseconds / 100_000_000 % 1_000_000) / 10) \(text)")
+        if trail.count > 60 { trail.removeFirst() }
+    }
+
+    /// Without line breaks.
+    mutating func note(_ text: String, _ message: any Message) {
+        note(
+            "\(text) \(message.textFormatString().split(whereSeparator: \.isWhitespace).joined(separator: " ").prefix(160))"
+        )
+    }
+
+    mutating func complain(_ text: String) {
+        complaints.append(([text] + trail).joined(separator: "\n    "))
+    }
+
+    /// Somebody has asked the queue for something, which may be to play.
+    mutating func noteWish(_ request: RequestID) {
+        expectedLoads.insert(LoadID.derived(from: request.description).text)
+    }
+
+    /// What a dead player had shown but not saved may be shown again: the session before it, and the load that is repeated.
+    /// Nothing older: what was saved when it died must have been shown, unless nothing was ever saved.
+    mutating func forgetLoads(since load: String?) {
+        hasSaved = hasSaved || load != nil
+        let saved = shownLoads.lastIndex { $0 == load }
+        if saved == nil, hasSaved { complain("the saved load \(load ?? "none") was never shown") }
+        leftLoads.subtract(shownLoads[(saved ?? 0)...])
+    }
+
+    /// Judges what the player shows now by what it showed before.
+    mutating func compare(_ before: WirePlaybackState, with screen: SimulatedScreen, isRestarting: Bool) {
+        let player = screen.player
+        if before.loadID != player.loadID || before.status != player.status || before.retry != player.retry {
+            note("shown: \(player.status) \(player.loadID) \(player.episode.title) retry \(player.retry.attempt)")
+            if isRestarting { note("(found at the start)") }
+        }
+        if player.status == .finished || player.skip {
+            expectedLoads.insert(LoadID.advance(after: player.loadID).text)
+        }
+        if before.loadID != player.loadID { shownLoads.append(player.loadID) }
+        guard !isRestarting, !before.loadID.isEmpty else { return }
+        if before.loadID == player.loadID {
+            compareSame(before, screen)
+        } else {
+            if before.status == .finished { advances += 1 }
+            if before.skip { skips += 1 }
+            leftLoads.insert(before.loadID)
+            if leftLoads.contains(player.loadID) {
+                complain("load \(player.loadID) was shown again after \(before.loadID)")
+            }
+            if !expectedLoads.contains(player.loadID) {
+                complain("\(player.loadID) was shown after \(before.status) \(before.loadID), for which nobody asked")
+            }
+        }
+        if player.status == .idle { complain("idle after \(before.status) of \(before.loadID)") }
+    }
+
+    /// The same load goes on, or fails: the position stays, and the failure can be answered.
+    private mutating func compareSame(_ before: WirePlaybackState, _ screen: SimulatedScreen) {
+        let player = screen.player
+        if before.status == .finished, player.status != .finished {
+            complain("\(player.loadID) is \(player.status) after its end")
+        }
+        let attempt = player.retry.attempt
+        if player.hasRetry, attempt > before.retry.attempt {
+            retries += 1
+            if attempt > 3 || (before.hasRetry && attempt != before.retry.attempt + 1) {
+                complain("try \(attempt) after \(before.retry.attempt)")
+            }
+        }
+        guard player.status == .failed, before.status != .failed else { return }
+        failures += 1
+        if !screen.failures.contains(where: { $0.episode == player.episode.id }) {
+            complain("\(player.loadID) failed without an alert: \(player.error.message)")
+        }
+        if before.hasRetry, before.retry.attempt > 0, abs(before.anchor.position - player.anchor.position) > 0.001,
+            !before.anchor.running
+        {
+            complain("\(player.loadID) failed at \(player.anchor.position), not \(before.anchor.position)")
+        }
+    }
+}
+
+extension QueueSimulation {
+    /// The queues as they are shown are those of the model.
+    func checkLists(_ when: String) {
+        for name in ["main", "work"] {
+            let seen = early.entries(name).map(QueueModel.Entry.init)
+            if seen != durable.list(name) {
+                checks.complain("\(name) is \(titles(seen)) instead of \(titles(durable.list(name))) \(when)")
+            }
+        }
+    }
+
+    private func titles(_ entries: [QueueModel.Entry]) -> String {
+        "\(entries.map { sources.episodes[$0.episode]?.title.suffix(3) ?? "?" })"
+    }
+
+    /// Nothing sounds but what the player says that it plays.
+    func checkSound() {
+        guard let sounding = engine.sounding else { return }
+        let state = player.state
+        let isToSound = state.status == .playing || state.status == .loading && state.willPlay
+        if state.loadID != sounding.text || !isToSound {
+            checks.complain("\(sounding) sounds while the player shows \(state.status) \(state.loadID)")
+        }
+    }
+
+    /// What must be so when nothing is on its way any more and some time has passed.
+    func checkRest() {
+        checkLists("in the end")
+        let player = early.player
+        if player.status != .failed || player.skip, !early.failures.isEmpty {
+            checks.complain("\(player.status), but there are alerts: \(early.failures.map(\.message))")
+        }
+        if player.status == .playing, player.anchor.running {
+            let elapsed = now.monotonic.since(MonotonicTime(nanoseconds: player.anchor.at)) / .seconds(1)
+            let shown = player.anchor.position + elapsed * player.anchor.speed
+            if engine.sounding?.text != player.loadID || abs(engine.position - shown) > 0.1 {
+                checks.complain("shown at \(shown), but the engine is at \(engine.position)")
+            }
+        }
+        for name in ["main", "work"] {
+            guard let record = queueRecords["queue/\(name)"],
+                let header = try? WireQueueHeaderRecord(wireBytes: record.value), header.hasPending,
+                early.entries(name).contains(where: { $0.id == header.pending.entry }),
+                [header.pending.loadID, header.pending.replacesLoad, ""].contains(player.loadID)
+                    || header.pending.overtakes.contains(player.loadID)
+            else { continue }
+            checks.complain("load \(header.pending.loadID) is due in \(name), but the player shows \(player.loadID)")
+        }
+    }
+}
