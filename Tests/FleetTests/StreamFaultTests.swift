@@ -21,12 +21,15 @@ struct StreamFaultTests {
         let isTriedAgain: Bool
         /// Where it stops, in seconds.
         var position = 0.0
+        /// The answer when it is tried again.
+        let later: HTTPTestResponse
 
         init(
-            _ description: String, _ response: HTTPTestResponse, _ code: FailureCode, triesAgain: Bool, at: Double = 0
+            _ description: String, _ response: HTTPTestResponse, _ code: FailureCode, triesAgain: Bool, at: Double = 0,
+            later: HTTPTestResponse? = nil
         ) {
             (testDescription, self.response, self.code) = (description, response, code)
-            (isTriedAgain, position) = (triesAgain, at)
+            (isTriedAgain, position, self.later) = (triesAgain, at, later ?? response)
         }
     }
 
@@ -166,10 +169,80 @@ struct StreamFaultTests {
         }
     }
 
+    // MARK: What follows
+
+    private static let stalling = Fault(
+        "a stall after 20 s", audio.with(.stall(afterBytes: 320_044)), .streamFailed, triesAgain: true, at: 20,
+        later: audio.with(.stall(afterBytes: -1)))
+
+    /// Those that never let it be opened, and those that break off what played already.
+    static let faultsBefore = [faults[0], faults[3], faults[6], faults[8], stalling]
+
+    @Test("A fault neither begins nor loses what stands behind it, to which `skip` leads", arguments: faultsBefore)
+    func leavesWhatFollows(_ fault: Fault) async throws {
+        try await play(stall: .milliseconds(1_500), opening: .seconds(3), episodes: 2) { fleet, server, states in
+            server.route("/1.wav", fault.response)
+            server.route("/2.wav", Self.audio)
+            let (first, second) = (WholeFleet.episode(1), WholeFleet.episode(2))
+            try await fleet.queue { $0.add.episodes = [first, second] }
+            try await fleet.queue { $0.play.episode = first }
+            if fault.isTriedAgain {
+                try await fleet.watcher.until("it is tried again") { $0.player?.hasRetry == true }
+                server.route("/1.wav", fault.later)
+            }
+            let failed = try await fleet.watcher.until("it has failed") {
+                $0.player?.status == .failed && !$0.alerts.isEmpty
+            }
+            let alert = try #require(failed.alertsInOrder.first)
+            // Neither makes a sound of what follows.
+            try await fleet.player { $0.setPaused.paused = true }
+            try await fleet.player { $0.stop = WireStopPlayback() }
+            #expect(states.withLockedValue { $0 }.allSatisfy { $0.episode.id == first || $0.episode.id.isEmpty })
+            #expect(failed.mainQueue?.entries.map(\.episode.id) == [first, second])
+            // What never was open has nothing opened behind it.
+            if fault.position == 0 { #expect(server.requests(for: "/2.wav").isEmpty) }
+            try await fleet.player {
+                $0.answerAlert.alert = alert.id
+                $0.answerAlert.action = "skip"
+            }
+            let view = try await fleet.watcher.until("the second plays") {
+                $0.player?.episode.id == second && $0.player?.status == .playing && $0.player?.anchor.running == true
+            }
+            #expect((view.player?.anchor.position ?? -1) < 2)
+            #expect(view.mainQueue?.entries.map(\.episode.id) == [first, second])
+            let stored = try await fleet.database.episodes(ids: [first]).first?.state
+            #expect(stored?.played == false && abs((stored?.position ?? -1) - fault.position) < 2)
+        }
+    }
+
+    @Test("After a fault that passed, what follows plays when the first has ended", arguments: [3, 8])
+    func goesOnToWhatFollows(_ index: Int) async throws {
+        try await play(episodes: 2) { fleet, server, states in
+            server.route("/1.wav", Self.faults[index].response)
+            server.route("/2.wav", Self.audio)
+            let (first, second) = (WholeFleet.episode(1), WholeFleet.episode(2))
+            try await fleet.queue { $0.add.episodes = [first, second] }
+            try await fleet.queue { $0.play.episode = first }
+            try await fleet.watcher.until("it is tried again") { $0.player?.retry.attempt == 1 }
+            server.route("/1.wav", Self.audio)
+            try await fleet.watcher.until("it plays") {
+                $0.player?.status == .playing && $0.player?.anchor.running == true && $0.player?.hasRetry == false
+            }
+            try await fleet.player { $0.seek.position = 58.5 }
+            let view = try await fleet.watcher.until("the second plays") {
+                $0.player?.episode.id == second && $0.player?.status == .playing && $0.player?.anchor.running == true
+            }
+            #expect(view.mainQueue?.entries.map(\.episode.id) == [second])
+            let shown = states.withLockedValue { $0 }.filter { !$0.episode.id.isEmpty }
+            let change = try #require(shown.firstIndex { $0.episode.id == second })
+            #expect(shown[change - 1].status == .finished && shown[change...].allSatisfy { $0.episode.id == second })
+        }
+    }
+
     // MARK: Around them
 
     private func play(
-        stall: Duration = .seconds(20), opening: Duration = .seconds(60),
+        stall: Duration = .seconds(20), opening: Duration = .seconds(60), episodes: Int = 1,
         _ body:
             @escaping @Sendable (WholeFleet, HTTPTestServer, NIOLockedValueBox<[WirePlaybackState]>) async throws ->
             Void
@@ -182,7 +255,7 @@ struct StreamFaultTests {
         }()
         try await HTTPTestServer.with { server in
             try await WholeFleet.with(realEngine: true, limits: limits) { fleet in
-                try await fleet.fillLibrary(episodes: 1, length: 60) { server.url("/\($0).wav") }
+                try await fleet.fillLibrary(episodes: episodes, length: 60) { server.url("/\($0).wav") }
                 let states = NIOLockedValueBox<[WirePlaybackState]>([])
                 fleet.watcher.each { view in
                     guard let player = view.player else { return }
