@@ -110,10 +110,24 @@ extension DownloadsMachine {
                 change.put(download)
                 change.endAlerts { $0.episode == episode }
             }
+            let isHastened = !isNew && hasten(&download, command, now: now)
+            if isHastened { change.put(download) }
             reply.downloads.append(download)
-            reply.changed.append(isNew)
+            reply.changed.append(isNew || isHastened)
         }
         return commit(change, answering: (command.id, reply.wireBytes))
+    }
+
+    /// What a rule has asked for waits for its hour, and what has failed for its next try; a wish does not.
+    private func hasten(_ download: inout WireDownload, _ command: Command, now: Moment) -> Bool {
+        let waits = download.state == .queued && (!download.waitsFor.isEmpty || download.nextAttempt > 0)
+        let isOnTheWay = download.state == .queued || download.state == .downloading
+        guard waits || isOnTheWay && download.automatic else { return false }
+        if waits { download.begin() }
+        download.requestedAt = now.wall.milliseconds
+        download.automatic = false
+        download.reason = "asked for by \(command.origin.isEmpty ? "hand" : command.origin)"
+        return true
     }
 
     /// A download of an episode as the library has it, not wanted yet.

@@ -20,6 +20,10 @@ extension DownloadsMachine {
         }
     }
 
+    func countedAlready(_ podcasts: [WirePodcast]) -> [String: UInt32] {
+        episodeCounts.merging(podcasts.map { ($0.id, $0.episodeCount) }) { seen, _ in seen }
+    }
+
     /// Asks for the newest episodes of a podcast, if it has a rule.
     mutating func askNewest(of podcast: String) -> [Effect] {
         let count = UInt32(book.current.settings.number(.autoDownload, podcast: podcast))
@@ -33,8 +37,9 @@ extension DownloadsMachine {
     }
 
     /// Asks which episodes have been played, as while this service was not there.
-    mutating func askPlayed() -> [Effect] {
-        let ids = book.current.downloads.keys.sorted()
+    mutating func askPlayed() -> [Effect] { askPlayed(book.current.downloads.keys.sorted()) }
+
+    private mutating func askPlayed(_ ids: [String]) -> [Effect] {
         return stride(from: 0, to: ids.count, by: 500).map { start in
             call(.played) { $0.episodesByID.ids = Array(ids[start..<min(start + 500, ids.count)]) }
         }
@@ -50,13 +55,15 @@ extension DownloadsMachine {
             switch purpose {
             case .add(let command, _), .titles(let command, _): return [.reply(command.id, .failure(failure))]
             case .why(let command): return Self.explain([Self.neverWanted(nil)], to: command)
-            case .newest, .podcasts, .played: return [.log(.warning, "episodes could not be looked up: \(failure)")]
+            case .newest, .podcasts, .played, .census:
+                return [.log(.warning, "episodes could not be looked up: \(failure)")]
             }
         }
         let page = reply.episodes
         switch purpose {
         case .podcasts:
             let more = reply.podcasts.next.isEmpty ? [] : [askPodcasts(after: reply.podcasts.next)]
+            episodeCounts = countedAlready(reply.podcasts.podcasts)
             return reply.podcasts.podcasts.flatMap { askNewest(of: $0.id) } + more
         case .add(let command, let episodes):
             do throws(Failure) {
@@ -70,8 +77,16 @@ extension DownloadsMachine {
             return [.reply(command.id, .failure(Self.notWanted(episodes, page.episodes)))]
         case .newest(let podcast): return follow(podcast, page.episodes, now: now)
         case .played:
-            for episode in page.episodes where episode.state.played { played[episode.id] = episode.state.completedAt }
+            for episode in page.episodes where episode.state.played {
+                played[episode.id] = max(episode.state.completedAt, played[episode.id] ?? 0)
+            }
             return retainSoon(now: now)
+        case .census(let counted):
+            let there = counted.union(reply.podcasts.podcasts.map(\.id))
+            guard reply.podcasts.next.isEmpty else { return [askCensus(after: reply.podcasts.next, beside: there)] }
+            return forget(
+                Set(book.current.downloads.values.map(\.podcastID)).subtracting(there).subtracting(episodeCounts.keys),
+                now: now)
         }
     }
 
@@ -92,11 +107,34 @@ extension DownloadsMachine {
         return commit(change)
     }
 
+    // MARK: Podcasts that were forgotten
+
+    mutating func askCensus(after cursor: String, beside counted: Set<String>) -> Effect {
+        call(.census(counted)) {
+            $0.podcasts.limit = 500
+            $0.podcasts.after = cursor
+        }
+    }
+
+    /// What is on its way for them ends at once; whole files go as by rule.
+    private mutating func forget(_ podcasts: Set<String>, now: Moment) -> [Effect] {
+        let podcasts = podcasts.subtracting([""])
+        guard !podcasts.isEmpty else { return [] }
+        forgotten.formUnion(podcasts)
+        var change = change
+        for download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode })
+        where podcasts.contains(download.podcastID) && download.state != .downloaded {
+            leave(download, "given up: its podcast was forgotten", &change, now: now)
+        }
+        return commit(change) + retainSoon(now: now)
+    }
+
     // MARK: Keeping by rule
 
     /// Files that a rule lets go, but never what is loaded or waits in a queue; nothing before those are known.
     mutating func retain(now: Moment) -> [Effect] {
-        guard hasSeenPlayer, !queues.isEmpty else { return [] }
+        // A put that goes on in deltas is not all that must be kept.
+        guard hasSeenPlayer, !queues.isEmpty, !queues.values.contains(where: \.more) else { return [] }
         let held = Set(queues.values.flatMap { $0.entries.map(\.episode.id) } + [loaded])
         let settings = book.current.settings
         var change = change
@@ -108,7 +146,9 @@ extension DownloadsMachine {
             let limit = Int(settings.number(.keepDownloads, podcast: podcast))
             kept[podcast, default: 0] += 1
             guard !held.contains(download.episode) else { continue }
-            if settings.isOn(.deletePlayed, podcast: podcast), isPlayedSinceItWasAskedFor(download) {
+            if forgotten.contains(podcast) {
+                leave(download, "deleted: its podcast was forgotten", &change, now: now)
+            } else if settings.isOn(.deletePlayed, podcast: podcast), isPlayedSinceItWasAskedFor(download) {
                 leave(download, "deleted by a rule: it has been played", &change, now: now)
             } else if limit > 0, kept[podcast, default: 0] > limit {
                 leave(
@@ -128,6 +168,7 @@ extension DownloadsMachine {
 
     mutating func observe(_ event: StreamEvent, now: Moment) -> [Effect] {
         switch (event.topic.parts.dropFirst().first, event.topic.parts.dropFirst(2).first) {
+        case ("feeds"?, "podcast"?): return observePodcast(event, now: now)
         case ("feeds"?, _):
             guard let news = try? WireEpisodesChanged(wireBytes: event.payload), !news.added.isEmpty else { return [] }
             return askNewest(of: news.podcast)
@@ -138,7 +179,10 @@ extension DownloadsMachine {
             hasSeenPlayer = true
             let before = loaded
             loaded = state.status == .idle ? "" : state.episode.id
-            return loaded == before ? [] : retainSoon(now: now)
+            guard loaded != before else { return [] }
+            // The news that it was played to its end may have been missed.
+            let asked = book.current.downloads[before] == nil ? [] : askPlayed([before])
+            return asked + retainSoon(now: now)
         case ("playback"?, "episode"?):
             guard let state = try? WireEpisodeState(wireBytes: event.payload) else { return [] }
             let playedAt = state.played ? state.completedAt : nil
@@ -146,6 +190,22 @@ extension DownloadsMachine {
             played[state.episode] = playedAt
             return state.played ? retainSoon(now: now) : []
         case ("queue"?, _): return observeQueue(event, now: now)
+        default: return []
+        }
+    }
+
+    /// News of episodes can be missed, their number not.
+    private mutating func observePodcast(_ event: StreamEvent, now: Moment) -> [Effect] {
+        let id = String(event.topic.parts.last ?? "")
+        switch event.header.kind {
+        case .put:
+            guard let podcast = try? WirePodcast(wireBytes: event.payload) else { return [] }
+            forgotten.remove(id)
+            let before = episodeCounts.updateValue(podcast.episodeCount, forKey: id)
+            return before == podcast.episodeCount ? [] : askNewest(of: id)
+        case .delete:
+            episodeCounts[id] = nil
+            return forget([id], now: now)
         default: return []
         }
     }
@@ -162,7 +222,6 @@ extension DownloadsMachine {
         case .delete: queues[name] = nil
         default: return []
         }
-        // A put that goes on in deltas is not all that must be kept.
         return queues.values.contains(where: \.more) ? [] : retainSoon(now: now)
     }
 

@@ -5,6 +5,8 @@ import WireMessages
 extension DownloadsMachine {
     /// How often the network and the hour are looked at while something waits for them.
     private static let lookInterval = Duration.seconds(10)
+    /// How often one of those that could not be reached is tried again.
+    private static let probesAfter = Duration.seconds(120)
     /// So many bytes make a try one that got on, after which counting begins anew.
     private static let progressThatCounts: UInt64 = 256 << 10
 
@@ -96,7 +98,7 @@ extension DownloadsMachine {
     private var isWatching: Bool {
         book.current.downloads.values.contains {
             $0.state == .queued && !$0.waitsFor.isEmpty && $0.nextAttempt == 0
-                || $0.state == .failed && $0.error.code == FailureCode.unreachable.rawValue
+                || $0.isUnreachable
         }
     }
 
@@ -128,7 +130,7 @@ extension DownloadsMachine {
         case .surveyed(let files): return surveyed(files, now: now)
         case .surveyFailed(let failure): return [.log(.warning, "the folder of downloads cannot be read: \(failure)")]
         case .deleted(let episode, let failure): return deleted(episode, failure)
-        case .surroundings(let interfaces, let hour): return lookedAround(interfaces, hour)
+        case .surroundings(let interfaces, let hour): return lookedAround(interfaces, hour, now: now)
         }
     }
 
@@ -144,6 +146,13 @@ extension DownloadsMachine {
         download.lastModified = start.lastModified
         if !start.contentType.isEmpty { download.contentType = start.contentType }
         var change = change
+        if probing == download.episode {
+            // The network is back, for the others too.
+            probing = ""
+            download.attempt = 0
+            change.endAlerts { $0.episode == download.episode }
+            queueUnreachable(&change)
+        }
         change.put(download)
         return commit(change)
     }
@@ -224,8 +233,13 @@ extension DownloadsMachine {
             download.error.code = failure.code
             download.error.message = failure.message
             download.error.retry = failure.retry
-            change.raise(Self.alert(of: download, now: now))
+            // That it cannot be reached still is no news.
+            if probing != download.episode || failure.known != .unreachable {
+                change.endAlerts { $0.episode == download.episode }
+                change.raise(Self.alert(of: download, now: now))
+            }
         }
+        if probing == download.episode { probing = "" }
         change.put(download)
         return commit(change) + [.log(.warning, "download of \(download.episode): \(failure)")]
     }
@@ -280,11 +294,11 @@ extension DownloadsMachine {
             }
         }
         let unknown = files.keys.filter { !known.contains($0) }.sorted()
-        let isTold = book.current.alerts.values.contains { $0.code == "unknownFiles" }
-        if unknown.isEmpty {
-            change.endAlerts { $0.code == "unknownFiles" }
-        } else if !isTold {
-            change.raise(unknownFiles(unknown, now: now))
+        let alert = unknownFiles(unknown, now: now)
+        change.endAlerts { $0.code == "unknownFiles" && (unknown.isEmpty || $0.id != alert.id) }
+        // Of the same files nobody is told twice.
+        if !unknown.isEmpty, book.current.alerts[alert.id] == nil, book.current.answers[alert.id] == nil {
+            change.raise(alert)
         }
         return commit(change) + whole.map { .perform(.discard(episode: $0)) }
             + unknown.prefix(20).map { .log(.info, "unknown file in the folder of downloads: \($0)") }
@@ -301,7 +315,7 @@ extension DownloadsMachine {
 
     private func unknownFiles(_ files: [String], now: Moment) -> WireAlert {
         var alert = WireAlert()
-        alert.id = AlertID.derived(from: "unknownFiles/\(now.wall.milliseconds)").text
+        alert.id = AlertID.derived(from: "unknownFiles/\(files.joined(separator: "/"))").text
         alert.code = "unknownFiles"
         alert.title = "Unknown files among the downloads"
         let names = files.prefix(3).joined(separator: ", ")
@@ -322,20 +336,46 @@ extension DownloadsMachine {
         return commit(change) + (log.map { [$0] } ?? [])
     }
 
-    /// What failed for want of a network is tried again when there is another one.
-    private mutating func lookedAround(_ interfaces: [String], _ hour: Int) -> [Effect] {
+    /// What failed for want of a network is tried again when there is another one; and, as not every way out that is there
+    /// leads somewhere, one of it from time to time.
+    private mutating func lookedAround(_ interfaces: [String], _ hour: Int, now: Moment) -> [Effect] {
         let isBack = self.interfaces.map { $0 != interfaces } ?? true
         self.interfaces = interfaces
         self.hour = hour
-        guard isBack, !interfaces.isEmpty else { return [] }
+        guard !interfaces.isEmpty else { return [] }
         var change = change
+        if isBack { queueUnreachable(&change) } else { probe(&change, now: now) }
+        return commit(change)
+    }
+
+    /// Tries one of those that could not be reached, once.
+    private mutating func probe(_ change: inout BookChange, now: Moment) {
+        let waiting = book.current.downloads.values.filter(\.isUnreachable).map(\.episode).sorted()
+        guard !waiting.isEmpty else {
+            probedAt = nil
+            return
+        }
+        guard let last = probedAt, now.monotonic.since(last) >= Self.probesAfter else {
+            probedAt = probedAt ?? now.monotonic
+            return
+        }
+        // One after the other: a single server may be gone for good.
+        guard let episode = waiting.first(where: { $0 > lastProbed }) ?? waiting.first,
+            var download = book.current.downloads[episode]
+        else { return }
+        (probing, lastProbed, probedAt) = (episode, episode, now.monotonic)
+        download.begin()
+        download.attempt = UInt32(Self.retries.count)
+        change.put(download)
+    }
+
+    private func queueUnreachable(_ change: inout BookChange) {
         for var download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode })
-        where download.state == .failed && download.error.code == FailureCode.unreachable.rawValue {
+        where download.isUnreachable {
             download.begin()
             change.put(download)
             change.endAlerts { $0.episode == download.episode }
         }
-        return commit(change)
     }
 
     private mutating func nextNumber() -> UInt64 {
@@ -345,6 +385,9 @@ extension DownloadsMachine {
 }
 
 extension WireDownload {
+    /// It has failed for want of a network, or of a server.
+    var isUnreachable: Bool { state == .failed && error.code == FailureCode.unreachable.rawValue }
+
     /// The file is whole and at its place.
     mutating func complete(_ bytes: UInt64, at place: String, _ time: Timestamp) {
         state = .downloaded

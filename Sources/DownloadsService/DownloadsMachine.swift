@@ -16,7 +16,9 @@ public struct DownloadsMachine: OwnerMachine {
     /// The name on the bus.
     public static let owner = ServiceName.downloads
     /// New episodes, and what must not be deleted: what is loaded and what waits in a queue.
-    public static let observes = ["stream/feeds/episodes/", "stream/playback/", "stream/queue/queue/"]
+    public static let observes = [
+        "stream/feeds/episodes/", "stream/feeds/podcast/", "stream/playback/", "stream/queue/queue/",
+    ]
 
     /// Waits before the tries after the first, in seconds.
     static let retries: [Double] = [5, 15, 60]
@@ -56,6 +58,8 @@ public struct DownloadsMachine: OwnerMachine {
         case newest(podcast: String)
         /// Which podcasts there are, for a rule that holds for all.
         case podcasts
+        /// Which podcasts there are, beside those that were counted already: files of others have nobody any more.
+        case census(Set<String>)
         /// Whether downloaded episodes have been played meanwhile.
         case played
     }
@@ -78,6 +82,13 @@ public struct DownloadsMachine: OwnerMachine {
     var hasSeenPlayer = false
     /// When episodes were played to their end or marked, in ms since 1970, as far as that has been heard.
     var played: [String: Int64] = [:]
+    /// How many episodes each podcast has, and the podcasts that were forgotten with all that belonged to them.
+    var episodeCounts: [String: UInt32] = [:]
+    var forgotten: Set<String> = []
+    /// What failed for want of a network and is tried, alone, to see whether that has come back; and when one was last.
+    var probing = ""
+    var lastProbed = ""
+    var probedAt: MonotonicTime?
     var isStopping = false
     /// The timers as they are set.
     private var timers: [TimerName: MonotonicTime] = [:]
@@ -112,12 +123,14 @@ public struct DownloadsMachine: OwnerMachine {
             book.downloads[episode]?.state = .queued
         }
         self.book = SpeculativeState(book)
+        effects += moveIn()
         effects += [.perform(.survey), .perform(.lookAround), .perform(limitAction)]
         for past in book.past.values.sorted(by: { $0.episode < $1.episode }) where !past.path.isEmpty {
             effects.append(.perform(.delete(episode: past.episode, path: past.path)))
         }
         effects += askPlayed()
         effects += followRules()
+        effects.append(askCensus(after: "", beside: []))
         return effects + schedule(now: now)
     }
 
@@ -229,6 +242,18 @@ public struct DownloadsMachine: OwnerMachine {
 
     var limitAction: DownloadsAction {
         .limit(bytesPerSecond: UInt64(book.current.settings.number(.bandwidthLimit) * 1_000))
+    }
+
+    /// The folder may have been moved, with all that is in it.
+    private mutating func moveIn() -> [Effect] {
+        var change = change
+        for var download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode })
+        where !download.path.isEmpty && relative(download.path) == nil {
+            let place = download.path.split(separator: "/").suffix(2).joined(separator: "/")
+            download.path = root + "/" + place
+            change.put(download)
+        }
+        return commit(change)
     }
 
     /// The path of a download relative to the folder; nil: it lies elsewhere, and is not touched.

@@ -282,4 +282,177 @@ struct DownloadsRegressionTests {
         for number in 1...1_100 { change.note("e\(number)", "given up", at: Timestamp(milliseconds: Int64(number))) }
         #expect(change.book.past["e0"]?.path == "Show/0.mp3" && change.book.past.count == 1_000)
     }
+
+    // MARK: What was not heard
+
+    @Test("What waits for the hours of a rule, or for its next try, begins when somebody asks for it")
+    func asksForWhatWaits() throws {
+        rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
+        rig.set(.autoDownloadHours, "22-6")
+        rig.set(.autoDownload, "1", podcast: "p1")
+        #expect(rig.state("e5") == .queued)
+        #expect(rig.add("e5")?.reply?.changed == [true])
+        #expect(rig.state("e5") == .downloading && rig.why("e5").contains("asked for by test"))
+        #expect(rig.add("e5")?.reply?.changed == [false])
+        let cut = TransferFailure(Failure(.streamFailed, "503"), retryAfter: 3_600)
+        rig.report(.failed(try rig.order("e5").number, cut))
+        #expect(rig.state("e5") == .queued)
+        #expect(rig.add("e5")?.reply?.changed == [true] && rig.state("e5") == .downloading)
+    }
+
+    private func count(_ episodes: UInt32, of id: String = "p1") {
+        var podcast = WirePodcast()
+        podcast.id = id
+        podcast.episodeCount = episodes
+        rig.observe(.podcast(id), .put, podcast.wireBytes)
+    }
+
+    @Test("New episodes are found by their number also when the news of them was missed")
+    func missesNews() throws {
+        rig.set(.autoDownload, "1", podcast: "p1")
+        count(5)
+        rig.library["e6"] = rig.library["e5"]
+        rig.library["e6"]?.id = "e6"
+        count(6)
+        try rig.complete("e5")
+        #expect(rig.state("e6") == .downloading)
+    }
+
+    @Test("An end that was missed is asked for when something else is loaded")
+    func missesAnEnd() throws {
+        holdNothing()
+        rig.set(.deletePlayed, "on")
+        rig.add("e1")
+        try rig.complete("e1")
+        var player = WirePlaybackState()
+        player.status = .playing
+        player.episode.id = "e1"
+        rig.observe(.playbackState, .put, player.wireBytes)
+        rig.advance(60)
+        rig.library["e1"]?.state.played = true
+        rig.library["e1"]?.state.completedAt = rig.now.wall.milliseconds
+        player.episode.id = "e2"
+        rig.observe(.playbackState, .put, player.wireBytes)
+        rig.advance(60)
+        #expect(rig.state("e1") == .notDownloaded)
+    }
+
+    @Test("Nothing is deleted while a long queue is known in part")
+    func longQueues() throws {
+        holdNothing()
+        rig.add("e1")
+        try rig.complete("e1")
+        hear("e1")
+        rig.set(.deletePlayed, "on")
+        var main = WireQueueState()
+        main.name = "main"
+        main.more = true
+        rig.observe(.queue("main"), .put, main.wireBytes)
+        rig.advance(60)
+        #expect(rig.state("e1") == .downloaded)
+        holdNothing()
+        rig.advance(60)
+        #expect(rig.state("e1") == .notDownloaded)
+    }
+
+    @Test(
+        "Files of a podcast that was forgotten go, but not before they were played from a queue",
+        arguments: [false, true])
+    func forgets(whileAway: Bool) throws {
+        rig.add("e1", "e2", "e3")
+        try rig.complete("e1")
+        try rig.complete("e2")
+        if whileAway {
+            rig.library = [:]
+            rig.start()
+        }
+        var player = WirePlaybackState()
+        player.status = .playing
+        player.episode.id = "e2"
+        holdNothing()
+        rig.observe(.playbackState, .put, player.wireBytes)
+        if !whileAway { rig.observe(.podcast("p1"), .delete, []) }
+        #expect(rig.state("e3") == .notDownloaded)
+        rig.advance(60)
+        #expect(rig.state("e1") == .notDownloaded && rig.why("e1").contains("its podcast was forgotten"))
+        #expect(rig.state("e2") == .downloaded)
+        holdNothing()
+        rig.advance(60)
+        #expect(rig.state("e2") == .notDownloaded)
+    }
+
+    @Test("A podcast that is there, or is followed again, keeps its files")
+    func remembers() throws {
+        rig.add("e1")
+        try rig.complete("e1")
+        rig.observe(.podcast("p1"), .delete, [])
+        count(5)
+        rig.start()
+        holdNothing()
+        rig.advance(60)
+        #expect(rig.state("e1") == .downloaded)
+    }
+
+    // MARK: What comes back
+
+    private func failUnreachable(_ episodes: String...) throws {
+        for wait in [5.0, 15, 60, 0] {
+            for episode in episodes {
+                rig.report(.failed(try rig.order(episode).number, TransferFailure(Failure(.unreachable, "no way"))))
+            }
+            rig.advance(wait)
+        }
+    }
+
+    private func lookAround(_ seconds: Double) {
+        for _ in 0..<Int(seconds / 10) {
+            rig.advance(10)
+            rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
+        }
+    }
+
+    @Test("A network that comes back behind the same route is noticed, and told of once")
+    func outageBehindTheRouter() throws {
+        rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
+        rig.add("e1", "e2")
+        try failUnreachable("e1", "e2")
+        #expect(rig.state("e1") == .failed && rig.state("e2") == .failed)
+        let alerts = rig.alerts.map(\.id).sorted()
+        let count = rig.orders.count
+        lookAround(130)
+        #expect(rig.orders.count == count + 1 && rig.orders.last?.episode == "e1")
+        rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.unreachable, "no way"))))
+        #expect(rig.state("e1") == .failed && rig.alerts.map(\.id).sorted() == alerts)
+        lookAround(130)
+        #expect(rig.orders.last?.episode == "e2")
+        rig.begin(try rig.order("e2").number)
+        #expect(rig.state("e1") == .downloading && rig.state("e2") == .downloading && rig.alerts.isEmpty)
+        #expect(rig.stored("e2")?.attempt == 0)
+    }
+
+    @Test("Unknown files are told of once, and again when there are others")
+    func unknownFilesOnce() throws {
+        rig.report(.surveyed(["mine.txt": 1]))
+        let alert = try #require(rig.alerts.first)
+        rig.send {
+            $0.answerAlert.alert = alert.id
+            $0.answerAlert.action = "dismiss"
+        }
+        rig.start()
+        rig.report(.surveyed(["mine.txt": 1]))
+        #expect(rig.alerts.isEmpty)
+        rig.report(.surveyed(["mine.txt": 1, "other.txt": 2]))
+        #expect(rig.alerts.count == 1)
+        rig.report(.surveyed([:]))
+        #expect(rig.alerts.isEmpty)
+    }
+
+    @Test("A folder that was moved with all that is in it is taken as it is")
+    func movesIn() throws {
+        rig.add("e1")
+        try rig.complete("e1")
+        rig.start(root: "/elsewhere/d")
+        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000]))
+        #expect(rig.shown("e1")?.path == "/elsewhere/d/Show/Part 1 [e1].mp3" && rig.alerts.isEmpty)
+    }
 }

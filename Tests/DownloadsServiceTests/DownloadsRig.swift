@@ -33,8 +33,8 @@ final class DownloadsRig {
     }
 
     /// A new life of the process.
-    func start() {
-        machine = DownloadsMachine(root: "/d")
+    func start(root: String = "/d") {
+        machine = DownloadsMachine(root: root)
         (timers, inbox, actions) = ([:], [], [])
         let stored = records.values.sorted { ($0.collection, $0.key) < ($1.collection, $1.key) }
         let effects = machine.restore(stored, now: now)
