@@ -91,6 +91,29 @@ import WireMessages
         #expect(narrator.lines(for: snapshot, now: later.monotonic) == [])
     }
 
+    @Test func `a plain player says nothing of silence that is passed over faster`() {
+        var state = Self.player()
+        state.status = .playing
+        state.speed = 1
+        state.anchor.running = true
+        state.anchor.speed = 2.5
+        var narrator = PlainNarrator()
+        _ = narrator.lines(for: Self.snapshot(state), now: Self.now.monotonic)
+        let later = Moment(monotonic: Self.now.monotonic.advanced(by: .seconds(2)), wall: Self.now.wall)
+        var snapshot = Self.snapshot(state)
+        snapshot.take(state, now: later, bootID: "b")
+        #expect(snapshot.pace == 2.5 && narrator.lines(for: snapshot, now: later.monotonic) == [])
+    }
+
+    @Test func `what loads and would stay paused is told to play by a pause key`() {
+        var state = Self.player()
+        state.status = .loading
+        for (willPlay, staysPaused) in [(true, false), (false, true)] {
+            state.willPlay = willPlay
+            #expect(Self.snapshot(state).staysPaused == staysPaused)
+        }
+    }
+
     @Test func `a plain player tells chapters and the sleep timer when they change and never what is left`() {
         var narrator = PlainNarrator()
         var snapshot = Self.snapshot(Self.player())
