@@ -228,6 +228,7 @@ final class WholeFleet: Sendable {
             change.putEpisode.title = "Part \(number)"
             change.putEpisode.duration = length
             change.putEpisode.enclosureURL = address(number)
+            change.putEpisode.enclosureLength = UInt64(bytes)
             return change
         }
         // Few enough for one message, also with long addresses.
