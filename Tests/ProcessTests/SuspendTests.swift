@@ -16,7 +16,8 @@ struct SuspendTests {
             try await fleet.succeed("seek", "100")
             try await observer.until("it has played on for seconds") { view in
                 guard let player = view.player, player.status == .playing, player.anchor.running else { return false }
-                return player.anchor.position >= 100
+                // The engine may be a moment before the place.
+                return player.anchor.position >= 99
             }
             let begun = try await fleet.status().position
             while try await fleet.status().position < begun + 4 {}
