@@ -94,6 +94,8 @@ extension TransferClient {
         case is NIOConnectionError: return Failure(.unreachable, "\(order.host) cannot be reached.")
         case let error as IOError where [ENETUNREACH, EHOSTUNREACH, ENETDOWN].contains(error.errnoCode):
             return Failure(.unreachable, "\(order.host) cannot be reached: there is no network.")
+        case let error as IOError where [ECONNREFUSED, ETIMEDOUT].contains(error.errnoCode):
+            return Failure(.unreachable, "\(order.host) cannot be reached: nothing answers there.")
         case let error as HTTPClientError:
             switch error {
             case .connectTimeout: return Failure(.unreachable, "\(order.host) could not be reached within 10 s.")

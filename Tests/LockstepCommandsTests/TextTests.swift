@@ -34,6 +34,7 @@ import Testing
     @Test func `a negative seek needs no separator`() {
         #expect(Lockstep.prepared(["seek", "--json", "-15"]) == ["seek", "--json", "−15"])
         #expect(Lockstep.prepared(["volume", "-15"]) == ["volume", "−15"])
+        #expect(Lockstep.prepared(["bookmark", "add", "--at", "-15"]) == ["bookmark", "add", "--at", "−15"])
         #expect(Lockstep.prepared(["bookmark", "note", "b2f", "-5"]) == ["bookmark", "note", "b2f", "-5"])
     }
 

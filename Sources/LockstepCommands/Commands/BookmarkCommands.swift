@@ -146,7 +146,7 @@ struct BookmarkPlay: LockstepCommand {
                 $0.seek.position = bookmark.position
             }
             if isLoaded { _ = try await session.playback { $0.setPaused.paused = false } }
-            try session.report(try await session.settled(load: wanted), to: context.output)
+            try session.report(try await session.settled(load: wanted, output: context.output), to: context.output)
         }
     }
 }

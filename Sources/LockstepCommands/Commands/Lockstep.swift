@@ -112,13 +112,13 @@ public struct Lockstep: AsyncParsableCommand {
     /// The commands that take numbers below 0, or say why not.
     private static let signed: Set<String> = ["seek", "volume", "speed", "sleep", "set"]
 
-    /// Makes `seek -15` and `volume -5` arguments rather than options: their minus becomes the typographic one.
+    /// Makes `seek -15`, `volume -5` and `--at -15` arguments rather than options: their minus becomes the typographic one.
     static func prepared(_ arguments: [String]) -> [String] {
-        guard let command = arguments.first(where: { !$0.hasPrefix("-") }), signed.contains(command) else {
-            return arguments
-        }
-        return arguments.map { argument in
-            guard argument.hasPrefix("-"), SeekExpression(argument) != nil else { return argument }
+        let isSigned = arguments.first { !$0.hasPrefix("-") }.map(signed.contains) ?? false
+        return zip([""] + arguments, arguments).map { before, argument in
+            guard argument.hasPrefix("-"), isSigned || before == "--at", SeekExpression(argument) != nil else {
+                return argument
+            }
             return "−" + argument.dropFirst()
         }
     }

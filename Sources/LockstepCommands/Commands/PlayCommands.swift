@@ -25,10 +25,11 @@ struct Play: LockstepCommand {
                     return try session.report(player, to: context.output, already: true)
                 }
                 guard let queue, !goesOn else {
-                    return try Self.report(try await session.resume(), session, context.output)
+                    return try Self.report(try await session.resume(context.output), session, context.output)
                 }
                 let load = try await session.start(queue)
-                return try Self.report(try await session.settled(load: load), session, context.output)
+                return try Self.report(
+                    try await session.settled(load: load, output: context.output), session, context.output)
             }
             let chosen = queue ?? view.playingQueue
             let load: String
@@ -38,7 +39,7 @@ struct Play: LockstepCommand {
                 let found = try await session.persistence.findEpisode(episode)
                 load = try await session.queue(named: chosen.name) { $0.play.episode = found.id }.loadID
             }
-            try Self.report(try await session.settled(load: load), session, context.output)
+            try Self.report(try await session.settled(load: load, output: context.output), session, context.output)
         }
     }
 
@@ -90,7 +91,7 @@ extension Session {
         let view = try await view(of: [.playback, .queue])
         let queue = try name.map { name throws(Failure) in try view.queue(name) } ?? view.playingQueue
         let reply = try await self.queue(named: queue.name) { build(&$0, queue.current) }
-        let state = try await settled(load: reply.loadID) ?? WirePlaybackState()
+        let state = try await settled(load: reply.loadID, output: output) ?? WirePlaybackState()
         try output.change(state.nowJSON, Sentence.status(snapshot(state)))
     }
 }

@@ -30,7 +30,7 @@ struct Resume: LockstepCommand {
                 return try session.report(view.player, to: context.output, already: true)
             }
             let reply = try await session.playback { $0.setPaused.paused = false }
-            let settled = try await session.settled(load: reply.state.loadID)
+            let settled = try await session.settled(load: reply.state.loadID, output: context.output)
             try session.report(settled, to: context.output)
         }
     }
@@ -48,7 +48,7 @@ struct Toggle: LockstepCommand {
             case .playing, .loading:
                 let reply = try await session.playback { $0.setPaused.paused = true }
                 try session.report(reply.state, to: context.output)
-            default: try session.report(try await session.resume(), to: context.output)
+            default: try session.report(try await session.resume(context.output), to: context.output)
             }
         }
     }

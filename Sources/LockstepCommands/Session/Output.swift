@@ -41,6 +41,12 @@ struct Output: Sendable {
         try value(json(), lines: [sentence()])
     }
 
+    /// Tells on standard error what is going on, for people who wait: nothing with `-q` or `--json`.
+    func progress(_ text: String) {
+        guard !quiet, !json else { return }
+        try? Self.write("lockstep: \(text)\n", to: STDERR_FILENO)
+    }
+
     /// Writes an error to standard error: a sentence, or with `--json` the documented object.
     static func report(_ failure: Failure, json: Bool) {
         if json {

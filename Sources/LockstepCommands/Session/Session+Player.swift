@@ -1,4 +1,5 @@
 import BusKit
+import NIOConcurrencyHelpers
 import PodcastModel
 import WireMessages
 
@@ -25,18 +26,27 @@ extension Session {
     }
 
     /// What `play` alone does: resumes, else starts the current entry, else the first one.
-    func resume() async throws(Failure) -> WirePlaybackState? {
+    func resume(_ output: Output) async throws(Failure) -> WirePlaybackState? {
         let name = try await view(of: [.playback, .queue]).playingQueue.name
-        return try await settled(load: try await queue(named: name) { $0.play.resume = true }.loadID)
+        return try await settled(load: try await queue(named: name) { $0.play.resume = true }.loadID, output: output)
     }
 
     /// The player once it plays, or has failed to play, what was asked for; empty: whatever is loaded.
     ///
+    /// Each try of a stream that fails is told on standard error meanwhile.
+    ///
     /// - Throws: the player's own error; `outcomeUnknown` when it is still loading after 30 s.
-    func settled(load: String) async throws(Failure) -> WirePlaybackState? {
+    func settled(load: String, output: Output? = nil) async throws(Failure) -> WirePlaybackState? {
+        let told = NIOLockedValueBox(UInt32(0))
         let (view, isSettled) = await follow(until: Self.loadLimit) { view in
             guard view.connection == .live, !view.isStale(.playback), let player = view.player else { return false }
             guard load.isEmpty || player.loadID == load else { return false }
+            let attempt = player.hasRetry && player.status == .loading ? player.retry.attempt : 0
+            let isNew = told.withLockedValue { told in
+                defer { told = max(told, attempt) }
+                return attempt > told
+            }
+            if isNew { output?.progress(Sentence.status(snapshot(player))) }
             return player.status != .loading
         }
         guard let player = view.player, isSettled else {
