@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import BusKit
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -81,7 +82,7 @@ extension TransferClient {
                     retry: false))
         default:
             let isTemporary = status >= 500 || [408, 425, 429].contains(status)
-            let wait = headers.first(name: "retry-after").flatMap { Double($0) }.map { max(0, $0) }
+            let wait = headers.first(name: "retry-after").flatMap { RetryAfter.parse($0, now: SystemClocks.wall()) }
             return TransferFailure(
                 Failure(
                     code: "streamFailed", message: "\(order.host) answered with HTTP \(status).", retry: isTemporary),

@@ -87,7 +87,7 @@ struct FeedBuilder {
         case .itunesImage: setImage(line(bytes), rank: 2)
         case .published, .updated:
             let text = line(bytes)
-            guard let date = FeedDate.parse(text) else {
+            guard let date = InternetDate.parse(text) else {
                 return warn("badDate", "A publication date cannot be read, the first is “\(text.prefix(40))”")
             }
             put(date, \.published, .published, rank: tag == .published ? 2 : 1)

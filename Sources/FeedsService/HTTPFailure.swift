@@ -1,6 +1,5 @@
 import AsyncHTTPClient
-import FeedParsing
-import FoundationEssentials
+import BusKit
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -37,11 +36,8 @@ enum HTTPFailure {
     /// How much patience a server asks for; a feed that is gone deserves the longest.
     static func retryAfter(_ headers: HTTPHeaders, status: Int) -> Duration? {
         if status == 410 { return .seconds(86_400 * 7) }
-        guard let text = headers.first(name: "retry-after") else { return nil }
-        if let seconds = Int64(text.filter { $0 != " " }) { return .seconds(max(0, min(seconds, 86_400 * 7))) }
-        guard let date = FeedDate.parse(text) else { return nil }
-        let wait = date.seconds - Date().timeIntervalSince1970
-        return .milliseconds(Int64(max(0, min(wait, 86_400 * 7)) * 1_000))
+        return headers.first(name: "retry-after").flatMap { RetryAfter.parse($0, now: SystemClocks.wall()) }
+            .map { .milliseconds(Int64(min($0, 86_400 * 7) * 1_000)) }
     }
 
     /// Why a connection failed, or ended in the middle of the body.

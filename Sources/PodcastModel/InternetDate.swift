@@ -1,7 +1,5 @@
-public import PodcastModel
-
-/// Publication dates as feeds write them: RFC 822 with its many mistakes, and ISO 8601.
-public enum FeedDate {
+/// Dates as feeds and servers write them: RFC 822 with its many mistakes, and ISO 8601.
+public enum InternetDate {
     /// The moment that `text` names; a missing time is midnight, a missing or unknown zone UTC. The day's name is ignored,
     /// being often wrong. Nil for anything that is no date between 1970 and 2199.
     public static func parse(_ text: String) -> Timestamp? {
@@ -183,5 +181,16 @@ public enum FeedDate {
         var days = (year - 1970) * 365 + (year - 1969) / 4 - (year - 1901) / 100 + (year - 1601) / 400
         for earlier in 1..<month { days += daysIn(month: earlier, of: year) }
         return days + day - 1
+    }
+}
+
+/// How long a server wants to be left alone (RFC 9110, 10.2.3).
+public enum RetryAfter {
+    /// The wait in seconds from `now` that the field's value asks for, at least 0: a number of seconds, or a date. Nil for
+    /// anything else.
+    public static func parse(_ text: String, now: Timestamp) -> Double? {
+        let words = text.split(separator: " ")
+        if words.count == 1, let seconds = Double(words[0]) { return seconds.isFinite ? max(0, seconds) : nil }
+        return InternetDate.parse(text).map { max(0, $0.seconds - now.seconds) }
     }
 }
