@@ -168,14 +168,16 @@ public struct Call: Sendable, Hashable {
     public var service: ServiceName
     /// Protobuf: that service's request message.
     public var payload: [UInt8]
-    /// The request's id; derived (`RequestID.derived`) where the same call may be made again after a crash.
-    public var request: RequestID
+    /// The request's id, derived (`RequestID.derived`) where the same call may be made again after a crash; nil: any that
+    /// no other request has.
+    public var request: RequestID?
     /// When to give up; nil: never, it is repeated until it is answered.
     public var limit: Duration?
 
     /// A call.
     public init(
-        id: CallID, to service: ServiceName, payload: [UInt8], request: RequestID, limit: Duration? = .seconds(10)
+        id: CallID, to service: ServiceName, payload: [UInt8], request: RequestID? = nil,
+        limit: Duration? = .seconds(10)
     ) {
         self.id = id
         self.service = service

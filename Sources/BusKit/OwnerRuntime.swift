@@ -168,7 +168,7 @@ extension OwnerRuntime {
             case .call(let call):
                 effects.append(
                     .ask(
-                        call.service, call.payload, id: call.request, limit: call.limit, mayBeRepeat: true,
+                        call.service, call.payload, id: call.request ?? .random(), limit: call.limit, mayBeRepeat: true,
                         .call(call.id)))
             case .timer(let name, let time): timers[name] = time
             case .perform(let action): effects.append(.perform(action))

@@ -32,9 +32,7 @@ extension FeedsMachine {
         request.episodesByID.ids = [episode]
         return [
             .call(
-                Call(
-                    id: CallID("\(Self.chapterCall)\(searchCount)"), to: .persistence, payload: request.wireBytes,
-                    request: .random()))
+                Call(id: CallID("\(Self.chapterCall)\(searchCount)"), to: .persistence, payload: request.wireBytes))
         ]
     }
 

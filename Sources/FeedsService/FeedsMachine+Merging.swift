@@ -47,9 +47,7 @@ extension FeedsMachine {
     private static func call(_ id: CallID, _ query: WireAliasQuery, of podcast: PodcastID) -> Effect {
         var request = WirePersistenceRequest()
         request.aliases = query
-        return .call(
-            Call(
-                id: id, to: .persistence, payload: request.wireBytes, request: .random(), limit: .seconds(30)))
+        return .call(Call(id: id, to: .persistence, payload: request.wireBytes, limit: .seconds(30)))
     }
 
     mutating func aliasesAnswered(_ call: CallID, _ answer: Result<[UInt8], Failure>, now: Moment) -> [Effect] {

@@ -88,10 +88,10 @@ extension Store {
             throw Failure(.invalidArgument, "\(query.ids.count) episodes in one question; at most \(Self.rowLimit).")
         }
         return try read("looking up episodes") { db in
-            var reader = EpisodeReader(db: db, withDescription: true)
+            var reader = EpisodeReader(db: db, withDescription: !query.brief)
             var page = WireEpisodesPage()
             for id in query.ids {
-                reader.withDescription = reader.size < Self.pageLimit / 2
+                reader.withDescription = !query.brief && reader.size < Self.pageLimit / 2
                 reader.withChapters = reader.withDescription
                 if let episode = try reader.episode(id) { page.episodes.append(episode) }
             }

@@ -45,7 +45,7 @@ extension PlaybackMachine {
             bookmark.position = set.hasPosition ? bookmark.position : -1
             let call = CallID("bookmark/\(command.id)")
             bookmarking[call] = (command, bookmark)
-            return lookUp(bookmark.episode, as: call, for: command.id)
+            return lookUp(bookmark.episode, as: call)
         }
         if !set.hasPosition { bookmark.position = session.position(at: now.monotonic).seconds }
         bookmark.title = session.episode.title

@@ -22,11 +22,8 @@ extension PlaybackSession {
 
     /// The number of the chapter at a position, from 1; 0: none.
     func chapterNumber(at position: PlaybackPosition) -> Int {
-        let chapters = chapters
         // A chapter that is sought to begins there, whatever is lost in converting.
-        guard let index = chapters.lastIndex(where: { $0.start <= position.seconds + 0.001 }) else { return 0 }
-        let end = chapters[index].end
-        return end > 0 && position.seconds >= end ? 0 : index + 1
+        chapters.number(at: position.seconds, tolerance: 0.001)
     }
 }
 
@@ -41,8 +38,7 @@ extension PlaybackMachine {
     mutating func lookUpChapters() {
         guard let session, session.status != .finished else { return }
         count += 1
-        lookUp(
-            session.episode.id, as: CallID("\(Self.chapterLookup)\(session.loadID.text)/\(count)"), for: .random())
+        lookUp(session.episode.id, as: CallID("\(Self.chapterLookup)\(session.loadID.text)/\(count)"))
     }
 
     mutating func takeChapters(_ call: CallID, _ result: Result<[UInt8], Failure>) {

@@ -38,7 +38,7 @@ extension PlaybackMachine {
         let call = CallID("prepare/\(command.id)")
         prepared = PreparedEpisode(
             after: session.loadID, load: prepare.load, loadID: loadID, enclosure: enclosure, call: call)
-        lookUp(prepare.load.episode.id, as: call, for: command.id)
+        lookUp(prepare.load.episode.id, as: call)
         answer(command, "It is prepared")
     }
 
@@ -66,7 +66,7 @@ extension PlaybackMachine {
         let call = CallID("prepare/\(prepared.loadID.text)/\(count)")
         self.prepared?.call = call
         self.prepared?.isLookedUpAgain = true
-        lookUp(prepared.load.episode.id, as: call, for: .random())
+        lookUp(prepared.load.episode.id, as: call)
     }
 
     /// An episode's state is another now: if it was looked up in advance it is looked up again when it is loaded.

@@ -116,7 +116,7 @@ extension PlaybackMachine {
         guard let session, session.episode.id == set.episode, !session.isBeingLookedUp else {
             let call = CallID("played/\(command.id)")
             markings[call] = (command.id, set.played, Self.byHand(set.played, command.origin))
-            return lookUp(set.episode, as: call, for: command.id)
+            return lookUp(set.episode, as: call)
         }
         let register = marked(
             session.register, played: set.played, keepsPosition: session.status != .finished,

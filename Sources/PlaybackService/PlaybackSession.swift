@@ -37,6 +37,8 @@ struct PlaybackSession: Sendable, Hashable {
     var localPath: String?
     let loadID: LoadID
     var queueEntry = ""
+    /// The name of that entry's queue.
+    var queue = ""
     var status: Status
     var engine = Engine.closed
     /// The engine has its file open, and no second word of that will come.
@@ -157,6 +159,7 @@ extension PlaybackSession {
         state.episode = episode
         state.loadID = loadID.text
         state.queueEntry = queueEntry
+        state.queue = queue
         state.duration = duration?.seconds ?? 0
         state.buffering = buffering
         state.local = localPath != nil
@@ -189,6 +192,7 @@ extension PlaybackSession {
         record.episode = episode
         record.loadID = loadID.text
         record.queueEntry = queueEntry
+        record.queue = queue
         record.position = position(at: now.monotonic).seconds
         record.duration = knownDuration?.seconds ?? 0
         record.savedAt = (anchor.running ? now.wall : pausedAt ?? leftAt ?? now.wall).milliseconds
@@ -237,6 +241,7 @@ extension PlaybackSession {
         }
         if record.savedAt > 0 { leftAt = Timestamp(milliseconds: record.savedAt) }
         queueEntry = record.queueEntry
+        queue = record.queue
         recordedDuration = EpisodeDuration(seconds: record.duration)
         register = record.register
         register.episode = record.episode.id

@@ -56,17 +56,6 @@ public struct ChapterMark: Sendable, Hashable {
         return mark
     }
 
-    /// The number, from 1, of the chapter that a position is in; 0: before the first. `list` is normalised.
-    public static func number(at position: PlaybackPosition, in list: [ChapterMark]) -> Int {
-        var low = 0
-        var high = list.count
-        while low < high {
-            let middle = (low + high) / 2
-            if list[middle].start <= position { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
-
     private func tidied(_ duration: EpisodeDuration?) -> ChapterMark {
         var mark = self
         mark.title = Self.line(title)

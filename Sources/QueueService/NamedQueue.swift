@@ -11,8 +11,6 @@ struct NamedQueue: Sendable {
     var advancedLoad = ""
     /// A load that playback has not been seen to accept.
     var pending: WireQueueHeaderRecord.PendingLoad?
-    /// The load that was decided last in this queue.
-    var lastLoad = ""
     /// What happens at an entry's end, and how many entries it takes.
     var modes = WireQueueModes()
     /// How many deltas stand behind the last put.
@@ -30,7 +28,6 @@ struct NamedQueue: Sendable {
             successor: header.successor.isEmpty ? nil : header.successor, revision: header.revision)
         self.history = history
         advancedLoad = header.advancedLoad
-        lastLoad = header.lastLoad
         modes = header.modes
         pending = header.hasPending ? header.pending : nil
     }
@@ -141,7 +138,6 @@ struct NamedQueue: Sendable {
         header.current = queue.current ?? ""
         header.successor = queue.successor ?? ""
         header.advancedLoad = advancedLoad
-        header.lastLoad = lastLoad
         header.modes = modes
         header.undone = UInt32(clamping: history.undone)
         if let pending { header.pending = pending }

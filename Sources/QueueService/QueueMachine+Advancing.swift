@@ -78,7 +78,6 @@ extension QueueMachine {
                     $0.replacesLoad = state.loadID
                     $0.overtakes = overtakes
                 }
-                named.lastLoad = named.pending?.loadID ?? ""
             }
         }
         var change = named.edit(steps, description, origin: "advance", now: now.wall)
@@ -97,12 +96,11 @@ extension QueueMachine {
     mutating func prepareNext() -> [OwnerEffect<Never>] {
         guard preparing == nil, let wanted = preparation(), wanted != prepared else { return [] }
         prepared = wanted
-        let request = RequestID.random()
-        let call = CallID("prepare/\(request)")
+        let call = nextCall("prepare")
         preparing = call
         var message = WirePlaybackRequest()
         message.prepare = wanted
-        return [.call(Call(id: call, to: .playback, payload: message.wireBytes, request: request, limit: .seconds(5)))]
+        return [.call(Call(id: call, to: .playback, payload: message.wireBytes, limit: .seconds(5)))]
     }
 
     private func preparation() -> WirePrepareEpisode? {
@@ -111,9 +109,10 @@ extension QueueMachine {
         else { return nil }
         var preparation = WirePrepareEpisode()
         preparation.afterLoad = player.loadID
-        if let next = succession(of: player).next {
+        let succession = succession(of: player)
+        if let next = succession.next {
             preparation.load = Self.load(
-                next.wire, as: LoadID.advance(after: player.loadID).text, paused: false)
+                next.wire, of: succession.queue.name, as: LoadID.advance(after: player.loadID).text, paused: false)
         }
         return preparation
     }
@@ -132,16 +131,13 @@ extension QueueMachine {
     }
 
     /// The library knows more of the loaded episode now.
-    func refreshPlayer(_ episode: String) -> OwnerEffect<Never> {
+    mutating func refreshPlayer(_ episode: String) -> OwnerEffect<Never> {
         var message = WirePlaybackRequest()
         message.refreshEpisode.episode = episode
         return ask(.playback, message.wireBytes, as: "refresh")
     }
 
-    private func ask(_ service: ServiceName, _ payload: [UInt8], as name: String) -> OwnerEffect<Never> {
-        let request = RequestID.random()
-        return .call(
-            Call(id: CallID("\(name)/\(request)"), to: service, payload: payload, request: request, limit: .seconds(20))
-        )
+    private mutating func ask(_ service: ServiceName, _ payload: [UInt8], as name: String) -> OwnerEffect<Never> {
+        .call(Call(id: nextCall(name), to: service, payload: payload, limit: .seconds(20)))
     }
 }

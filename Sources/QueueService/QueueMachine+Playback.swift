@@ -24,7 +24,6 @@ extension QueueMachine {
             $0.replacesLoad = replaces
             $0.overtakes = overtakes
         }
-        named.lastLoad = named.pending?.loadID ?? ""
         var change = named.edit(steps, description, origin: command.origin, now: now.wall)
         if change.isEmpty { change = named.headerChange() }
         let others = withoutPendingLoads(but: name)
@@ -59,25 +58,26 @@ extension QueueMachine {
     /// Asks the player for the load that is due, once that is durable, unless it is being asked already: two requests
     /// under way could overtake each other, and the older load would win.
     mutating func requestLoad() -> [OwnerEffect<Never>] {
-        guard loadUnderWay == nil, !isDecidingLoad, let (_, pending, entry) = dueLoad() else { return [] }
+        guard loadUnderWay == nil, !isDecidingLoad, let (queue, pending, entry) = dueLoad() else { return [] }
         var request = WirePlaybackRequest()
-        request.load = Self.load(entry, as: pending.loadID, paused: pending.paused)
+        request.load = Self.load(entry, of: queue, as: pending.loadID, paused: pending.paused)
         loadUnderWay = pending.loadID
         return [
             .call(
                 Call(
                     id: CallID("load/\(pending.loadID)"), to: .playback, payload: request.wireBytes,
-                    request: RequestID(pending.requestID) ?? .random(), limit: .seconds(5)))
+                    request: RequestID(pending.requestID), limit: .seconds(5)))
         ]
     }
 
     /// A load as the player is asked for it.
-    static func load(_ entry: WireQueueEntry, as loadID: String, paused: Bool) -> WireLoadEpisode {
+    static func load(_ entry: WireQueueEntry, of queue: String, as loadID: String, paused: Bool) -> WireLoadEpisode {
         var load = WireLoadEpisode()
         load.episode = entry.episode
         load.loadID = loadID
         load.paused = paused
         load.queueEntry = entry.id
+        load.queue = queue
         return load
     }
 
@@ -121,7 +121,7 @@ extension QueueMachine {
     func home(of state: WirePlaybackState) -> NamedQueue {
         let named = queues.current.values.sorted { $0.name < $1.name }
         return named.first { $0.queue.index(of: state.queueEntry) != nil }
-            ?? named.first { !$0.lastLoad.isEmpty && $0.lastLoad == state.loadID } ?? main
+            ?? queues.current[state.queue] ?? main
     }
 
     /// Whether a load is still wanted when the player shows another one, or none.

@@ -124,9 +124,9 @@ extension QueueMachine {
         var request = WirePersistenceRequest()
         request.episodes.podcast = podcast
         request.episodes.limit = Self.ruleWindow
-        let id = RequestID.random()
-        checking = CallID("rule/\(id)")
-        return [.call(Call(id: CallID("rule/\(id)"), to: .persistence, payload: request.wireBytes, request: id))]
+        let call = nextCall("rule")
+        checking = call
+        return [.call(Call(id: call, to: .persistence, payload: request.wireBytes))]
     }
 
     mutating func podcastChecked(_ result: Result<[UInt8], Failure>, now: Moment) -> [OwnerEffect<Never>] {

@@ -40,7 +40,8 @@ public struct QueueMachine: OwnerMachine {
     /// What waits for the library, in order. One question is under way; those that come meanwhile are asked together.
     private var lookups: [(episodes: [String], purpose: Lookup)] = []
     private var lookingUp: (call: CallID, count: Int)?
-    private var lookupCount: UInt64 = 0
+    /// Names each call once in a life of the process.
+    private var callCount: UInt64 = 0
 
     /// The player as last seen; nil: not yet.
     var player: WirePlaybackState?
@@ -253,6 +254,12 @@ public struct QueueMachine: OwnerMachine {
 
     // MARK: - Looking episodes up
 
+    /// A name for a call that no other has.
+    mutating func nextCall(_ kind: String) -> CallID {
+        callCount += 1
+        return CallID("\(kind)/\(callCount)")
+    }
+
     private mutating func lookUp(_ episodes: [String], for purpose: Lookup) -> [Effect] {
         lookups.append((episodes, purpose))
         return askLibrary()
@@ -267,12 +274,12 @@ public struct QueueMachine: OwnerMachine {
             ids += lookup.episodes
             count += 1
         }
-        lookupCount += 1
-        let id = CallID("episodes/\(lookupCount)")
+        let id = nextCall("episodes")
         lookingUp = (id, count)
         var request = WirePersistenceRequest()
         request.episodesByID.ids = ids
-        return [.call(Call(id: id, to: .persistence, payload: request.wireBytes, request: .random()))]
+        request.episodesByID.brief = true
+        return [.call(Call(id: id, to: .persistence, payload: request.wireBytes))]
     }
 
     mutating func refreshEpisodes(_ episodes: Set<String>) -> [Effect] {

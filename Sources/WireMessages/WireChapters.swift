@@ -21,3 +21,14 @@ extension WireChapter {
         imageURL = mark.imageURL
     }
 }
+
+extension [WireChapter] {
+    /// The number, from 1, of the chapter at a place, in seconds; 0: it is in none. The list is in order.
+    ///
+    /// - Parameter tolerance: so many seconds before its start a chapter has begun.
+    public func number(at place: Double, tolerance: Double) -> Int {
+        guard let index = lastIndex(where: { $0.start <= place + tolerance }) else { return 0 }
+        let end = self[index].end
+        return end > self[index].start && place >= end ? 0 : index + 1
+    }
+}

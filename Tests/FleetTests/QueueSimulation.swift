@@ -83,7 +83,9 @@ final class QueueSimulation {
         try publish(begin(.playback, with: player.retained(now: now)))
         perform(effects)
         try announcePlayer(.ready)
-        for call in calls.values.sorted(by: { $0.id.text < $1.id.text }) { deliver(call) }
+        for (request, call) in calls.sorted(by: { $0.value.id.text < $1.value.id.text }) {
+            deliver(call.payload, as: request)
+        }
     }
 
     func announcePlayer(_ state: WireServiceStatus.State) throws {
@@ -214,8 +216,9 @@ final class QueueSimulation {
                 perform(queue.handle(.answered(call.id, lookUp(call)), now: now), models: models)
                 models = nil
             case .call(let call) where call.service == .playback:
-                calls[call.request] = call
-                deliver(call)
+                let request = call.request ?? .random()
+                calls[request] = call
+                deliver(call.payload, as: request)
             case .timer(let name, let time): queueTimers[name] = time
             case .log(_, let text): checks.note("queue: \(text)")
             default: break
@@ -299,9 +302,9 @@ final class QueueSimulation {
     }
 
     /// A request is joined while it runs and answered from what is stored once it was durable.
-    private func deliver(_ call: Call) {
-        if let reply = stored[call.request] { return answer(call.request, .success(reply)) }
-        playerInbox.append(.command(Command(id: call.request, origin: "queue", payload: call.payload)))
+    private func deliver(_ payload: [UInt8], as request: RequestID) {
+        if let reply = stored[request] { return answer(request, .success(reply)) }
+        playerInbox.append(.command(Command(id: request, origin: "queue", payload: payload)))
     }
 
     private func answer(_ request: RequestID, _ result: Result<[UInt8], Failure>) {

@@ -267,6 +267,13 @@ import WireMessages
             machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "q9", queue: "evening"))))
         #expect(
             machine.screen(at: Self.now).image(columns: 60, rows: 24).text.contains("“evening” (2)  c chapters (3)"))
+        // Also when its entry was taken away since.
+        state.queue = "evening"
+        queue.current = ""
+        queue.entries.removeFirst()
+        machine = Self.machine(state, [Self.event(.queue("evening"), queue.wireBytes)])
+        #expect(machine.screen(at: Self.now).snapshot.entries.map(\.id) == ["q10"])
+        #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "", queue: "evening"))))
     }
 
     @Test func `where somebody can type, an alert's digits are said, and again when they change`() {

@@ -267,6 +267,7 @@ struct QueueHarness {
             player.episode = load.episode
             player.loadID = load.loadID
             player.queueEntry = load.queueEntry
+            player.queue = load.queue
         case .setPaused(let pause):
             player.status = pause.paused ? .paused : .playing
         default:

@@ -71,6 +71,22 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2])
     }
 
+    @Test func anEndThatWasDealtWithInOneQueueMovesNoOther() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        try ask(&queue, "later") { $0.create = WireCreateQueue() }
+        try ask(&queue, "later") { $0.add.episodes = [4, 5].map(QueueHarness.episode) }
+        queue.play(4)
+        queue.playerAnswers = false
+        queue.playerChanges { $0.status = .finished }
+        queue.restart()
+        queue.playerAnswers = true
+        queue.answerHeldCalls()
+        queue.playerChanges { _ in }
+        #expect(queue.player.episode.id == QueueHarness.episode(5))
+        #expect(numbers(queue, "later") == [5] && queue.numbers == [1, 2])
+    }
+
     @Test func theNewestLoadOverAllQueuesWins() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)

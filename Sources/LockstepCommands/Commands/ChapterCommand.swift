@@ -120,9 +120,7 @@ extension [WireChapter] {
     /// The number, from 1, of the chapter at a place in seconds; 0: it is in none.
     func number(at position: Double) -> Int {
         // An anchor may be that far behind the engine when it tells that a chapter has begun.
-        guard let index = lastIndex(where: { $0.start <= position + 0.05 }) else { return 0 }
-        let end = self[index].end
-        return end > self[index].start && position >= end ? 0 : index + 1
+        number(at: position, tolerance: 0.05)
     }
 
     /// Where the chapter of this index ends, in seconds; nil: unknown.

@@ -48,6 +48,7 @@ enum StreamPayload {
         .object([
             "state": .string(state.status.word), "episode": state.hasEpisode ? state.episode.briefJSON : .null,
             "loadId": .text(state.loadID), "queueEntry": .text(state.queueEntry),
+            "queue": .text(state.queue),
             "anchor": state.hasAnchor ? json(state.anchor) : .null, "duration": .knownSeconds(state.duration),
             "speed": .number(state.speed), "volume": .number(state.volume), "output": .text(state.output),
             "silent": .bool(state.nullOutput), "buffering": .bool(state.buffering),

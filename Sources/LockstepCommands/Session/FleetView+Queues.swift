@@ -23,12 +23,14 @@ extension FleetView {
         return name < other
     }
 
-    /// The queue that what is loaded came from, which goes on when it ends; else the usual one.
+    /// The queue that goes on when what is loaded ends: the one that holds it, or from which it was loaded; else the usual
+    /// one. The queue service decides by the same.
     var playingQueue: WireQueueState {
         let entry = player?.queueEntry ?? ""
-        let usual = mainQueue ?? WireQueueState.with { $0.name = Self.usualQueue }
-        guard !entry.isEmpty, usual.current != entry else { return usual }
-        return queues.values.first { $0.current == entry } ?? usual
+        let home = queues[player?.queue ?? ""] ?? mainQueue ?? WireQueueState.with { $0.name = Self.usualQueue }
+        guard !entry.isEmpty, home.current != entry else { return home }
+        let named = [home] + queues.values.sorted { $0.name < $1.name }
+        return named.first { queue in queue.entries.contains { $0.id == entry } } ?? home
     }
 }
 

@@ -764,6 +764,9 @@ public nonisolated struct WireEpisodesByID: Sendable {
   /// at most 500; those that are gone are left out of the answer
   public var ids: [String] = []
 
+  /// without show notes and chapters
+  public var brief: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -2325,7 +2328,7 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireEpisodesByID: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".EpisodesByID"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}ids\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}ids\0\u{1}brief\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2334,6 +2337,7 @@ nonisolated extension WireEpisodesByID: SwiftProtobuf.Message, SwiftProtobuf._Me
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedStringField(value: &self.ids) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.brief) }()
       default: break
       }
     }
@@ -2343,11 +2347,15 @@ nonisolated extension WireEpisodesByID: SwiftProtobuf.Message, SwiftProtobuf._Me
     if !self.ids.isEmpty {
       try visitor.visitRepeatedStringField(value: self.ids, fieldNumber: 1)
     }
+    if self.brief != false {
+      try visitor.visitSingularBoolField(value: self.brief, fieldNumber: 2)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireEpisodesByID, rhs: WireEpisodesByID) -> Bool {
     if lhs.ids != rhs.ids {return false}
+    if lhs.brief != rhs.brief {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

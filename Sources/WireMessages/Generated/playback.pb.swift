@@ -290,6 +290,9 @@ public nonisolated struct WireLoadEpisode: Sendable {
   /// the queue's entry that it came from, given back in the state
   public var queueEntry: String = String()
 
+  /// that queue's name, given back too
+  public var queue: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -540,29 +543,32 @@ public nonisolated struct WireBookmarks: Sendable {
 }
 
 /// What will be loaded when the loaded one has ended: its file is opened in advance. Void when anything else is loaded.
-public nonisolated struct WirePrepareEpisode: Sendable {
+public nonisolated struct WirePrepareEpisode: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
   /// what must be loaded for this to mean anything
-  public var afterLoad: String = String()
+  public var afterLoad: String {
+    get {_storage._afterLoad}
+    set {_uniqueStorage()._afterLoad = newValue}
+  }
 
   /// as it will be sent; absent: nothing follows
   public var load: WireLoadEpisode {
-    get {_load ?? WireLoadEpisode()}
-    set {_load = newValue}
+    get {_storage._load ?? WireLoadEpisode()}
+    set {_uniqueStorage()._load = newValue}
   }
   /// Returns true if `load` has been explicitly set.
-  public var hasLoad: Bool {self._load != nil}
+  public var hasLoad: Bool {_storage._load != nil}
   /// Clears the value of `load`. Subsequent reads from it will return its default value.
-  public mutating func clearLoad() {self._load = nil}
+  public mutating func clearLoad() {_uniqueStorage()._load = nil}
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 
-  fileprivate var _load: WireLoadEpisode? = nil
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 /// The library knows more of the episode now, such as its chapters: look it up again, if it is loaded.
@@ -748,6 +754,12 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
   public var skip: Bool {
     get {_storage._skip}
     set {_uniqueStorage()._skip = newValue}
+  }
+
+  /// the queue that it was loaded from; empty: from none
+  public var queue: String {
+    get {_storage._queue}
+    set {_uniqueStorage()._queue = newValue}
   }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1034,6 +1046,11 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
   public var unplayedFrom: Double {
     get {_storage._unplayedFrom}
     set {_uniqueStorage()._unplayedFrom = newValue}
+  }
+
+  public var queue: String {
+    get {_storage._queue}
+    set {_uniqueStorage()._queue = newValue}
   }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1551,7 +1568,7 @@ nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireLoadEpisode: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".LoadEpisode"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{3}load_id\0\u{1}position\0\u{1}paused\0\u{3}queue_entry\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{3}load_id\0\u{1}position\0\u{1}paused\0\u{3}queue_entry\0\u{1}queue\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1564,6 +1581,7 @@ nonisolated extension WireLoadEpisode: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 3: try { try decoder.decodeSingularDoubleField(value: &self._position) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.paused) }()
       case 5: try { try decoder.decodeSingularStringField(value: &self.queueEntry) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.queue) }()
       default: break
       }
     }
@@ -1589,6 +1607,9 @@ nonisolated extension WireLoadEpisode: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if !self.queueEntry.isEmpty {
       try visitor.visitSingularStringField(value: self.queueEntry, fieldNumber: 5)
     }
+    if !self.queue.isEmpty {
+      try visitor.visitSingularStringField(value: self.queue, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1598,6 +1619,7 @@ nonisolated extension WireLoadEpisode: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs._position != rhs._position {return false}
     if lhs.paused != rhs.paused {return false}
     if lhs.queueEntry != rhs.queueEntry {return false}
+    if lhs.queue != rhs.queue {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2109,36 +2131,74 @@ nonisolated extension WirePrepareEpisode: SwiftProtobuf.Message, SwiftProtobuf._
   public static let protoMessageName: String = _protobuf_package + ".PrepareEpisode"
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}after_load\0\u{1}load\0")
 
+  fileprivate class _StorageClass {
+    var _afterLoad: String = String()
+    var _load: WireLoadEpisode? = nil
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _afterLoad = source._afterLoad
+      _load = source._load
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularStringField(value: &self.afterLoad) }()
-      case 2: try { try decoder.decodeSingularMessageField(value: &self._load) }()
-      default: break
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularStringField(value: &_storage._afterLoad) }()
+        case 2: try { try decoder.decodeSingularMessageField(value: &_storage._load) }()
+        default: break
+        }
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    // The use of inline closures is to circumvent an issue where the compiler
-    // allocates stack space for every if/case branch local when no optimizations
-    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-    // https://github.com/apple/swift-protobuf/issues/1182
-    if !self.afterLoad.isEmpty {
-      try visitor.visitSingularStringField(value: self.afterLoad, fieldNumber: 1)
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if !_storage._afterLoad.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._afterLoad, fieldNumber: 1)
+      }
+      try { if let v = _storage._load {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+      } }()
     }
-    try { if let v = self._load {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
-    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WirePrepareEpisode, rhs: WirePrepareEpisode) -> Bool {
-    if lhs.afterLoad != rhs.afterLoad {return false}
-    if lhs._load != rhs._load {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._afterLoad != rhs_storage._afterLoad {return false}
+        if _storage._load != rhs_storage._load {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2231,7 +2291,7 @@ nonisolated extension WireAnchor: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackState"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0\u{1}retry\0\u{1}sleep\0\u{1}chapter\0\u{1}sound\0\u{1}local\0\u{1}skip\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0\u{1}retry\0\u{1}sleep\0\u{1}chapter\0\u{1}sound\0\u{1}local\0\u{1}skip\0\u{1}queue\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -2255,6 +2315,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
     var _sound: WireSoundState? = nil
     var _local: Bool = false
     var _skip: Bool = false
+    var _queue: String = String()
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2286,6 +2347,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       _sound = source._sound
       _local = source._local
       _skip = source._skip
+      _queue = source._queue
     }
   }
 
@@ -2325,6 +2387,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         case 19: try { try decoder.decodeSingularMessageField(value: &_storage._sound) }()
         case 20: try { try decoder.decodeSingularBoolField(value: &_storage._local) }()
         case 21: try { try decoder.decodeSingularBoolField(value: &_storage._skip) }()
+        case 22: try { try decoder.decodeSingularStringField(value: &_storage._queue) }()
         default: break
         }
       }
@@ -2400,6 +2463,9 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       if _storage._skip != false {
         try visitor.visitSingularBoolField(value: _storage._skip, fieldNumber: 21)
       }
+      if !_storage._queue.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._queue, fieldNumber: 22)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2430,6 +2496,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._sound != rhs_storage._sound {return false}
         if _storage._local != rhs_storage._local {return false}
         if _storage._skip != rhs_storage._skip {return false}
+        if _storage._queue != rhs_storage._queue {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -2674,7 +2741,7 @@ nonisolated extension WireOutputState.Device: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SessionRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{3}local_path\0\u{3}paused_at\0\u{1}skip\0\u{3}unplayed_from\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{3}local_path\0\u{3}paused_at\0\u{1}skip\0\u{3}unplayed_from\0\u{1}queue\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -2694,6 +2761,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
     var _pausedAt: Int64 = 0
     var _skip: Bool = false
     var _unplayedFrom: Double = 0
+    var _queue: String = String()
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2721,6 +2789,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       _pausedAt = source._pausedAt
       _skip = source._skip
       _unplayedFrom = source._unplayedFrom
+      _queue = source._queue
     }
   }
 
@@ -2756,6 +2825,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         case 15: try { try decoder.decodeSingularInt64Field(value: &_storage._pausedAt) }()
         case 16: try { try decoder.decodeSingularBoolField(value: &_storage._skip) }()
         case 17: try { try decoder.decodeSingularDoubleField(value: &_storage._unplayedFrom) }()
+        case 18: try { try decoder.decodeSingularStringField(value: &_storage._queue) }()
         default: break
         }
       }
@@ -2819,6 +2889,9 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       if _storage._unplayedFrom.bitPattern != 0 {
         try visitor.visitSingularDoubleField(value: _storage._unplayedFrom, fieldNumber: 17)
       }
+      if !_storage._queue.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._queue, fieldNumber: 18)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2845,6 +2918,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._pausedAt != rhs_storage._pausedAt {return false}
         if _storage._skip != rhs_storage._skip {return false}
         if _storage._unplayedFrom != rhs_storage._unplayedFrom {return false}
+        if _storage._queue != rhs_storage._queue {return false}
         return true
       }
       if !storagesAreEqual {return false}

@@ -898,9 +898,6 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
   /// Clears the value of `modes`. Subsequent reads from it will return its default value.
   public mutating func clearModes() {self._modes = nil}
 
-  /// the load that was decided last in this queue: its end moves this queue on
-  public var lastLoad: String = String()
-
   /// so many of the newest changes are taken back; absent: the records say which
   public var undone: UInt32 {
     get {_undone ?? 0}
@@ -2426,7 +2423,7 @@ nonisolated extension WireQueueStep.Order: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueHeaderRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}current\0\u{1}successor\0\u{3}advanced_load\0\u{1}pending\0\u{1}modes\0\u{3}last_load\0\u{1}undone\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}current\0\u{1}successor\0\u{3}advanced_load\0\u{1}pending\0\u{1}modes\0\u{2}\u{2}undone\0\u{c}\u{7}\u{1}")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2440,7 +2437,6 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
       case 4: try { try decoder.decodeSingularStringField(value: &self.advancedLoad) }()
       case 5: try { try decoder.decodeSingularMessageField(value: &self._pending) }()
       case 6: try { try decoder.decodeSingularMessageField(value: &self._modes) }()
-      case 7: try { try decoder.decodeSingularStringField(value: &self.lastLoad) }()
       case 8: try { try decoder.decodeSingularUInt32Field(value: &self._undone) }()
       default: break
       }
@@ -2470,9 +2466,6 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
     try { if let v = self._modes {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
     } }()
-    if !self.lastLoad.isEmpty {
-      try visitor.visitSingularStringField(value: self.lastLoad, fieldNumber: 7)
-    }
     try { if let v = self._undone {
       try visitor.visitSingularUInt32Field(value: v, fieldNumber: 8)
     } }()
@@ -2485,7 +2478,6 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
     if lhs.successor != rhs.successor {return false}
     if lhs.advancedLoad != rhs.advancedLoad {return false}
     if lhs._modes != rhs._modes {return false}
-    if lhs.lastLoad != rhs.lastLoad {return false}
     if lhs._undone != rhs._undone {return false}
     if lhs._pending != rhs._pending {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}

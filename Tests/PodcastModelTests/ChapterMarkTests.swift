@@ -34,10 +34,4 @@ struct ChapterMarkTests {
         #expect(list.count == 1_000)
         #expect(list.last?.start.seconds == 999)
     }
-
-    @Test("The number of a chapter is found at and between starts", arguments: [(0.0, 0), (1, 1), (1.5, 1), (9, 3)])
-    func numbers(place: Double, number: Int) {
-        let list = [1.0, 2, 3].map { ChapterMark(start: PlaybackPosition(clamping: $0)) }
-        #expect(ChapterMark.number(at: PlaybackPosition(clamping: place), in: list) == number)
-    }
 }

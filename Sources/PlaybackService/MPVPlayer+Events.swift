@@ -1,0 +1,243 @@
+import BusKit
+import CMPV
+import PodcastModel
+
+// What libmpv says, and what the machine is told of it.
+
+extension MPVPlayer {
+    func handle(_ event: mpv_event) {
+        switch event.event_id {
+        case MPV_EVENT_COMMAND_REPLY: handleReply(event)
+        case MPV_EVENT_LOG_MESSAGE: handleLog(event)
+        case MPV_EVENT_FILE_LOADED: handleLoaded()
+        case MPV_EVENT_PLAYBACK_RESTART: handleRestart()
+        case MPV_EVENT_PROPERTY_CHANGE: handleChange(event)
+        case MPV_EVENT_END_FILE: handleEnd(event)
+        default: break
+        }
+    }
+
+    private func handleReply(_ event: mpv_event) {
+        if event.reply_userdata == Self.opening | opens {
+            guard let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee,
+                case .map(let map) = MPVValue(reply.result), let entry = map["playlist_entry_id"]?.number
+            else { return }
+            current?.entry = Int64(entry)
+        } else if event.reply_userdata == Self.preparing | prepares {
+            guard let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee,
+                case .map(let map) = MPVValue(reply.result), let entry = map["playlist_entry_id"]?.number
+            else { return }
+            next?.entry = Int64(entry)
+        } else if let asked = current?.seekAsked, event.reply_userdata == asked.serial {
+            current?.seekTaken = asked.serial
+            guard event.error < 0 else { return }
+            // It cannot seek: it stays where it is, and says where that is.
+            current?.seekDone = asked.serial
+            tellProgress()
+        }
+    }
+
+    private func handleLog(_ event: mpv_event) {
+        guard let message = event.data?.assumingMemoryBound(to: mpv_event_log_message.self).pointee else { return }
+        let (prefix, text) = (String(cString: message.prefix), String(cString: message.text))
+        let opensOther = next != nil && current?.loaded == true
+        current?.log.read(prefix: prefix, text: text, opensOther: opensOther)
+        next?.log.read(prefix: prefix, text: text)
+    }
+
+    private func handleLoaded() {
+        guard var now = current, now.entry != nil else { return }
+        now.loaded = true
+        now.firstDuration = core.number("duration")
+        now.duration = now.firstDuration
+        current = now
+        // The file before may have ended, and paused by that, after this one was asked for.
+        core.set("pause", now.wantsPause)
+        let length = measured
+        current?.told = length
+        let chapters = core.list("chapter-list").compactMap { item in
+            item["time"]?.number.map {
+                AudioChapter(start: PlaybackPosition(clamping: $0), title: item["title"]?.text ?? "")
+            }
+        }
+        observer(.opened(now.load.id, OpenedAudio(duration: length, chapters: chapters)))
+        if let asked = now.seekAsked { seek(to: asked.position, serial: asked.serial) }
+        listNext()
+        // Whether there is sound is known once the library has opened its output, be it the silent one.
+        outputsAreDue = true
+        if driver != nil { tellOutputs(listing: true) }
+    }
+
+    private func handleRestart() {
+        guard let now = current, now.loaded else { return }
+        guard !missed(now) else {
+            current?.isMisplaced = true
+            return
+        }
+        // One that was on its way when a seek was asked for is not that seek's.
+        guard core.flag(Watched.seeking.name) != true else { return }
+        current?.seekDone = now.seekTaken
+        // What was so for the file before, too, is not told as a change.
+        current?.idle = core.flag(Watched.idle.name) ?? now.idle
+        current?.seeking = core.flag(Watched.seeking.name) ?? now.seeking
+        current?.buffering = core.flag(Watched.buffering.name) ?? now.buffering
+        if now.wantsPause { current?.rest = now.seekAsked?.position ?? now.load.start }
+        tellProgress()
+    }
+
+    /// Whether a seek has led to a later place than was wanted, as in a stream that can only be read onwards.
+    private func missed(_ now: Current) -> Bool {
+        guard case .web = now.load.source, let asked = now.seekAsked, now.seekTaken == asked.serial,
+            now.seekDone < asked.serial, let place = core.number("time-pos")
+        else { return false }
+        return place > asked.position.seconds + 2
+    }
+
+    private func handleChange(_ event: mpv_event) {
+        guard let watched = Watched(rawValue: event.reply_userdata),
+            let property = event.data?.assumingMemoryBound(to: mpv_event_property.self).pointee
+        else { return }
+        let data = property.format == MPV_FORMAT_NONE ? nil : property.data
+        let flag = data.map { watched.format == MPV_FORMAT_FLAG && $0.load(as: Int32.self) != 0 } ?? false
+        switch watched {
+        case .idle: change(\.idle, to: data == nil || flag)
+        case .seeking: change(\.seeking, to: flag)
+        case .buffering: change(\.buffering, to: flag)
+        case .paused: current?.paused = flag
+        case .atEnd: current?.atEnd = flag
+        case .duration: handleDuration(data.map { $0.load(as: Double.self) })
+        case .driver:
+            driver = data?.load(as: UnsafePointer<CChar>?.self).map { String(cString: $0) }
+            if driver != nil { tellOutputs(listing: outputsAreDue) }
+        case .devices: tellOutputs(listing: true)
+        case .silence:
+            guard current?.load.sound.trimSilence == true, let data else { return }
+            setSilent(MPVFilters.isSilent(MPVValue(data.load(as: mpv_node.self))))
+        }
+    }
+
+    private func change(_ field: WritableKeyPath<Current, Bool>, to value: Bool) {
+        guard var now = current, now[keyPath: field] != value else { return }
+        now[keyPath: field] = value
+        current = now
+        // The last half second is still being heard when the library calls itself idle at the end.
+        if now.loaded && !now.atEnd { tellProgress() }
+    }
+
+    private func handleDuration(_ duration: Double?) {
+        guard let now = current, now.loaded, let duration else { return }
+        current?.duration = duration
+        guard let measured, measured != now.told else { return }
+        current?.told = measured
+        observer(.measured(now.load.id, measured))
+    }
+
+    private func handleEnd(_ event: mpv_event) {
+        guard let end = event.data?.assumingMemoryBound(to: mpv_event_end_file.self).pointee,
+            let entry = current?.entry, entry == end.playlist_entry_id
+        else { return }
+        if end.reason == MPV_END_FILE_REASON_REDIRECT {
+            current?.entry = end.playlist_insert_id
+            return
+        }
+        // The log lines that say why may stand behind this event: it is judged when all events are read.
+        current?.closed = (end.reason, end.error)
+    }
+
+    func closeFile() {
+        guard let now = current, let (reason, error) = now.closed else { return }
+        current = nil
+        // Else libmpv would play it now.
+        if next != nil { dropAll() }
+        let source = now.load.source
+        switch error {
+        case MPV_ERROR_UNKNOWN_FORMAT.rawValue, MPV_ERROR_NOTHING_TO_PLAY.rawValue:
+            observer(.failed(now.load.id, Failure(.decoderFailed, "\(source) holds no audio that can be played.")))
+        case MPV_ERROR_AO_INIT_FAILED.rawValue:
+            observer(.failed(now.load.id, Failure(.noSoundDevice, "No sound device can be opened.")))
+        default:
+            guard reason != MPV_END_FILE_REASON_STOP else { return }
+            observer(.failed(now.load.id, now.log.failure(opening: source)))
+        }
+    }
+
+    // MARK: Telling
+
+    private var measured: MeasuredDuration? {
+        guard let now = current, let duration = EpisodeDuration(seconds: now.duration ?? 0) else { return nil }
+        guard let first = now.firstDuration, duration.seconds < first + 1 else {
+            return MeasuredDuration(duration, .growing)
+        }
+        return MeasuredDuration(duration, now.log.estimated ? .estimated : .declared)
+    }
+
+    func tellProgress() {
+        guard let now = current, now.loaded, !now.atEnd else { return }
+        let pending = now.seekAsked.flatMap { $0.serial > now.seekDone ? $0.position : nil }
+        guard let position = pending ?? place else { return }
+        observer(
+            .progress(
+                now.load.id,
+                EngineProgress(
+                    position: position, at: SystemClocks.monotonic(),
+                    running: pending == nil && !now.idle && !now.seeking && !now.wantsPause,
+                    buffering: !now.wantsPause && (now.buffering || now.seeking), serial: now.seekDone,
+                    cached: core.number("demuxer-cache-time") ?? 0, speed: now.turn?.pace ?? now.pace)))
+    }
+
+    /// Where libmpv says it is. Its `time-pos` is some tenths of a second old while it plays: it is brought up to date when
+    /// the output wants more. `audio-pts` is reckoned at the moment.
+    var shown: Double? {
+        let isHeard = current.map { !$0.idle && !$0.seeking && !$0.wantsPause } ?? false
+        return (isHeard ? core.number("audio-pts") : nil) ?? core.number("time-pos")
+    }
+
+    /// Where it is. libmpv takes what its output has been given in advance off the position, and so is some tenths of a
+    /// second before the place that it has been put at exactly; a key held down would add them up.
+    var place: PlaybackPosition? {
+        guard let seconds = shown else { return nil }
+        if let rest = current?.rest, abs(seconds - rest.seconds) < Self.takenInAdvance { return rest }
+        guard let turn = current?.turn else { return PlaybackPosition(clamping: seconds) }
+        return PlaybackPosition(clamping: turn.heard(shown: seconds, at: SystemClocks.monotonic()))
+    }
+
+    /// The end has been heard once libmpv pauses by itself, some tenths of a second after it has decoded all.
+    func tellEnd() {
+        guard let now = current, now.loaded, now.atEnd, now.paused, !now.wantsPause, !now.endTold,
+            now.seekAsked.map({ $0.serial == now.seekDone }) ?? true
+        else { return }
+        current?.endTold = true
+        let position = core.number("time-pos") ?? now.duration ?? 0
+        let end = EndOfFile(
+            position: PlaybackPosition(clamping: position), measured: measured, cut: now.log.cut && !allRead,
+            hasSize: core.number("stream-end").map { $0 > 0 } ?? false)
+        observer(.ended(now.load.id, end))
+    }
+
+    /// Whether the stream was read to its last byte, but for tags behind the audio.
+    private var allRead: Bool {
+        guard let end = core.number("stream-end"), let position = core.number("stream-pos"), end > 0 else {
+            return false
+        }
+        return position >= end - max(65_536, end / 100)
+    }
+
+    /// Asking for the devices wakes every sound system of the machine: not where silence is wanted.
+    private var listedDevices: [OutputDevice] {
+        guard !silenceIsWanted else { return [OutputDevice(name: "null", description: "No sound")] }
+        return core.list("audio-device-list").compactMap { item in
+            item["name"]?.text.map { OutputDevice(name: $0, description: item["description"]?.text ?? $0) }
+        }
+    }
+
+    private func tellOutputs(listing: Bool) {
+        outputsAreDue = false
+        let devices = listing ? listedDevices : nil
+        let silent = driver == "null" && !silenceIsWanted
+        if silent, !watchesDevices {
+            watchesDevices = true
+            core.observe(Watched.devices.name, as: Watched.devices.format, reply: Watched.devices.rawValue)
+        }
+        observer(.outputs(EngineOutputs(devices: devices, inUse: output, silent: silent)))
+    }
+}

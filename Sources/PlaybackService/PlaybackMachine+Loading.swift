@@ -1,0 +1,168 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+// How what is to be played takes the place of what was.
+
+extension PlaybackMachine {
+    mutating func load(_ load: WireLoadEpisode, _ command: Command) throws(Failure) {
+        guard let loadID = LoadID(load.loadID) else { throw Self.invalid("“\(load.loadID)” is no load's id.") }
+        guard EpisodeID(load.episode.id) != nil else { throw Self.invalid("“\(load.episode.id)” is no episode's id.") }
+        if session?.loadID == loadID { return answer(command, "It is loaded") }
+        // What has no audio is loaded all the same, and fails where everybody sees it.
+        let source = try? AudioSource(enclosure: load.episode.enclosureURL)
+        var explicit: PlaybackPosition?
+        if load.hasPosition {
+            guard let position = PlaybackPosition(seconds: load.position) else {
+                throw Self.invalid("An episode cannot start at \(load.position) s.")
+            }
+            explicit = position
+        }
+        let sleeps = sleepsThrough(loadID)
+        let known = prepared.flatMap { $0.load == load ? $0.found : nil }
+        leaveSession()
+        endAlertsOfOthers()
+        speed = speed(of: load.episode.podcastID)
+        sound = sound(of: load.episode.podcastID)
+        var register = WireEpisodeState()
+        register.episode = load.episode.id
+        register.played = load.episode.played
+        register.position = load.episode.position.isFinite ? max(0, load.episode.position) : 0
+        session = PlaybackSession(
+            episode: load.episode, enclosure: source, loadID: loadID, queueEntry: load.queueEntry, queue: load.queue,
+            status: .loading(plays: !load.paused && !sleeps), engine: .lookingUp(command.id, explicit: explicit),
+            anchor: PlaybackAnchor(
+                position: explicit ?? PlaybackPosition(clamping: register.position), speed: speed, at: now.monotonic,
+                bootID: context.bootID, running: false, wall: now.wall),
+            register: register)
+        pending.state = true
+        if let known { return takeEpisode(known) }
+        lookUp(load.episode.id, as: Self.lookup(loadID))
+    }
+
+    /// What is stored about an episode is asked for; the answer need not come: then the load itself says enough.
+    mutating func lookUp(_ episode: String, as id: CallID) {
+        var query = WirePersistenceRequest()
+        query.episodesByID.ids = [episode]
+        pending.calls.append(Call(id: id, to: .persistence, payload: query.wireBytes, limit: .seconds(2)))
+    }
+
+    static func lookup(_ load: LoadID) -> CallID { CallID("lookup/\(load.text)") }
+
+    mutating func handleAnswer(_ call: CallID, _ result: Result<[UInt8], Failure>) {
+        if let marking = markings.removeValue(forKey: call) {
+            return mark(played: marking.played, why: marking.reason, for: marking.request, result)
+        }
+        if let bookmark = bookmarking.removeValue(forKey: call) { return makeBookmark(bookmark, result) }
+        if call.text.hasPrefix(Self.chapterLookup) { return takeChapters(call, result) }
+        if call == prepared?.call { return completePrepared(result) }
+        guard let session, call == Self.lookup(session.loadID) else { return }
+        if case .failure(let failure) = result {
+            pending.logs.append((.warning, "The state of \(session.episode.id) is not known: \(failure)"))
+        }
+        takeEpisode(Self.episode(in: result))
+    }
+
+    /// What the library knows of the episode that is being loaded; nil: nothing.
+    private mutating func takeEpisode(_ found: WireEpisode?) {
+        guard let session, case .lookingUp(let request, let explicit) = session.engine else { return }
+        if let register = book.registers[session.episode.id] ?? found.map(Self.register) {
+            self.session?.register = register
+        }
+        if let found {
+            preferFile(of: found.download)
+            takeChapters(found)
+        }
+        begin(at: explicit, for: request)
+    }
+
+    /// The episode that persistence answered with.
+    static func episode(in result: Result<[UInt8], Failure>) -> WireEpisode? {
+        guard case .success(let bytes) = result, let reply = try? WirePersistenceReply(wireBytes: bytes) else {
+            return nil
+        }
+        return reply.episodes.episodes.first
+    }
+
+    /// Its state as it is stored.
+    static func register(of episode: WireEpisode) -> WireEpisodeState {
+        var state = episode.state
+        state.episode = episode.id
+        return state
+    }
+
+    /// All is known: the load becomes durable, then the engine opens it.
+    private mutating func begin(at explicit: PlaybackPosition?, for request: RequestID) {
+        if let seconds = session?.register.duration { session?.recordedDuration = EpisodeDuration(seconds: seconds) }
+        guard let session else { return }
+        let start = start(of: session, explicit: explicit)
+        if start != session.anchor.position { setAnchor(start, running: false) }
+        self.session?.engine = .awaitingCommit(nil)
+        self.session?.beginsAnew = explicit == nil
+        book.mark(.session)
+        pending.commit = true
+        pending.answer = PendingEffects.Answer(request: request, body: .state, fact: "Loaded")
+    }
+
+    /// Gives the engine what is loaded.
+    mutating func openEngine() {
+        guard let session, let source = session.source, !isStopping else {
+            if let session, !isStopping { failUnplayable(session.episode) }
+            return
+        }
+        self.session?.engine = .open
+        self.session?.isOpened = false
+        self.session?.starving = nil
+        self.session?.hasSounded = false
+        self.session?.refusal = nil
+        self.session?.wasLetIn = false
+        self.session?.playedFrom = session.anchor.position
+        self.session?.opensBy = session.isStream ? now.monotonic.advanced(by: context.limits.opening) : nil
+        if case .web(let url) = source { pending.perform(.identify(session.loadID, url: url)) }
+        self.session?.seekAsked = 0
+        self.session?.seekDone = 0
+        pending.perform(
+            .engine(
+                .open(
+                    EngineLoad(
+                        id: session.loadID, source: source, start: session.anchor.position,
+                        paused: !session.wantsToPlay,
+                        speed: speed, volume: heardVolume, output: output, sound: EngineSound(sound)))))
+        prepareEngine()
+    }
+
+    private mutating func failUnplayable(_ episode: WireEpisodeSummary) {
+        do throws(Failure) {
+            _ = try AudioSource(enclosure: episode.enclosureURL)
+            fail(Failure(.episodeUnavailable, "The episode has no audio that can be played."))
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// Saves and closes what is loaded, before something else is, or nothing.
+    private mutating func leaveSession() {
+        guard let session else { return }
+        markPosition()
+        if session.engine == .open { pending.perform(.engine(.unload)) }
+        if case .lookingUp(let request, _) = session.engine {
+            let failure = Failure(.revisionMismatch, "Something else was loaded in the meantime.")
+            pending.refuse(request, failure)
+        }
+        prepared = nil
+        endAlerts(of: session.loadID, all: true)
+        silent = nil
+        lostDevice = nil
+        self.session = nil
+        book.mark(.session)
+    }
+
+    mutating func unload(_ loadID: String, _ command: Command) {
+        if let session, loadID.isEmpty || session.loadID.text == loadID {
+            forgetPrepared()
+            leaveSession()
+            pending.state = true
+        }
+        answer(command, "Nothing is loaded any more")
+    }
+}
