@@ -44,6 +44,36 @@ import Testing
         }
     }
 
+    @Test func showReadsChaptersThatNobodyHasReadYet() async throws {
+        try await HTTPTestServer.with { server in
+            server.route(
+                "/feed.xml",
+                .feed(
+                    """
+                    <?xml version="1.0" encoding="UTF-8"?><rss version="2.0"
+                    xmlns:podcast="https://podcastindex.org/namespace/1.0"><channel><title>Show</title>
+                    <item><title>One</title><guid>1</guid><enclosure url="\(server.url("/1.wav"))" type="audio/wav"/>
+                    <podcast:chapters url="\(server.url("/1.json"))" type="application/json+chapters"/></item>
+                    <item><title>Two</title><guid>2</guid><enclosure url="\(server.url("/2.wav"))" type="audio/wav"/>
+                    <podcast:chapters url="\(server.url("/2.json"))" type="application/json+chapters"/></item>
+                    </channel></rss>
+                    """))
+            let chapters =
+                #"{"version":"1.2.0","chapters":[{"startTime":0,"title":"Hello"},{"startTime":61,"title":"More"}]}"#
+            server.route(
+                "/1.json",
+                HTTPTestResponse(
+                    headers: [("Content-Type", "application/json+chapters")], body: .bytes(Array(chapters.utf8))))
+            try await ProcessFleet.with { fleet in
+                _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
+                #expect(try await fleet.succeed("show", "One").contains("Chapters\n  0:00  Hello\n  1:01  More"))
+                #expect(try await fleet.succeed("show", "Two").hasPrefix("Two\nShow\n"))
+                _ = try await fleet.succeed("show", "One")
+                #expect(server.requests(for: "/1.json").count == 1)
+            }
+        }
+    }
+
     @Test func theSleepTimerIsSetPutOffAndEnded() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([

@@ -12,8 +12,7 @@ struct ShowEpisode: LockstepCommand {
         try await context.withSession { session in
             let found = try await session.persistence.findEpisode(episode)
             let details = EpisodeDetails(
-                // That answer has what is known of the file, too.
-                try await session.persistence.episodes(ids: [found.id]).first ?? found,
+                try await session.withChapters(found.id) ?? found,
                 // What the queue and the player would add is left out while they are away.
                 in: await session.presentView())
             try context.output.value(details.json, lines: details.lines(width: Output.terminalWidth))
@@ -22,6 +21,22 @@ struct ShowEpisode: LockstepCommand {
 }
 
 extension Session {
+    /// What the library has of an episode, chapters of a file that nobody has read yet included, if that can be read soon.
+    func withChapters(_ id: String) async throws(Failure) -> WireEpisode? {
+        // This answer has what is known of the file, too.
+        let episode = try await persistence.episodes(ids: [id]).first
+        guard let episode, episode.chapters.isEmpty, episode.chaptersFetched == 0, !episode.chaptersURL.isEmpty else {
+            return episode
+        }
+        do {
+            _ = try await feeds(within: .seconds(5)) { $0.fetchChapters.episode = id }
+        } catch {
+            // It is shown without.
+            return episode
+        }
+        return try await persistence.episodes(ids: [id]).first
+    }
+
     /// What is known now, without waiting for services that are away for longer than others take to answer.
     func presentView() async -> FleetView {
         await follow(until: Self.ownerLimit) { view in

@@ -96,10 +96,12 @@ struct Session: Sendable {
     }
 
     /// Asks the feeds, which may take a minute to fetch.
-    func feeds(_ build: (inout WireFeedsRequest) -> Void) async throws(Failure) -> WireFeedsReply {
+    func feeds(
+        within limit: Duration = .seconds(60), _ build: (inout WireFeedsRequest) -> Void
+    ) async throws(Failure) -> WireFeedsReply {
         var request = WireFeedsRequest()
         build(&request)
-        return try await ask(.feeds, request, reply: WireFeedsReply.self, within: .seconds(60))
+        return try await ask(.feeds, request, reply: WireFeedsReply.self, within: limit)
     }
 
     /// Asks a service and waits until its effect is on the stream here.
