@@ -39,7 +39,7 @@ extension DownloadsMachine {
                 }
             case .why(let query)?:
                 guard isKnown(query.episode) else {
-                    return [call(.why(command)) { $0.episodesByID.ids = [query.episode] }]
+                    return [call(.why(command), episodes: [query.episode])]
                 }
                 return Self.explain(why(query.episode, now: now), to: command)
             case .setSetting(let setting)?: return try set(setting, command, now: now)
@@ -84,7 +84,7 @@ extension DownloadsMachine {
 
     private mutating func add(_ episodes: [String], _ command: Command, now: Moment) throws(Failure) -> [Effect] {
         let unknown = episodes.filter { book.current.downloads[$0] == nil }
-        guard unknown.isEmpty else { return [call(.add(command, episodes)) { $0.episodesByID.ids = unknown }] }
+        guard unknown.isEmpty else { return [call(.add(command, episodes), episodes: unknown)] }
         return try add(episodes, knowing: [:], command, now: now)
     }
 
@@ -158,7 +158,7 @@ extension DownloadsMachine {
     ) throws(Failure) -> [Effect] {
         // To end what has ended, or never was, changes nothing.
         let unknown = isEnding ? [] : episodes.filter { book.current.downloads[$0] == nil }
-        guard unknown.isEmpty else { return [call(.titles(command, unknown)) { $0.episodesByID.ids = unknown }] }
+        guard unknown.isEmpty else { return [call(.titles(command, unknown), episodes: unknown)] }
         var change = change
         var reply = WireDownloadsReply()
         for episode in episodes {

@@ -41,7 +41,7 @@ extension DownloadsMachine {
 
     private mutating func askPlayed(_ ids: [String]) -> [Effect] {
         return stride(from: 0, to: ids.count, by: 500).map { start in
-            call(.played) { $0.episodesByID.ids = Array(ids[start..<min(start + 500, ids.count)]) }
+            call(.played, episodes: Array(ids[start..<min(start + 500, ids.count)]))
         }
     }
 
@@ -189,9 +189,19 @@ extension DownloadsMachine {
             guard playedAt != played[state.episode] else { return [] }
             played[state.episode] = playedAt
             return state.played ? retainSoon(now: now) : []
+        case ("playback"?, "alert"?): return observeAlert(event)
         case ("queue"?, _): return observeQueue(event, now: now)
         default: return []
         }
+    }
+
+    /// The player has met a file that it could not use: perhaps it is gone.
+    private mutating func observeAlert(_ event: StreamEvent) -> [Effect] {
+        guard event.header.kind == .put, let alert = try? WireAlert(wireBytes: event.payload),
+            alert.code == "playsStream", book.current.downloads[alert.episode]?.state == .downloaded
+        else { return [] }
+        suspects.insert(alert.episode)
+        return [.perform(.survey)]
     }
 
     /// News of episodes can be missed, their number not.

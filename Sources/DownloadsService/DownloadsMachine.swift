@@ -85,6 +85,8 @@ public struct DownloadsMachine: OwnerMachine {
     /// How many episodes each podcast has, and the podcasts that were forgotten with all that belonged to them.
     var episodeCounts: [String: UInt32] = [:]
     var forgotten: Set<String> = []
+    /// Downloaded episodes whose files the player could not use; the next survey is about these alone.
+    var suspects: Set<String> = []
     /// What failed for want of a network and is tried, alone, to see whether that has come back; and when one was last.
     var probing = ""
     var lastProbed = ""
@@ -231,13 +233,21 @@ public struct DownloadsMachine: OwnerMachine {
     /// A change of what is in force now.
     var change: BookChange { BookChange(book.current) }
 
+    /// What the library has of these episodes, 500 at most.
+    mutating func call(_ purpose: Lookup, episodes ids: [String]) -> Effect {
+        call(purpose) {
+            $0.episodesByID.ids = ids
+            $0.episodesByID.brief = true
+        }
+    }
+
     mutating func call(_ purpose: Lookup, _ fill: (inout WirePersistenceRequest) -> Void) -> Effect {
         count += 1
         let id = CallID("look up \(count)")
         lookups[id] = purpose
         var request = WirePersistenceRequest()
         fill(&request)
-        return .call(Call(id: id, to: .persistence, payload: request.wireBytes, request: .random()))
+        return .call(Call(id: id, to: .persistence, payload: request.wireBytes))
     }
 
     var limitAction: DownloadsAction {

@@ -455,4 +455,35 @@ struct DownloadsRegressionTests {
         rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000]))
         #expect(rig.shown("e1")?.path == "/elsewhere/d/Show/Part 1 [e1].mp3" && rig.alerts.isEmpty)
     }
+
+    @Test("A file that the player could not find is not said to be downloaded; the others are not looked at")
+    func looksForWhatThePlayerMissed() throws {
+        rig.add("e1", "e2")
+        try rig.complete("e1")
+        try rig.complete("e2")
+        var alert = WireAlert()
+        alert.id = "a1"
+        alert.code = "playsStream"
+        alert.episode = "e1"
+        rig.observe(.alert(.playback, "a1"), .put, alert.wireBytes)
+        #expect(rig.actions.last == .survey)
+        rig.report(.surveyed([:]))
+        #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil && rig.state("e2") == .downloaded)
+        #expect(rig.why("e1") == "It is not downloaded any more: its file was not there any more.")
+        rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1]))
+        #expect(rig.state("e2") == .downloaded && rig.alerts.map(\.code) == ["unknownFiles"])
+    }
+
+    @Test("A broken file stays where it is")
+    func leavesWhatIsThere() throws {
+        rig.add("e1")
+        try rig.complete("e1")
+        var alert = WireAlert()
+        alert.id = "a1"
+        alert.code = "playsStream"
+        alert.episode = "e1"
+        rig.observe(.alert(.playback, "a1"), .put, alert.wireBytes)
+        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000]))
+        #expect(rig.state("e1") == .downloaded)
+    }
 }

@@ -92,6 +92,7 @@ struct DownloadTests {
             }
             #expect(view.alertsInOrder.map(\.code) == ["playsStream"])
             #expect(abs((view.player?.anchor.position ?? 0) - 10) < 2)
+            try await fleet.watcher.until("it is not said to be downloaded any more") { $0.downloads.isEmpty }
         }
     }
 
