@@ -20,6 +20,7 @@ struct Bench {
 
     func run() throws {
         _ = try FileDescriptorLimit.raise()
+        try measure("parse") { try Parsing.measure(folder + "/parse.xml") }
         let fleet = try BenchFleet(home: folder + "/h", episodes: 4_200, observers: observers.max() ?? 0)
         defer { fleet.end() }
         try measure("up", isWanted: true) { try ProcessMeasurements.timeToReady(fleet) }
@@ -35,6 +36,7 @@ struct Bench {
         try measure("memory", "stressed") { try ProcessMeasurements.memory(fleet, "stressed", budget: 300) }
         try measure("kills") { try ProcessMeasurements.killToServing(fleet, rounds: 20) }
         try measure("hung") { try ProcessMeasurements.hungToServing(fleet) }
+        try measure("library") { try Library.measure(fleet) }
     }
 
     /// One part that fails is named; the others go on.

@@ -8,6 +8,8 @@ import ZeroMQ
 final class BenchFleet {
     let home: LockstepHome
     let feed: String
+    /// Where the home lies.
+    let folder: String
     let context: ZeroMQContext
     private let binaries: String
     private let environment: [String: String]
@@ -27,6 +29,7 @@ final class BenchFleet {
         environment["LOCKSTEP_AO"] = "null"
         self.environment = environment
         feed = folder + "/feed.xml"
+        self.folder = folder
         context = try ZeroMQContext(sockets: observers + 64)
         try writeFeed(episodes: episodes, folder: folder)
     }
@@ -105,7 +108,7 @@ final class BenchFleet {
 
     /// A feed whose episodes have titles and addresses as long as real ones; nothing of it is ever played.
     func writeLongFeed(episodes: Int) throws -> String {
-        let path = (feed as NSString).deletingLastPathComponent + "/long.xml"
+        let path = folder + "/long.xml"
         var text = "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>A podcast of many years</title>"
         for number in 1...episodes {
             let address = "https://tracking.example.com/p/measured.example.net/show/4f1c9a/2026/long-\(number).mp3"

@@ -50,6 +50,9 @@ final class RawClient {
         return answer.payload
     }
 
+    /// Waits so long for an answer from now on.
+    func wait(seconds: Int32) throws { try socket.set(.receiveTimeout(seconds * 1_000)) }
+
     /// Asks every few milliseconds until the service itself has answered, be it with a refusal of its own; seconds.
     func untilServed(_ service: ServiceName, _ request: some SwiftProtobuf.Message, since start: Double) throws
         -> Double

@@ -1,0 +1,107 @@
+import FeedParsing
+import Foundation
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+/// Reading a feed, as the baseline does.
+enum Parsing {
+    static func measure(_ path: String) throws {
+        let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+        let times = try (0..<15).map { _ in
+            let start = monotonicSeconds()
+            var parser = FeedParser()
+            try parser.feed(bytes)
+            let document = try parser.finish()
+            guard document.items.count == 3_000 else {
+                throw BenchFleet.Failed(description: "\(document.items.count) episodes were read in place of 3000")
+            }
+            return monotonicSeconds() - start
+        }
+        Row(name: "parse", value: times.quantile(0.5) * 1e3, unit: "ms", peer: "libxml2.parse", budget: "<= 3x").print()
+    }
+}
+
+/// What a library of 1 000 podcasts and 200 000 episodes takes to ask.
+enum Library {
+    private static let podcasts = 1_000
+    private static let episodes = 200
+    private static let words = 4_000
+
+    static func measure(_ fleet: BenchFleet) throws {
+        let client = try RawClient(fleet)
+        try client.wait(seconds: 120)
+        let start = monotonicSeconds()
+        for first in stride(from: 0, to: podcasts, by: 20) {
+            let urls = try (first..<first + 20).map { "file://" + (try writeFeed($0, fleet.folder)) }
+            try client.ask(.feeds, WireFeedsRequest.with { $0.subscribe.urls = urls })
+        }
+        Row(name: "library.subscribe", value: monotonicSeconds() - start, unit: "s").print()
+        let ids = try podcastIDs(client)
+        var pages: [Double] = []
+        var searches: [Double] = []
+        var after = ""
+        for round in 0..<400 {
+            var query = WireEpisodesQuery()
+            query.limit = 50
+            // All, the next page of all, one podcast's, what was not played.
+            if round % 4 == 1 { query.after = after }
+            if round % 4 == 2 { query.podcast = ids[round * 7 % ids.count] }
+            if round % 4 == 3 { query.unplayedOnly = true }
+            let page = try ask(client, query, &pages)
+            if round % 4 < 2 { after = page.next }
+            query = WireEpisodesQuery()
+            query.limit = 50
+            // One word that a thousand episodes have, or two that few have together.
+            query.search = word(round * 31) + (round % 2 == 0 ? "" : " " + word(round * 57 + 11))
+            _ = try ask(client, query, &searches)
+        }
+        Row(name: "library.page.p99", value: pages.quantile(0.99) * 1e3, unit: "ms", budget: "<= 10").print()
+        Row(name: "library.page.p50", value: pages.quantile(0.5) * 1e3, unit: "ms").print()
+        Row(name: "library.search.p99", value: searches.quantile(0.99) * 1e3, unit: "ms", budget: "<= 50").print()
+        Row(name: "library.search.p50", value: searches.quantile(0.5) * 1e3, unit: "ms").print()
+    }
+
+    private static func ask(_ client: RawClient, _ query: WireEpisodesQuery, _ times: inout [Double]) throws
+        -> WireEpisodesPage
+    {
+        let start = monotonicSeconds()
+        let answer = try client.ask(.persistence, WirePersistenceRequest.with { $0.episodes = query })
+        let page = try WirePersistenceReply(wireBytes: answer).episodes
+        times.append(monotonicSeconds() - start)
+        return page
+    }
+
+    private static func podcastIDs(_ client: RawClient) throws -> [String] {
+        let answer = try client.ask(.persistence, WirePersistenceRequest.with { $0.podcasts = WirePodcastsQuery() })
+        return try WirePersistenceReply(wireBytes: answer).podcasts.podcasts.map(\.id)
+    }
+
+    private static func word(_ number: Int) -> String {
+        let letters = Array("bcdfghklmnprstvz"), vowels = Array("aeiou")
+        let number = number % words
+        return String([
+            letters[number % 16], vowels[number / 16 % 5], letters[number / 80 % 16], vowels[number / 1_280 % 5],
+            letters[number % 13],
+        ])
+    }
+
+    /// Episodes with titles of six words and show notes of sixty.
+    private static func writeFeed(_ number: Int, _ folder: String) throws -> String {
+        let path = folder + "/library-\(number).xml"
+        var text = "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>Podcast \(number)</title>"
+        var random = SeededGenerator(seed: UInt64(number))
+        func sentence(_ count: Int) -> String {
+            (0..<count).map { _ in word(Int.random(in: 0..<words, using: &random)) }.joined(separator: " ")
+        }
+        for episode in 0..<episodes {
+            text += "<item><title>\(sentence(6))</title><guid>\(number)/\(episode)</guid>"
+            text += "<pubDate>2 Jan \(2_000 + episode % 26) 10:\(10 + episode % 50):00 GMT</pubDate>"
+            text += "<description>\(sentence(60))</description>"
+            text += "<enclosure url=\"https://example.com/\(number)/\(episode).mp3\" type=\"audio/mpeg\""
+            text += " length=\"1\"/></item>\n"
+        }
+        try (text + "</channel></rss>").write(toFile: path, atomically: true, encoding: .utf8)
+        return path
+    }
+}
