@@ -60,12 +60,14 @@ public struct EngineLoad: Sendable, Hashable {
     public var output: String
     /// What is done to its sound.
     public var sound: EngineSound
+    /// What its progress carries until a seek: the same load can be opened again, and what was said of it before is past.
+    public var serial: UInt64
 
     /// A file to open.
     public init(
         id: LoadID, source: AudioSource, start: PlaybackPosition = .zero, paused: Bool = false,
         speed: PlaybackSpeed = .normal, volume: Volume = .full, output: String = "",
-        sound: EngineSound = EngineSound()
+        sound: EngineSound = EngineSound(), serial: UInt64 = 0
     ) {
         self.id = id
         self.source = source
@@ -75,6 +77,7 @@ public struct EngineLoad: Sendable, Hashable {
         self.volume = volume
         self.output = output
         self.sound = sound
+        self.serial = serial
     }
 }
 
@@ -179,7 +182,7 @@ public struct EngineProgress: Sendable, Hashable {
     public var running: Bool
     /// Whether it waits for data although it should sound.
     public var buffering: Bool
-    /// The last seek that has been carried out; 0: none since the file was opened.
+    /// The last seek that has been carried out; the load's own serial: none since the file was opened.
     public var serial: UInt64
     /// Up to where it has data, in seconds; it stands still while none comes.
     public var cached: Double

@@ -183,6 +183,8 @@ final class MPVPlayer {
         }
         opens += 1
         current = Current(load: load, wantsPause: load.paused, pace: load.speed)
+        current?.seekTaken = load.serial
+        current?.seekDone = load.serial
         choose(load.output)
         core.set("pause", load.paused)
         core.set("speed", load.speed.factor)

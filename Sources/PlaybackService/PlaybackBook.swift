@@ -198,6 +198,7 @@ extension PlaybackMachine {
             pending.refuse(request, Failure(.notSaved, "\(fact), but not saved: \(failure.message)"))
         case .answer(let alert, _, let request)?:
             if !answered { pending.refuse(request, failure) }
+            overruled.remove(alert)
             (answering.removeValue(forKey: alert) ?? []).forEach { take($0) }
         case .marking(let request)? where !answered:
             pending.refuse(request, failure)

@@ -118,6 +118,15 @@ extension PlaybackMachine {
         return [.putting(Self.sessionKey.0, Self.sessionKey.1, stored)]
     }
 
+    /// Whoever pauses or stops means what was answered before, too, though it is not done yet. What is stored with those
+    /// answers plays; this follows it.
+    mutating func overruleAnswers() {
+        guard !answering.isEmpty else { return }
+        overruled.formUnion(answering.keys)
+        book.mark(.session)
+        pending.commit = true
+    }
+
     private static func reply(_ alert: String, _ action: String) -> [UInt8] {
         var reply = WirePlaybackReply()
         reply.alertAnswered.alert = alert
@@ -138,12 +147,13 @@ extension PlaybackMachine {
     mutating func settle(_ alert: String, _ answer: WirePlaybackAnswerRecord) {
         let record = alerts.removeValue(forKey: alert)
         answers[alert] = answer
+        let isOverruled = overruled.remove(alert) != nil
         if record?.loadID == session?.loadID.text {
             switch answer.action {
             case "retry":
-                play()
+                if !isOverruled { play() }
             case "resume":
-                resume()
+                if !isOverruled { resume() }
             case "skip" where session?.status.isFailed == true:
                 session?.skip = true
                 book.mark(.session)
@@ -151,7 +161,7 @@ extension PlaybackMachine {
                 pending.commit = true
             case "restart":
                 move(to: .zero)
-                play()
+                if !isOverruled { play() }
             default:
                 break
             }

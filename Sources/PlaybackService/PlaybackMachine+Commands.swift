@@ -60,8 +60,9 @@ extension PlaybackMachine {
 
     private mutating func setPaused(_ paused: Bool, _ command: Command) throws(Failure) {
         let session = try loaded()
-        lostDevice = nil
+        forgetDevice()
         if paused {
+            overruleAnswers()
             hold()
         } else if session.status == .finished {
             throw Self.heard(session)
@@ -121,6 +122,8 @@ extension PlaybackMachine {
         case .paused where session.engine == .open:
             self.session?.status = .playing
             pending.perform(.engine(.setPaused(false)))
+        case .paused where session.isBeingLookedUp:
+            self.session?.status = .loading(plays: true)
         case .paused, .failed:
             if session.status.isFailed { self.session?.takesNewLength = true }
             self.session?.retry = nil
@@ -170,7 +173,8 @@ extension PlaybackMachine {
     }
 
     private mutating func stop(_ command: Command) {
-        lostDevice = nil
+        forgetDevice()
+        overruleAnswers()
         // What follows does so still when it is resumed.
         if prepared != nil { pending.perform(.engine(.prepare(nil))) }
         if let session {
@@ -179,10 +183,15 @@ extension PlaybackMachine {
                 if session.engine == .open { pending.perform(.engine(.unload)) }
                 let changed = session.status != .paused
                 let isClosing = session.engine == .open || changed
-                if case .lookingUp(let request, _) = session.engine {
-                    pending.refuse(request, Failure(.nothingLoaded, "It was stopped before it was open."))
+                if case .lookingUp(let request, let explicit) = session.engine {
+                    if let request {
+                        pending.refuse(request, Failure(.nothingLoaded, "It was stopped before it was open."))
+                    }
+                    // Where it is to be resumed is not known before.
+                    self.session?.engine = .lookingUp(nil, explicit: explicit)
+                } else {
+                    self.session?.engine = .closed
                 }
-                self.session?.engine = .closed
                 self.session?.status = .paused
                 self.session?.buffering = false
                 self.session?.retry = nil

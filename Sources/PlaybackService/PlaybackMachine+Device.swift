@@ -26,7 +26,7 @@ extension PlaybackMachine {
     private static let moves = 0.2
     private static let attempts = 2
 
-    /// The devices have changed.
+    /// There is a device that was not there before, or sound where there was none.
     mutating func deviceMayBeBack() {
         let stage: LostDevice.Stage
         if lostDevice?.stage == .gone {
@@ -45,15 +45,21 @@ extension PlaybackMachine {
         case .returned?: tryDevice(attempt: 1)
         case .checking(let attempt, let position)?: checkDevice(attempt, from: position)
         case .appeared?:
-            lostDevice = nil
+            forgetDevice()
             if silent == true, session?.engine == .open { pending.perform(.engine(.reloadOutput)) }
         case .gone?, nil: lostDevice?.nextAt = nil
         }
     }
 
+    /// Nothing waits for a device any longer. If there is one, nothing tells that there is none.
+    mutating func forgetDevice() {
+        lostDevice = nil
+        if silent == false { endAlerts(code: FailureCode.noSoundDevice.rawValue) }
+    }
+
     private mutating func tryDevice(attempt: Int) {
         guard let session, session.status == .paused || attempt > 1 else {
-            lostDevice = nil
+            forgetDevice()
             return
         }
         pending.perform(.engine(.reloadOutput))
@@ -65,13 +71,12 @@ extension PlaybackMachine {
 
     private mutating func checkDevice(_ attempt: Int, from position: PlaybackPosition) {
         guard let session else {
-            lostDevice = nil
+            forgetDevice()
             return
         }
         if silent != true, session.status == .playing, session.heard.seconds >= position.seconds + Self.moves {
-            lostDevice = nil
+            forgetDevice()
             pending.logs.append((.info, "The sound device is back, and playback has gone on."))
-            endAlerts(code: FailureCode.noSoundDevice.rawValue)
         } else if attempt < Self.attempts {
             tryDevice(attempt: attempt + 1)
         } else {

@@ -62,6 +62,7 @@ extension PlaybackMachine {
     }
 
     private mutating func handleProgress(_ progress: EngineProgress) {
+        // What was said of it before it was moved, or closed and opened again, is past.
         guard let session, progress.serial >= session.seekAsked else { return }
         self.session?.seekDone = progress.serial
         self.session?.heard = progress.position
@@ -117,7 +118,8 @@ extension PlaybackMachine {
         guard end.isProven(announced: session.announced) else {
             let expected = end.expected(announced: session.announced).map { " of \(clockText($0.seconds))" } ?? ""
             let reason = end.cut ? "its stream was cut" : "its audio ended"
-            setAnchor(end.position, running: false)
+            // Where less of it is left than was heard before, the place is still that.
+            setAnchor(max(end.position, session.playedFrom), running: false)
             let title = session.episode.title.isEmpty ? "The episode" : "“\(session.episode.title)”"
             return recover(
                 from: Failure(
@@ -180,8 +182,9 @@ extension PlaybackMachine {
 
     private mutating func handleOutputs(_ outputs: EngineOutputs) {
         if let found = outputs.devices, found != devices {
+            let isNew = found.contains { !devices.contains($0) }
             devices = found
-            deviceMayBeBack()
+            if isNew { deviceMayBeBack() }
             book.mark(.settings)
             pending.output = true
         }
@@ -196,7 +199,9 @@ extension PlaybackMachine {
         pending.state = true
         guard outputs.silent else {
             deviceMayBeBack()
-            return endAlerts(code: FailureCode.noSoundDevice.rawValue)
+            // One that was lost is back when playing has gone on.
+            if lostDevice == nil { endAlerts(code: FailureCode.noSoundDevice.rawValue) }
+            return
         }
         if isLost && session?.wantsToPlay == true {
             hold()

@@ -92,15 +92,16 @@ extension PlaybackMachine {
     }
 
     /// All is known: the load becomes durable, then the engine opens it.
-    private mutating func begin(at explicit: PlaybackPosition?, for request: RequestID) {
+    private mutating func begin(at explicit: PlaybackPosition?, for request: RequestID?) {
         if let seconds = session?.register.duration { session?.recordedDuration = EpisodeDuration(seconds: seconds) }
         guard let session else { return }
         let start = start(of: session, explicit: explicit)
         if start != session.anchor.position { setAnchor(start, running: false) }
-        self.session?.engine = .awaitingCommit(nil)
+        self.session?.engine = session.status == .paused ? .closed : .awaitingCommit(nil)
         self.session?.beginsAnew = explicit == nil
         book.mark(.session)
         pending.commit = true
+        guard let request else { return }
         pending.answer = PendingEffects.Answer(request: request, body: .state, fact: "Loaded")
     }
 
@@ -119,15 +120,16 @@ extension PlaybackMachine {
         self.session?.playedFrom = session.anchor.position
         self.session?.opensBy = session.isStream ? now.monotonic.advanced(by: context.limits.opening) : nil
         if case .web(let url) = source { pending.perform(.identify(session.loadID, url: url)) }
-        self.session?.seekAsked = 0
-        self.session?.seekDone = 0
+        count += 1
+        self.session?.seekAsked = count
+        self.session?.seekDone = count
         pending.perform(
             .engine(
                 .open(
                     EngineLoad(
                         id: session.loadID, source: source, start: session.anchor.position,
                         paused: !session.wantsToPlay,
-                        speed: speed, volume: heardVolume, output: output, sound: EngineSound(sound)))))
+                        speed: speed, volume: heardVolume, output: output, sound: EngineSound(sound), serial: count))))
         prepareEngine()
     }
 
@@ -145,7 +147,7 @@ extension PlaybackMachine {
         guard let session else { return }
         markPosition()
         if session.engine == .open { pending.perform(.engine(.unload)) }
-        if case .lookingUp(let request, _) = session.engine {
+        if case .lookingUp(let request?, _) = session.engine {
             let failure = Failure(.revisionMismatch, "Something else was loaded in the meantime.")
             pending.refuse(request, failure)
         }

@@ -58,6 +58,7 @@ extension PlaybackMachine {
             return
         }
         self.session = session
+        lookUpIfUnknown()
         let isSameFleet =
             !context.fleetRun.isEmpty && record.fleetRun == context.fleetRun && record.bootID == context.bootID
         let age = now.wall.milliseconds - record.savedAt
@@ -67,6 +68,16 @@ extension PlaybackMachine {
         } else if session.status != .finished {
             askOrWait(age: age, isSameFleet: isSameFleet)
         }
+    }
+
+    /// A process that died before the library had told it of a load has stored what came with that, which may be long past,
+    /// and where somebody wanted to be in it.
+    private mutating func lookUpIfUnknown() {
+        guard let session, session.register.updatedAt == 0, session.status == .paused else { return }
+        let place = session.anchor.position
+        let isSought = place.seconds != session.register.position
+        self.session?.engine = .lookingUp(nil, explicit: isSought ? place : nil)
+        lookUp(session.episode.id, as: Self.lookup(session.loadID))
     }
 
     /// What was loaded cannot be known any more; the episodes' own positions are stored elsewhere.
@@ -91,7 +102,7 @@ extension PlaybackMachine {
         } else {
             if afterCrash { session?.resumedAt = now.monotonic }
             session?.status = .loading(plays: true)
-            session?.engine = .awaitingCommit(nil)
+            if session?.isBeingLookedUp == false { session?.engine = .awaitingCommit(nil) }
             session?.pausedAt = nil
             session?.leftAt = nil
         }
@@ -116,7 +127,8 @@ extension PlaybackMachine {
 
     /// An episode whose file is gone, and that cannot be streamed, is not offered any longer.
     mutating func handleExamined(_ load: LoadID, isThere: Bool) {
-        guard let session, session.loadID == load, session.engine == .closed, !isThere else { return }
+        guard let session, session.loadID == load, session.engine == .closed || session.isBeingLookedUp, !isThere
+        else { return }
         if session.localPath != nil, case .web? = session.enclosure {
             pending.logs.append((.info, "The downloaded file of \(session.episode.id) is gone; it will be streamed."))
             self.session?.localPath = nil

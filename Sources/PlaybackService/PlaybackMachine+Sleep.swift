@@ -120,7 +120,7 @@ extension PlaybackMachine {
         pending.logs.append((.info, "The sleep timer has ended: \(reason)."))
         hold()
         // A device that comes back in the morning wakes nobody.
-        lostDevice = nil
+        forgetDevice()
         endSleep()
     }
 

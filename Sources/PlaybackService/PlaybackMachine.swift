@@ -108,6 +108,8 @@ public struct PlaybackMachine: OwnerMachine {
     var alerts: [String: WirePlaybackAlertRecord] = [:]
     var answers: [String: WirePlaybackAnswerRecord] = [:]
     var answering: [String: [Command]] = [:]
+    /// Answers under way that play nothing any more, because somebody has paused or stopped since.
+    var overruled: Set<String> = []
     var markings: [CallID: (request: RequestID, played: Bool, reason: String)] = [:]
     var bookmarks: [String: WireBookmark] = [:]
     /// Bookmarks to be made of episodes that are being looked up.

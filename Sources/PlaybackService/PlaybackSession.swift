@@ -22,8 +22,8 @@ struct PlaybackSession: Sendable, Hashable {
     enum Engine: Sendable, Hashable {
         /// It has no file open.
         case closed
-        /// What is stored about the episode is being asked for, for this request.
-        case lookingUp(RequestID, explicit: PlaybackPosition?)
+        /// What is stored about the episode is being asked for, for this request; nil: it was stopped meanwhile.
+        case lookingUp(RequestID?, explicit: PlaybackPosition?)
         /// It opens the file once the session is durable, so that a crash in it is found out.
         case awaitingCommit(TransactionID?)
         /// It has been told to open the file.

@@ -95,6 +95,9 @@ public final class SimulatedEngine: AudioEngine {
     /// Where what is open is, in seconds.
     public var position: Double { state.withLockedValue(\.position) }
 
+    /// How much of what is open there is, in seconds.
+    public var length: Double { state.withLockedValue(\.audio.length) }
+
     /// The speed of what is open.
     public var speed: Double { state.withLockedValue { $0.load?.speed.factor ?? 0 } }
     /// The volume of what is open.
@@ -125,6 +128,16 @@ public final class SimulatedEngine: AudioEngine {
         change { state in
             state.audio.stalls = stalled
             Self.tellProgress(&state)
+        }
+    }
+
+    /// Nothing more can be read of what is open, as when its file breaks.
+    public func breakOff(_ failure: Failure) {
+        change { state in
+            guard let load = state.load, state.audio.opens else { return }
+            state.load = nil
+            state.prepared = nil
+            state.events.append(.failed(load.id, failure))
         }
     }
 
@@ -213,6 +226,8 @@ public final class SimulatedEngine: AudioEngine {
         state.unbidden = nil
         state.hasFailed = false
         let audio = state.files[load.source] ?? .broken(Failure(.fileMissing, "The file \(load.source) is not there."))
+        // The output is opened with the file.
+        state.outputs.silent = state.isSilent
         if let failure = audio.failure {
             state.hasFailed = true
             if state.beginsPrepared { state.unbidden = prepared?.id }
@@ -223,11 +238,13 @@ public final class SimulatedEngine: AudioEngine {
         state.audio = audio
         guard audio.opens else { return }
         state.position = min(load.start.seconds, audio.length)
-        state.serial = 0
+        state.serial = load.serial
         state.ended = false
         state.outputs.inUse = load.output
         state.events.append(.opened(load.id, OpenedAudio(duration: measured(audio), chapters: audio.chapters)))
         state.events.append(.outputs(state.outputs))
+        // Where nothing is left of it, it ends at once, wherever it was to begin.
+        if audio.cut, load.start.seconds > audio.length { return end(&state, load) }
         tellProgress(&state)
     }
 
@@ -238,11 +255,16 @@ public final class SimulatedEngine: AudioEngine {
     }
 
     private static func seek(_ state: inout State, _ position: PlaybackPosition, _ serial: UInt64) {
-        guard state.load != nil else { return }
+        guard let load = state.load else { return }
         state.position = min(position.seconds, state.audio.length)
         state.serial = serial
         state.ended = false
-        tellProgress(&state)
+        guard state.audio.cut, position.seconds > state.audio.length else { return tellProgress(&state) }
+        // It never gets there.
+        let progress = EngineProgress(
+            position: position, at: state.now, running: false, serial: serial, speed: load.speed)
+        state.events.append(.progress(load.id, progress))
+        end(&state, load)
     }
 
     private static func tellProgress(_ state: inout State) {

@@ -146,7 +146,8 @@ struct PlaybackMachineTests {
             .progress(
                 try #require(LoadID("l1")),
                 EngineProgress(
-                    position: try PlaybackPosition(rig.position + difference), at: rig.now.monotonic, running: true)))
+                    position: try PlaybackPosition(rig.position + difference), at: rig.now.monotonic, running: true,
+                    serial: rig.serial)))
         #expect((rig.states.count > before) == publishes)
     }
 
@@ -162,7 +163,9 @@ struct PlaybackMachineTests {
             try rig.report(
                 .progress(
                     try #require(LoadID("l1")),
-                    EngineProgress(position: try PlaybackPosition(position), at: rig.now.monotonic, running: false)))
+                    EngineProgress(
+                        position: try PlaybackPosition(position), at: rig.now.monotonic, running: false,
+                        serial: rig.serial)))
         }
         try rest(at: paused + 0.1)
         #expect(rig.states.count == before + 1)

@@ -64,7 +64,9 @@ struct PlaybackPrepareTests {
         #expect(rig.state.status == .playing)
         #expect(rig.state.episode.id == "e2")
         let opened = rig.engine.performed.last { if case .open = $0 { true } else { false } }
-        #expect(opened == preparations.last.flatMap { $0 }.map { .open($0) })
+        var prepared = try #require(preparations.last.flatMap { $0 })
+        prepared.serial = rig.serial
+        #expect(opened == .open(prepared))
     }
 
     @Test(

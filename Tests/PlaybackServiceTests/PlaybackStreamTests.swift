@@ -214,7 +214,7 @@ struct PlaybackStreamTests {
                     try #require(LoadID("l1")),
                     EngineProgress(
                         position: PlaybackPosition(seconds: 100)!, at: rig.now.monotonic, running: false,
-                        buffering: true, cached: 100 + Double(step))))
+                        buffering: true, serial: rig.serial, cached: 100 + Double(step))))
         }
         #expect(rig.state.status == .loading && !rig.state.hasRetry)
     }

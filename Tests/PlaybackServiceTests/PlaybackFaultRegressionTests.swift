@@ -1,0 +1,129 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// What the simulation of faults has found, each case by itself.
+struct PlaybackFaultRegressionTests {
+    private let rig = PlayerRig()
+
+    @Test("A list of sound devices that only gets shorter brings none back", arguments: [true, false])
+    func listGetsShorter(isListedFirst: Bool) throws {
+        try rig.start()
+        rig.engine.setDevices(
+            [OutputDevice(name: "a", description: "A"), OutputDevice(name: "b", description: "B")], works: true)
+        try rig.load(rig.episode(), at: 50)
+        try rig.advance(3)
+        let left = [OutputDevice(name: "a", description: "A")]
+        if isListedFirst { rig.engine.setDevices(left, works: false) }
+        rig.engine.setSilent(true)
+        if !isListedFirst { rig.engine.setDevices(left, works: false) }
+        try rig.advance(5)
+        #expect(rig.state.status == .paused && abs(rig.position - 53) < 0.2)
+        #expect(!rig.engine.performed.contains(.reloadOutput))
+        rig.engine.setDevices(left + [OutputDevice(name: "c", description: "C")], works: true)
+        try rig.advance(5)
+        #expect(rig.state.status == .playing && rig.alerts.isEmpty)
+    }
+
+    @Test("A stream that ends before the place that was left takes nothing of that place away")
+    func endsBeforeItsPlace() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 100, declared: 600, cut: true))
+        try rig.load(episode, at: 320)
+        #expect(rig.state.hasRetry && rig.position == 320)
+        try rig.advance(20)
+        #expect(rig.state.status == .failed && rig.position == 320 && rig.stored().position == 320)
+    }
+
+    @Test("A device that is back and does not sound leaves its alert until somebody plays")
+    func deviceStands() throws {
+        try rig.start()
+        rig.engine.setDevices([], works: true)
+        try rig.load(rig.episode(), at: 50)
+        try rig.advance(3)
+        rig.engine.setSilent(true)
+        try rig.advance(1)
+        rig.engine.setDevices([OutputDevice(name: "a", description: "A")], works: true)
+        rig.engine.setStalled(true)
+        try rig.advance(5)
+        #expect(rig.state.status == .paused && rig.alerts.map(\.code) == ["noSoundDevice"])
+        rig.engine.setStalled(false)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing && rig.alerts.isEmpty)
+    }
+
+    @Test("What is stopped before it is looked up is resumed where it was left", arguments: [true, false])
+    func stopsBeforeLookup(resumesFirst: Bool) throws {
+        try rig.start()
+        var episode = rig.episode(position: 300, played: true)
+        // The queue need not know yet.
+        (episode.position, episode.played) = (20, false)
+        rig.holdsLookups = true
+        try rig.load(episode)
+        try rig.send { $0.stop = WireStopPlayback() }
+        #expect(rig.state.status == .paused)
+        if resumesFirst { try rig.setPaused(false) }
+        try rig.releaseLookups()
+        if !resumesFirst { try rig.setPaused(false) }
+        #expect(rig.state.status == .playing && rig.position == 300 && rig.opens == 1)
+        try rig.advance(20)
+        #expect(rig.stored().played && rig.stored().position > 300)
+    }
+
+    @Test("A load that was stored before it was looked up is looked up by the next life", arguments: [nil, 70.0])
+    func diesBeforeLookup(sought: Double?) throws {
+        try rig.start()
+        var episode = rig.episode(position: 300, played: true)
+        (episode.position, episode.played) = (20, false)
+        rig.library["e1"]?.state.updatedAt = 1
+        rig.holdsLookups = true
+        try rig.load(episode)
+        if let sought { try rig.seek(sought) } else { try rig.setPaused(true) }
+        #expect(rig.session?.loadID == "l1")
+        rig.holdsLookups = false
+        try rig.start()
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing && abs(rig.position - (sought ?? 300)) < 1)
+        try rig.advance(20)
+        #expect(rig.stored().played)
+    }
+
+    @Test(
+        "Whoever pauses or stops after an answer that is not durable yet is not overruled by it",
+        arguments: [true, false])
+    func answersThenStops(stops: Bool) throws {
+        try rig.start()
+        rig.setFile("e1", .broken(Failure(.decoderFailed, "broken")))
+        var episode = rig.episode()
+        rig.setFile("e1", .broken(Failure(.decoderFailed, "broken")))
+        episode.duration = 600
+        try rig.load(episode, at: 100)
+        rig.setFile("e1", SimulatedEngine.Audio(length: 600))
+        let alert = try #require(rig.alerts.first)
+        rig.holdsCommits = true
+        try rig.answer(alert.id, "retry")
+        if stops { try rig.send { $0.stop = WireStopPlayback() } } else { try rig.setPaused(true) }
+        try rig.releaseCommits()
+        #expect(rig.state.status == .failed && rig.session?.status == .failed)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test("What the engine said of a load before it was opened again moves nothing")
+    func staleProgress() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 50)
+        try rig.advance(3)
+        let load = try #require(LoadID("l1"))
+        try rig.send { $0.stop = WireStopPlayback() }
+        try rig.seek(400)
+        try rig.setPaused(false)
+        let place = PlaybackPosition(clamping: 53)
+        try rig.report(.progress(load, EngineProgress(position: place, at: rig.now.monotonic, running: true)))
+        #expect(abs(rig.position - 400) < 0.01)
+    }
+}
