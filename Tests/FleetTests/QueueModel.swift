@@ -6,6 +6,9 @@ import WireMessages
 struct QueueModels: Equatable {
     private(set) var queues = ["main": QueueModel(), "work": QueueModel()]
 
+    /// All lists.
+    var lists: [[QueueModel.Entry]] { queues.keys.sorted().map(list) }
+
     func list(_ name: String) -> [QueueModel.Entry] { queues[name]?.list ?? [] }
 
     /// A revision to which the named queue can be brought back.

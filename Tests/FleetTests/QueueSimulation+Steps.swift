@@ -6,9 +6,14 @@ import WireMessages
 extension QueueSimulation {
     /// One random step of anything.
     func step() throws {
+        if fullFor > 0 { fullFor -= 1 }
+        if diesIn > 0 {
+            diesIn -= 1
+            if diesIn == 0 { try restart() }
+        }
         switch random.below(100) {
-        case 0: if random.below(2) == 0 { try restartQueue() } else { try restartPlayer() }
-        case 1: if let source = sources.change(&random) { engine.setFile(source, sources.audio(source, &random)) }
+        case 0: try restart()
+        case 1: trouble()
         case 2...11: queueCommand()
         case 12...15: playerCommand()
         case 16...27: try pass([0.3, 1, 3, 8, 30, 100, 300, Double(random.below(600))][random.below(8)])
@@ -21,34 +26,44 @@ extension QueueSimulation {
         collect()
     }
 
+    /// Either dies, and comes back with what is durable. To begin is to write, for which there must be room.
+    private func restart() throws {
+        fullFor = 0
+        if random.below(2) == 0 { try restartQueue() } else { try restartPlayer() }
+    }
+
     private func restartQueue() throws {
         checks.note("the queue dies")
         try startQueue()
     }
 
-    private func restartPlayer() throws {
+    func restartPlayer() throws {
         checks.note("the player dies")
+        losePlaces()
         let session = playerRecords["session/current"].flatMap { try? WireSessionRecord(wireBytes: $0.value) }
         checks.forgetLoads(since: session?.loadID)
         isRestarting = true
         try announcePlayer(.down)
         try startPlayer()
+        listening.begin(with: player.state)
         isRestarting = false
     }
 
     /// Lets everything that is on its way arrive, and time pass until whatever loads plays or has failed.
     func settle() throws {
         var rests = 0
+        (fullFor, diesIn) = (0, 0)
         for _ in 0..<250 where rests < 3 {
             try pass(1.5)
             try arrive()
-            rests = early.player.status == .loading ? 0 : rests + 1
+            let isSaved = playerTimers[TimerName("retry")] == nil
+            rests = early.player.status == .loading || !isSaved ? 0 : rests + 1
         }
         if rests == 0 { checks.complain("it is loading for ever") }
         checkRest()
     }
 
-    private func arrive() throws {
+    func arrive() throws {
         for _ in 0..<10_000 {
             collect()
             guard !isQuiet else { return }
@@ -127,8 +142,8 @@ extension QueueSimulation {
             }
         }
         requests += 1
-        playerInbox.append(
-            .command(
-                Command(id: RequestID(high: 6, low: requests), origin: "test", payload: request.wireBytes)))
+        let id = RequestID(high: 6, low: requests)
+        promises.askPlayer(id, request)
+        playerInbox.append(.command(Command(id: id, origin: "test", payload: request.wireBytes)))
     }
 }

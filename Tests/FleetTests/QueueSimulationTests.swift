@@ -1,19 +1,47 @@
+import Foundation
 import Testing
 
-/// The queue and the player together, for thousands of random commands, ends, failures, delays and deaths.
+/// The queue and the player together, for thousands of random commands, ends, failures, delays and deaths, on a disk that
+/// fills up and a sound device that comes and goes.
+///
+/// `LOCKSTEP_SIMULATION_SEEDS=7,8,9` chooses the seeds; a failing run names its own.
 @Suite(.timeLimit(.minutes(5)))
 struct QueueSimulationTests {
-    @Test(arguments: 1...60)
+    static let seeds: [UInt64] = {
+        let chosen = ProcessInfo.processInfo.environment["LOCKSTEP_SIMULATION_SEEDS"]
+        return chosen.map { $0.split(separator: ",").compactMap { UInt64($0) } } ?? Array(1...60)
+    }()
+
+    @Test(arguments: seeds)
     func screensAgreeNothingIsLostAndNoOldEpisodeIsShownAfterTheNew(seed: UInt64) throws {
-        let simulation = try QueueSimulation(seed: seed)
-        for number in 1...4_000 {
-            try simulation.step()
-            if number % 1_000 == 0 { try simulation.settle() }
-            if !simulation.checks.complaints.isEmpty { break }
-        }
-        let checks = simulation.checks
+        let checks = try Self.simulate(seed).checks
         #expect(checks.complaints.isEmpty, "seed \(seed): \(checks.complaints.first ?? "")")
         #expect(checks.advances + checks.failures > 0, "seed \(seed)")
+    }
+
+    private static func simulate(_ seed: UInt64) throws -> QueueSimulation {
+        let simulation = try QueueSimulation(seed: seed)
+        for number in 1...4_000 where simulation.checks.complaints.isEmpty {
+            try simulation.step()
+            if number % 1_000 == 0 { try simulation.settle() }
+            if number % 250 == 0 { try simulation.loseDeviceWhilePlaying() }
+        }
+        return simulation
+    }
+
+    @Test("Every kind of fault is met")
+    func meetsEveryFault() throws {
+        let runs = try (1...3).map { try Self.simulate($0) }
+        let met = { (count: (QueueSimulation) -> Int) in runs.map(count).reduce(0, +) }
+        #expect(met(\.checks.advances) > 10)
+        #expect(met(\.checks.retries) > 5)
+        #expect(met(\.checks.refusals) > 10)
+        #expect(met(\.checks.fallbacks) > 5)
+        #expect(met(\.checks.losses) > 5)
+        #expect(met(\.device.resumptions) > 2)
+        #expect(met(\.device.surrenders) > 0)
+        #expect(met(\.listening.judged) > 10)
+        #expect(met(\.promises.kept) > 50)
     }
 
     @Test("An engine that begins by itself what was prepared is found out")

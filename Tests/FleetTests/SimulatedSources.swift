@@ -20,6 +20,8 @@ struct SimulatedSources {
         case silent
         /// No data comes any more.
         case stalls
+        /// The downloaded file is not there any more.
+        case missing
     }
 
     /// The length of a whole episode, in seconds.
@@ -29,6 +31,8 @@ struct SimulatedSources {
     private var faults: [AudioSource: Fault] = [:]
     /// Those whose fault comes and goes.
     private var passing: [(source: AudioSource, fault: Fault)] = []
+    /// The episodes that are downloaded.
+    private var downloads: [(episode: String, source: AudioSource)] = []
 
     init(count: Int, random: inout SeededGenerator) throws {
         for number in 1...count {
@@ -44,6 +48,7 @@ struct SimulatedSources {
             episodes[id] = episode
             let source = try AudioSource(enclosure: episode.enclosureURL)
             faults[source] = Fault.none
+            if isStream, random.below(2) == 0 { download(id, number) }
             guard random.below(3) == 0 else { continue }
             let fault: Fault = isStream ? [.gone, .busy, .cut, .silent, .stalls][random.below(5)] : .broken
             if isStream, random.below(2) == 0 {
@@ -53,6 +58,20 @@ struct SimulatedSources {
             }
         }
     }
+
+    /// Downloads an episode; the file is the same audio as the stream.
+    private mutating func download(_ id: String, _ number: Int) {
+        let path = "/downloads/\(number).mp3"
+        downloads.append((id, .file(path: path)))
+        faults[.file(path: path)] = Fault.none
+        episodes[id]?.download.state = .downloaded
+        episodes[id]?.download.path = path
+        let tag = Self.tag(of: episodes[id]?.enclosureURL ?? "")
+        episodes[id]?.download.etag = tag
+    }
+
+    /// What a server says of its audio.
+    static func tag(of url: String) -> String { "\"\(url)\"" }
 
     /// All of it, for an engine that begins.
     func files(_ random: inout SeededGenerator) -> [AudioSource: SimulatedEngine.Audio] {
@@ -75,9 +94,13 @@ struct SimulatedSources {
             audio = SimulatedEngine.Audio(length: Double(random.below(500)), declared: Self.length, cut: true)
         case .silent: audio.opens = false
         case .stalls: audio.stalls = true
+        case .missing: return .broken(Failure(.fileMissing, "The file \(source) is not there."))
         }
         return audio
     }
+
+    /// Whether a file is there.
+    func isThere(_ path: String) -> Bool { faults[.file(path: path)] != .missing }
 
     func fault(of address: String) -> Fault {
         (try? AudioSource(enclosure: address)).flatMap { faults[$0] } ?? .none
@@ -88,6 +111,17 @@ struct SimulatedSources {
         guard !passing.isEmpty else { return nil }
         let (source, fault) = passing[random.below(passing.count)]
         faults[source] = faults[source] == Fault.none ? fault : Fault.none
+        return source
+    }
+
+    /// A downloaded file goes, breaks, loses its end, or is whole again. The library may not know of it yet.
+    mutating func changeDownload(_ random: inout SeededGenerator) -> AudioSource? {
+        guard !downloads.isEmpty else { return nil }
+        let (episode, source) = downloads[random.below(downloads.count)]
+        let isWhole = faults[source] == Fault.none
+        faults[source] = isWhole ? [.missing, .broken, .cut][random.below(3)] : Fault.none
+        let isKnownToBeGone = faults[source] == .missing && random.below(2) == 0
+        episodes[episode]?.download.state = isKnownToBeGone ? .notDownloaded : .downloaded
         return source
     }
 }

@@ -12,6 +12,10 @@ struct SimulationChecks {
     private(set) var retries = 0
     private(set) var failures = 0
     private(set) var skips = 0
+    /// How often the disk refused, a file gave way to its stream, and the device was lost while everything was prompt.
+    var refusals = 0
+    var fallbacks = 0
+    var losses = 0
 
     private var shownLoads: [String] = []
     private var leftLoads: Set<String> = []
@@ -24,7 +28,7 @@ struct SimulationChecks {
 
     mutating func note(_ text: String) {
         trail.append("\(Double(time.nanoseconds / 100_000_000 % 1_000_000) / 10) \(text)")
-        if trail.count > 60 { trail.removeFirst() }
+        if trail.count > 80 { trail.removeFirst() }
     }
 
     /// Without line breaks.
@@ -43,6 +47,11 @@ struct SimulationChecks {
         expectedLoads.insert(LoadID.derived(from: request.description).text)
     }
 
+    /// It was refused: what it wished must not be seen.
+    mutating func forgetWish(_ request: RequestID) {
+        expectedLoads.remove(LoadID.derived(from: request.description).text)
+    }
+
     /// What a dead player had shown but not saved may be shown again: the session before it, and the load that is repeated.
     /// Nothing older: what was saved when it died must have been shown, unless nothing was ever saved.
     mutating func forgetLoads(since load: String?) {
@@ -56,7 +65,8 @@ struct SimulationChecks {
     mutating func compare(_ before: WirePlaybackState, with screen: SimulatedScreen, isRestarting: Bool) {
         let player = screen.player
         if before.loadID != player.loadID || before.status != player.status || before.retry != player.retry {
-            note("shown: \(player.status) \(player.loadID) \(player.episode.title) retry \(player.retry.attempt)")
+            let place = "at \(player.anchor.position), retry \(player.retry.attempt)"
+            note("shown: \(player.status) \(player.loadID) \(player.episode.title) \(place)")
             if isRestarting { note("(found at the start)") }
         }
         if player.status == .finished || player.skip {
@@ -134,7 +144,11 @@ extension QueueSimulation {
     /// What must be so when nothing is on its way any more and some time has passed.
     func checkRest() {
         checkLists("in the end")
+        checkPlaces()
+        complain(promises.judge(early))
+        if promises.isOpen { checks.complain("somebody was never answered") }
         let player = early.player
+        checkStored(player)
         if player.status != .failed || player.skip, !early.failures.isEmpty {
             checks.complain("\(player.status), but there are alerts: \(early.failures.map(\.message))")
         }
@@ -153,6 +167,20 @@ extension QueueSimulation {
                     || header.pending.overtakes.contains(player.loadID)
             else { continue }
             checks.complain("load \(header.pending.loadID) is due in \(name), but the player shows \(player.loadID)")
+        }
+    }
+
+    /// What is shown is stored.
+    private func checkStored(_ player: WirePlaybackState) {
+        guard !player.loadID.isEmpty, let record = playerRecords["session/current"],
+            let session = try? WireSessionRecord(wireBytes: record.value)
+        else { return }
+        guard session.loadID == player.loadID, (session.status == .playing) == player.isToPlay,
+            (session.status == .finished) == (player.status == .finished),
+            (session.status == .failed) == (player.status == .failed)
+        else {
+            return checks.complain(
+                "\(player.status) \(player.loadID) is shown, and \(session.status) \(session.loadID) is stored")
         }
     }
 }

@@ -1,0 +1,92 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// What clients were told, against what is stored and shown then.
+struct PromiseChecks {
+    private struct Asked {
+        var request: WirePlaybackRequest
+        /// The player's state once it had taken it.
+        var after: WirePlaybackState?
+    }
+
+    private var ofPlayer: [RequestID: Asked] = [:]
+    private var ofQueue: Set<RequestID> = []
+    /// Alerts that have been answered.
+    private var answered: Set<String> = []
+    /// Loads that have been stored.
+    private var loads: Set<String> = []
+    private(set) var kept = 0
+    private(set) var refused = 0
+
+    /// Whether somebody waits for an answer.
+    var isOpen: Bool { !ofPlayer.isEmpty || !ofQueue.isEmpty }
+
+    mutating func askQueue(_ id: RequestID) { ofQueue.insert(id) }
+    mutating func askPlayer(_ id: RequestID, _ request: WirePlaybackRequest) {
+        ofPlayer[id] = Asked(request: request)
+    }
+
+    /// A dead process answers nobody.
+    mutating func forgetPlayer() { ofPlayer = [:] }
+    mutating func forgetQueue() { ofQueue = [] }
+
+    /// The queue has answered.
+    ///
+    /// - Returns: whether somebody waited for that.
+    mutating func answerQueue(_ id: RequestID) -> Bool { ofQueue.remove(id) != nil }
+
+    /// The player has taken a command.
+    mutating func note(_ state: WirePlaybackState, behind id: RequestID) { ofPlayer[id]?.after = state }
+
+    /// What is stored has changed.
+    mutating func note(_ records: [String: StoredRecord]) {
+        guard let record = records["session/current"], let session = try? WireSessionRecord(wireBytes: record.value)
+        else { return }
+        loads.insert(session.loadID)
+    }
+
+    /// The player has answered: what it says is done is stored.
+    mutating func answerPlayer(
+        _ id: RequestID, _ result: Result<[UInt8], Failure>, stored: [String: StoredRecord], shown: SimulatedScreen
+    ) -> String? {
+        guard let asked = ofPlayer.removeValue(forKey: id) else { return nil }
+        guard case .success = result else {
+            refused += 1
+            return nil
+        }
+        kept += 1
+        switch asked.request.command {
+        case .answerAlert(let answer)?:
+            answered.insert(answer.alert)
+            return judge(shown)
+        case .setSleep?:
+            return asked.after?.hasSleep == (stored["sleep/current"] != nil) ? nil : "a sleep timer is not stored"
+        case .setPaused?, .stop?:
+            return asked.after.flatMap { judge($0, by: stored["session/current"], isExact: $0.status != .playing) }
+        case .seek?: return asked.after.flatMap { judge($0, by: stored["session/current"], isExact: true) }
+        default: return nil
+        }
+    }
+
+    /// - Parameter isExact: whether the position is told, and not only reckoned.
+    private func judge(_ state: WirePlaybackState, by record: StoredRecord?, isExact: Bool) -> String? {
+        // A load that is still looked up is not stored: it is asked for again.
+        guard state.status != .finished, loads.contains(state.loadID) else { return nil }
+        guard let record, let session = try? WireSessionRecord(wireBytes: record.value) else {
+            return "\(state.loadID) is not stored"
+        }
+        let isMoved = isExact && !state.anchor.running && abs(session.position - state.anchor.position) > 0.01
+        let isSame =
+            session.loadID == state.loadID && (session.status == .playing) == state.isToPlay
+            && (session.status == .failed) == (state.status == .failed) && !isMoved
+        return isSame
+            ? nil
+            : "\(state.status) \(state.loadID) at \(state.anchor.position) was acknowledged, but \(session.status) \(session.loadID) at \(session.position) is stored"
+    }
+
+    /// What was answered is gone for good.
+    func judge(_ shown: SimulatedScreen) -> String? {
+        shown.alerts.values.first { answered.contains($0.id) }.map { "\($0.code) stands although it was answered" }
+    }
+}

@@ -1,0 +1,164 @@
+import BusKit
+import PlaybackService
+import PodcastModel
+import WireMessages
+
+/// What goes wrong around the services, and what they must make of it.
+extension QueueSimulation {
+    /// Something goes wrong, or is well again; every third time something dies soon after.
+    func trouble() {
+        switch random.below(8) {
+        case 0: fullFor = 5 + random.below(60)
+        case 1, 2: changeDevice()
+        case 3, 4: if let source = sources.changeDownload(&random) { setFile(source) }
+        case 5, 6: breakFile()
+        default: if let source = sources.change(&random) { setFile(source) }
+        }
+        if diesIn == 0, random.below(3) == 0 { diesIn = 1 + random.below(25) }
+    }
+
+    private func setFile(_ source: AudioSource) {
+        engine.setFile(source, sources.audio(source, &random))
+    }
+
+    private func changeDevice() {
+        if device.works {
+            checks.note("the sound device goes")
+            device.lose(engine, listFirst: random.below(2) == 0)
+        } else {
+            checks.note("the sound device comes")
+            device.bring(engine, works: random.below(4) > 0)
+        }
+    }
+
+    /// The downloaded file that plays cannot be read on.
+    private func breakFile() {
+        guard case .file(let path)? = engine.source, path.hasPrefix("/downloads") else { return }
+        checks.note("\(path) breaks")
+        engine.breakOff(Failure(.decoderFailed, "\(path) cannot be read any further."))
+    }
+
+    /// A file of one's own that failed has given way to the stream, in the same place, and somebody is told.
+    func checkFallback(
+        _ event: OwnerEvent<PlaybackInput>, from before: WirePlaybackState, to after: WirePlaybackState
+    ) {
+        guard before.local, before.loadID == event.brokenLoad, ![.failed, .finished].contains(before.status),
+            after.status != .finished, before.status != .paused || !after.local
+        else { return }
+        checks.fallbacks += 1
+        let isTold = early.alerts.values.contains { $0.code == "playsStream" && $0.episode == after.episode.id }
+        let goesOn = after.isToPlay == before.isToPlay && after.status != .failed && after.loadID == before.loadID
+        let place = listening.position(before, at: now.monotonic)
+        guard !after.local, goesOn, isTold, abs(listening.position(after, at: now.monotonic) - place) < 0.01 else {
+            return checks.complain(
+                "its file failed at \(place), and it is \(after.status) at \(after.anchor.position), told: \(isTold)")
+        }
+    }
+
+    // MARK: Positions
+
+    /// Where the episodes stand by what is stored.
+    private var storedPlaces: [String: Double] {
+        var places = states.mapValues(\.position)
+        if let record = playerRecords["session/current"],
+            let session = try? WireSessionRecord(wireBytes: record.value), session.status != .finished,
+            session.register.updatedAt > 0 || session.position != session.register.position
+        {
+            places[session.episode.id] = session.position
+        }
+        return places
+    }
+
+    /// Whether the player has nothing unsaved but the last seconds.
+    private var isSaved: Bool {
+        let isOverdue = playerTimers[TimerName("save")].map { $0 < now.monotonic } ?? false
+        return playerCommits.isEmpty && !playerInbox.contains(where: \.isCommitted) && !isOverdue
+            && playerTimers[TimerName("retry")] == nil
+    }
+
+    func checkPlaces() { complain(listening.judge(storedPlaces, isSettled: isSaved)) }
+
+    /// The player is dead: what was not stored is lost, and that is not much.
+    func losePlaces() {
+        checkPlaces()
+        listening.forget(but: storedPlaces)
+    }
+
+    // MARK: The device comes back, and everything is prompt
+
+    /// What happens to a device that was lost while it played.
+    enum Return: CaseIterable {
+        case works
+        /// It can be used only a second later.
+        case worksLater
+        /// It takes sound, but nothing moves.
+        case stands
+        /// The player dies before it is back.
+        case afterDeath
+    }
+
+    /// Loses the device while it plays, and brings it back; without anything to play nothing happens.
+    func loseDeviceWhilePlaying() throws {
+        (fullFor, diesIn) = (0, 0)
+        try calm(1)
+        guard engine.sounding?.text == player.state.loadID, player.state.status == .playing, device.works,
+            engine.length - engine.position > 100, !player.state.hasSleep, !player.state.nullOutput
+        else { return }
+        let place = engine.position
+        let way = Return.allCases[random.below(4)]
+        checks.note("the device is lost: \(way)")
+        checks.losses += 1
+        device.lose(engine, listFirst: random.below(2) == 0)
+        try calm(1)
+        expectPaused(near: place, "its device was lost")
+        if way == .afterDeath { try restartPlayer() }
+        device.bring(engine, works: way != .worksLater)
+        if way == .stands { engine.setStalled(true) }
+        try calm(0.7)
+        expectPaused(near: place, "its device had just come")
+        try calm(0.8)
+        if way == .worksLater { device.bring(engine, works: true) }
+        try calm(4)
+        switch way {
+        case .works, .worksLater:
+            let isMoving = engine.sounding?.text == early.player.loadID && engine.position > place + 1
+            if early.player.status != .playing || !isMoving || engine.position > place + 8 || early.isWithoutDevice {
+                checks.complain("\(way): \(early.player.status) at \(engine.position) after \(place)")
+            }
+        case .stands:
+            expectPaused(near: place, "its device would not play")
+            engine.setStalled(false)
+        case .afterDeath: expectPaused(near: place, "it was restarted")
+        }
+    }
+
+    private func expectPaused(near place: Double, _ why: String) {
+        let player = early.player
+        guard player.status == .paused, abs(player.anchor.position - place) < 1, early.isWithoutDevice else {
+            return checks.complain(
+                "\(why) at \(place), and it is \(player.status) at \(player.anchor.position), told: \(early.isWithoutDevice)"
+            )
+        }
+    }
+
+    /// Lets time pass in which everything arrives at once.
+    private func calm(_ seconds: Double) throws {
+        for _ in 0..<Int((seconds * 10).rounded()) {
+            try arrive()
+            try pass(0.1)
+        }
+        try arrive()
+    }
+}
+
+extension OwnerEvent<PlaybackInput> {
+    /// The load whose audio cannot be read on.
+    fileprivate var brokenLoad: String? {
+        if case .input(.engine(.failed(let load, _))) = self { load.text } else { nil }
+    }
+}
+
+extension SimulatedScreen {
+    /// Whether it says that there is no sound device.
+    fileprivate var isWithoutDevice: Bool { alerts.values.contains { $0.code == FailureCode.noSoundDevice.rawValue } }
+}

@@ -1,0 +1,105 @@
+import BusKit
+import PlaybackService
+import PodcastModel
+import WireMessages
+
+/// What the player does, and what becomes of it.
+extension QueueSimulation {
+    func handlePlayer() {
+        if !playerInbox.isEmpty { take(playerInbox.removeFirst()) }
+    }
+
+    func take(_ event: OwnerEvent<PlaybackInput>) {
+        if case .command(let command) = event, let request = try? WirePlaybackRequest(wireBytes: command.payload) {
+            checks.note("player takes", request)
+        }
+        let before = player.state
+        let effects = player.handle(event, now: now)
+        let after = player.state
+        if case .command(let command) = event { promises.note(after, behind: command.id) }
+        complain(listening.follow(event, from: before, to: after, at: now.monotonic))
+        complain(device.follow(event, from: before, to: after, at: now.monotonic))
+        perform(effects)
+        checkFallback(event, from: before, to: after)
+        checkSound()
+    }
+
+    func complain(_ text: String?) { if let text { checks.complain(text) } }
+
+    func perform(_ effects: [OwnerEffect<PlaybackAction>]) {
+        for effect in effects {
+            switch effect {
+            case .commit(let transaction): playerCommits.add(transaction)
+            case .publish(let publications): try? publish(publications)
+            case .reply(let request, .success(let reply)):
+                if !playerCommits.hold(request, reply) { answer(request, .success(reply)) }
+            case .reply(let request, let result): answer(request, result)
+            case .call(let call): playerInbox.append(.answered(call.id, lookUp(call)))
+            case .perform(.engine(let command)):
+                if command != .sample { checks.note("engine does \(String(describing: command).prefix(150))") }
+                if case .open(let load) = command { complain(listening.open(load, of: player.state.episode)) }
+                if command == .reloadOutput { complain(device.tryAgain(at: now.monotonic)) }
+                engine.perform(command)
+            case .perform(.examine(let load, let path)):
+                playerInbox.append(.input(.examined(load, isThere: sources.isThere(path))))
+            case .perform(.identify(let load, let url)): identify(load, url)
+            case .timer(let name, let time): playerTimers[name] = time
+            case .log(_, let text):
+                checks.note("player: \(text)")
+                device.note(text)
+            default: break
+            }
+        }
+    }
+
+    /// What a server says beside the engine, if it says anything.
+    private func identify(_ load: LoadID, _ url: String) {
+        guard random.below(2) == 0 else { return }
+        switch sources.fault(of: url) {
+        case .gone: playerInbox.append(.input(.refused(load, status: 404)))
+        case .busy: playerInbox.append(.input(.refused(load, status: 503)))
+        case .silent: break
+        default: playerInbox.append(.input(.identified(load, AudioTag(etag: SimulatedSources.tag(of: url), size: 0))))
+        }
+    }
+
+    func settlePlayer() throws {
+        guard !playerCommits.isEmpty else { return }
+        if fullFor > 0 { return refusePlayer() }
+        let (waiting, held) = playerCommits.takeFirst()
+        store(waiting.transaction.changes, in: &playerRecords)
+        promises.note(playerRecords)
+        listening.note(waiting.transaction.changes)
+        try publish(waiting.transaction.publications)
+        if let answered = waiting.transaction.answer {
+            stored[answered.request] = answered.reply
+            answer(answered.request, .success(answered.reply))
+        }
+        held.forEach { answer($0.id, .success($0.reply)) }
+        playerInbox.append(.committed(waiting.transaction.id))
+    }
+
+    private func refusePlayer() {
+        checks.note("the disk refuses the player")
+        checks.refusals += 1
+        for case .committed(let id) in playerInbox.removeCommitted() { take(OwnerEvent<PlaybackInput>.committed(id)) }
+        for (id, failure) in playerCommits.refuseAll() {
+            for held in playerCommits.settle(id) { answer(held.id, .failure(SimulatedCommits.follows)) }
+            take(OwnerEvent<PlaybackInput>.refused(id, failure))
+        }
+    }
+
+    /// A request is joined while it runs and answered from what is stored once it was durable.
+    func deliver(_ payload: [UInt8], as request: RequestID) {
+        if let reply = stored[request] { return answer(request, .success(reply)) }
+        guard runningCalls.insert(request).inserted else { return }
+        playerInbox.append(.command(Command(id: request, origin: "queue", payload: payload)))
+    }
+
+    private func answer(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
+        runningCalls.remove(request)
+        complain(promises.answerPlayer(request, result, stored: playerRecords, shown: early))
+        guard let call = calls.removeValue(forKey: request) else { return }
+        queueInbox.append(.answered(call.id, result))
+    }
+}

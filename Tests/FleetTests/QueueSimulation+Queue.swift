@@ -1,0 +1,116 @@
+import BusKit
+import PodcastModel
+import QueueService
+import WireMessages
+
+/// What the queue does, and what becomes of it.
+extension QueueSimulation {
+    func command(_ fill: (inout WireQueueRequest) -> Void) {
+        var request = WireQueueRequest()
+        fill(&request)
+        guard request.command != nil else { return }
+        requests += 1
+        let id = RequestID(high: 5, low: requests)
+        checks.noteWish(id)
+        promises.askQueue(id)
+        queueInbox.append(.command(Command(id: id, origin: "test", payload: request.wireBytes)))
+    }
+
+    func handleQueue() {
+        if !queueInbox.isEmpty { take(queueInbox.removeFirst()) }
+    }
+
+    func take(_ event: OwnerEvent<Never>) {
+        var models = speculative
+        switch event {
+        case .command(let command):
+            guard let request = try? WireQueueRequest(wireBytes: command.payload) else { return }
+            checks.note("queue takes", request)
+            models.apply(request, command.id, titles: sources.episodes, seen: seenByQueue)
+        case .observed(let event) where event.topic == .playbackState:
+            if let state = try? WirePlaybackState(wireBytes: event.payload) {
+                seenByQueue = state
+                models.observe(state)
+            }
+        case .answered(let call, .success(let reply)) where call.text.hasPrefix("load/"):
+            if let state = try? WirePlaybackReply(wireBytes: reply).state, call.text == "load/\(state.loadID)" {
+                seenByQueue = state
+            }
+        case .timer: models.observe(seenByQueue)
+        default: break
+        }
+        perform(queue.handle(event, now: now), models: models)
+    }
+
+    func perform(_ effects: [OwnerEffect<Never>], models: QueueModels?) {
+        var models = models
+        for effect in effects {
+            switch effect {
+            case .commit(let transaction):
+                if var changed = models, changed != speculative, isCarried(by: transaction) {
+                    changed.name(transaction)
+                    speculative = changed
+                    models = nil
+                }
+                queueCommits.add(transaction, speculative)
+            case .reply(let request, .success(let reply)):
+                if let models, models.lists != speculative.lists {
+                    checks.complain("\(request) was acknowledged and not done")
+                }
+                if !queueCommits.hold(request, reply) { answerClient(request, .success(reply)) }
+            case .reply(let request, let result): answerClient(request, result)
+            case .call(let call) where call.service == .persistence:
+                perform(queue.handle(.answered(call.id, lookUp(call)), now: now), models: models)
+                models = nil
+            case .call(let call) where call.service == .playback:
+                let request = call.request ?? .random()
+                calls[request] = call
+                deliver(call.payload, as: request)
+            case .timer(let name, let time): queueTimers[name] = time
+            case .log(_, let text): checks.note("queue: \(text)")
+            default: break
+            }
+        }
+    }
+
+    /// Whether a transaction is what the models have just gone through: a command's answer, or an advance.
+    private func isCarried(by transaction: Transaction) -> Bool {
+        if transaction.answer != nil { return true }
+        return transaction.changes.contains { change in
+            guard case .put(let record)? = change.change, record.collection == "queue" else { return false }
+            return (try? WireQueueHeaderRecord(wireBytes: Array(record.value)).advancedLoad) == seenByQueue.loadID
+        }
+    }
+
+    func settleQueue() throws {
+        guard !queueCommits.isEmpty else { return }
+        if fullFor > 0 { return refuseQueue() }
+        let (waiting, held) = queueCommits.takeFirst()
+        store(waiting.transaction.changes, in: &queueRecords)
+        durable = waiting.models ?? durable
+        try publish(waiting.transaction.publications)
+        if let answered = waiting.transaction.answer { answerClient(answered.request, .success(answered.reply)) }
+        held.forEach { answerClient($0.id, .success($0.reply)) }
+        queueInbox.append(.committed(waiting.transaction.id))
+        checkLists("after \(waiting.transaction.id)")
+    }
+
+    /// The disk is full: what waits is refused, and what the models had gone through with it never was.
+    private func refuseQueue() {
+        checks.note("the disk refuses the queue")
+        checks.refusals += 1
+        for case .committed(let id) in queueInbox.removeCommitted() { take(OwnerEvent<Never>.committed(id)) }
+        speculative = durable
+        for (id, failure) in queueCommits.refuseAll() {
+            for held in queueCommits.settle(id) { answerClient(held.id, .failure(SimulatedCommits.follows)) }
+            take(OwnerEvent<Never>.refused(id, failure))
+        }
+        checkLists("after a refusal")
+    }
+
+    /// A client hears what became of its request to the queue.
+    private func answerClient(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
+        if !promises.answerQueue(request) { checks.complain("\(request) was answered without being asked, or twice") }
+        if case .failure = result { checks.forgetWish(request) }
+    }
+}
