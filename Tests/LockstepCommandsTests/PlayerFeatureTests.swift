@@ -35,10 +35,12 @@ import WireMessages
         StreamEvent(topic: topic, header: BusHeader(.put, epoch: 1, sequence: 1), payload: payload)
     }
 
-    private static func machine(_ state: WirePlaybackState, _ more: [StreamEvent] = []) -> PlayerMachine {
+    private static func machine(
+        _ state: WirePlaybackState, _ more: [StreamEvent] = [], form: PlayerMachine.Form = .screen
+    ) -> PlayerMachine {
         var replica = Replica()
         for event in [event(.playbackState, state.wireBytes)] + more { replica.apply(event) }
-        var machine = PlayerMachine(settings: Settings(), bootID: "b")
+        var machine = PlayerMachine(settings: Settings(), bootID: "b", form: form)
         machine.apply(.snapshot(replica))
         machine.apply(.connection(.live))
         return machine
@@ -197,12 +199,14 @@ import WireMessages
         #expect(machine.screen(at: Self.now).notice == "This is the last chapter.")
     }
 
-    @Test func `without chapters their keys do nothing`() {
+    @Test func `without chapters their keys say so`() {
         var state = Self.player()
         state.chapters = []
         var machine = Self.machine(state)
-        for key in "<>c" { #expect(machine.press(.character(key), now: Self.now) == .none) }
-        #expect(machine.screen(at: Self.now).notice == nil)
+        for key in "<>c" {
+            #expect(machine.press(.character(key), now: Self.now) == .none)
+            #expect(machine.screen(at: Self.now).notice == "This episode has no chapters.")
+        }
         #expect(machine.screen(at: Self.now).shownList == .queue)
     }
 
@@ -294,22 +298,5 @@ import WireMessages
             narrator.lines(for: snapshot, now: Self.now.monotonic) == [
                 "Alert gone: Trouble a1.", "Alert a2 (error): Trouble a2. Answers: 1 retry, 2 dismiss.",
             ])
-    }
-
-    @Test func `what a key led to is told once`() {
-        var machine = Self.machine(Self.player())
-        #expect(machine.press(.character("i"), now: Self.now) == .none)
-        #expect(machine.takeNotice()?.hasPrefix("Paused at 11:40 of 1:00:00: The first one; 48:20 left") == true)
-        #expect(machine.takeNotice() == nil)
-    }
-
-    @Test func `what the sleep timer's key asked for is said, also before the stream tells it`() {
-        var machine = Self.machine(Self.player())
-        guard case .ask(let task) = machine.press(.character("z"), now: Self.now) else {
-            Issue.record("z asks for nothing")
-            return
-        }
-        #expect(machine.finished(task, nil, now: Self.now) == .none)
-        #expect(machine.screen(at: Self.now).notice == "Sleep in 15:00.")
     }
 }

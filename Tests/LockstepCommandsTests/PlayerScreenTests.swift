@@ -46,7 +46,7 @@ import WireMessages
                     "  3 🎧 שלום",
                     "",
                     "",
-                    "space pause  ←→ seek  [] speed  +- volume  n p ne…",
+                    "space pause  ←→ seek  n p next/prev  ? keys  q quit",
                 ])
         #expect(image.cursor == .init(row: 8, column: 0))
     }
@@ -93,7 +93,8 @@ import WireMessages
         #expect(
             screen.intent(for: .character("2"), forward: 30, back: 10)
                 == .answer(alert: "a1", owner: "feeds", action: "dismiss"))
-        #expect(screen.intent(for: .character("3"), forward: 30, back: 10) == nil)
+        #expect(
+            screen.intent(for: .character("3"), forward: 30, back: 10) == .say("No alert has an answer 3."))
     }
 
     @Test func `the selection follows the arrows and stops at the ends`() {
@@ -170,7 +171,7 @@ import WireMessages
             return narrator.lines(for: snapshot, now: now).last
         }
         #expect(queue(0) == "Up Next: 3 entries, next 日本語のタイトル.")
-        #expect(queue(2) == "Up Next: 3 entries, nothing behind the current one.")
+        #expect(queue(2) == "Up Next: 3 entries, nothing after the current one.")
         #expect(queue(nil) == "Up Next: 3 entries, next The first one.")
     }
 
@@ -179,5 +180,7 @@ import WireMessages
         #expect(line.show("0123456789", columns: 20) == "\r0123456789<el>")
         #expect(line.show("0123456789", columns: 20) == "")
         #expect(line.show("0123", columns: 5) == "\r<up><ed>0123")
+        #expect(line.show("0123", above: ["one", "two"], columns: 5) == "\rone<el>\ntwo<el>\n0123<el>")
+        #expect(line.show("0123", columns: 5) == "")
     }
 }

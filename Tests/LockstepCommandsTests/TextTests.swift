@@ -32,10 +32,10 @@ import Testing
     }
 
     @Test func `a negative seek needs no separator`() {
-        #expect(Lockstep.prepared(["seek", "--json", "-15"]) == ["seek", "--json", "−15"])
-        #expect(Lockstep.prepared(["volume", "-15"]) == ["volume", "−15"])
-        #expect(Lockstep.prepared(["bookmark", "add", "--at", "-15"]) == ["bookmark", "add", "--at", "−15"])
-        #expect(Lockstep.prepared(["bookmark", "note", "b2f", "-5"]) == ["bookmark", "note", "b2f", "-5"])
+        #expect(try CommandLineWords(["seek", "--json", "-15"]).words == ["seek", "--json", "−15"])
+        #expect(try CommandLineWords(["volume", "-15"]).words == ["volume", "−15"])
+        #expect(try CommandLineWords(["bookmark", "add", "--at", "-15"]).words == ["bookmark", "add", "--at", "−15"])
+        #expect(try CommandLineWords(["bookmark", "note", "b2f", "-5"]).words == ["bookmark", "note", "b2f", "-5"])
     }
 
     @Test func `steps lead to multiples and stay in range`() {
@@ -50,6 +50,11 @@ import Testing
     @Test(arguments: [(0.0, "0:00"), (59.9, "0:59"), (754, "12:34"), (3_723, "1:02:03")])
     func `lengths are shown as clocks`(seconds: Double, text: String) {
         #expect(TimeText.clock(seconds) == text)
+    }
+
+    @Test(arguments: [(59.95, "1:00"), (60.04, "1:00"), (0.4, "0:00"), (3_599.5, "1:00:00")])
+    func `the starts of chapters are shown to the nearest second`(seconds: Double, text: String) {
+        #expect(TimeText.mark(seconds) == text)
     }
 
     @Test(arguments: [

@@ -40,7 +40,10 @@ struct ChapterCommand: LockstepCommand {
                 $0.seek.position = start
             }
             let title = DisplayText.sanitised(player.chapters[number - 1].title)
-            let place = session.snapshot(reply.state).place
+            // Where the chapter begins, as it is listed.
+            var snapshot = session.snapshot(reply.state)
+            if abs(snapshot.position - start) < 0.5 { snapshot.position = start.rounded() }
+            let place = snapshot.place
             let name = title.isEmpty ? "" : ": \(title)"
             try context.output.change(
                 reply.state.nowJSON,
@@ -58,8 +61,9 @@ struct ChapterCommand: LockstepCommand {
         for (index, chapter) in player.chapters.enumerated() {
             let end = player.chapters.end(of: index, duration: player.duration)
             table.add([
-                "\(index + 1)", index + 1 == current ? "*" : "", TimeText.clock(chapter.start),
-                TimeText.clock(end.map { $0 - chapter.start }), chapter.title,
+                "\(index + 1)", index + 1 == current ? "*" : "", TimeText.mark(chapter.start),
+                // From one shown start to the next.
+                TimeText.mark(end.map { $0.rounded() - chapter.start.rounded() }), chapter.title,
             ])
         }
         return table.lines(width: Output.terminalWidth)

@@ -15,36 +15,33 @@ import Darwin
 struct Mini: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "A player on one line.",
-        discussion:
-            "Keys: space pauses, arrows seek, < > chapter, [ ] speed, + - volume, n p next and previous, z sleep timer, b "
-            + "bookmark, digits answer alerts, i says everything in a sentence, q quits. With --plain a key is typed with Enter."
+        discussion: PlayerHelp.sentence(hasList: false) + " With --plain a key is typed with Enter."
     )
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.runPlayer(origin: "mini") { () throws(Failure) in SingleLine() }
+        try await context.runPlayer(origin: "mini", form: .line) { () throws(Failure) in SingleLine() }
     }
 }
 
 struct Expanded: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "A player on the whole screen.",
-        discussion:
-            "Keys: space pauses, left and right seek, < > chapter, c shows the chapters in place of Up Next, up and down "
-            + "select, Enter plays, x removes, u undoes, [ ] speed, + - volume, n p next and previous, z sleep timer, b "
-            + "bookmark, digits answer alerts, i says everything in a sentence, q quits."
+        discussion: PlayerHelp.sentence(hasList: true)
+            + " With --plain it says changes as `mini --plain` does, and a key is typed with Enter."
     )
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.runPlayer(origin: "expanded") { () throws(Failure) in try FullScreen() }
+        try await context.runPlayer(origin: "expanded", form: .screen) { () throws(Failure) in try FullScreen() }
     }
 }
 
 extension CommandContext {
     /// Runs a player on the terminal, or as lines of words where there is none.
     fileprivate func runPlayer(
-        origin: String, on terminal: @escaping @Sendable () throws(Failure) -> any PlayerTerminal
+        origin: String, form: PlayerMachine.Form,
+        on terminal: @escaping @Sendable () throws(Failure) -> any PlayerTerminal
     ) async throws {
         guard !plain, !output.json, isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
             return try await withSession(origin: origin) { session in
@@ -62,10 +59,13 @@ extension CommandContext {
             }
             defer { following.cancel() }
             return try await MainActor.run { () throws -> Int32 in
-                let machine = PlayerMachine(settings: settings, bootID: SystemClocks.bootID)
+                let machine = PlayerMachine(settings: settings, bootID: SystemClocks.bootID, form: form)
                 let loop = PlayerLoop(machine, on: try terminal(), signals: signals, inbox: inbox) { task in
                     // The main thread belongs to the screen until it is left.
-                    Task.detached { inbox.post(.finished(task, await session.perform(task))) }
+                    Task.detached {
+                        let end = await session.perform(task)
+                        inbox.post(.finished(task, end.failure, said: end.said))
+                    }
                 }
                 return try loop.run()
             }
@@ -73,9 +73,9 @@ extension CommandContext {
         if status != 0 { throw ExitCode(status) }
     }
 
-    /// The player in words, a line for each change. Where somebody can type, a line's first character is a key.
+    /// The player in words, a line for each change. Where somebody can type, each line is a key.
     private func narrate(_ session: Session) async throws {
-        let keys = NIOLockedValueBox(PlayerMachine(settings: settings, bootID: SystemClocks.bootID))
+        let keys = NIOLockedValueBox(PlayerMachine(settings: settings, bootID: SystemClocks.bootID, form: .words))
         let isTyped = !output.json && TypedLines.isPossible
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await tell(session, isTyped ? keys : nil) }
@@ -110,15 +110,21 @@ extension CommandContext {
     /// Does what is typed, until it is `q` or the input ends.
     private func listen(_ session: Session, _ keys: NIOLockedValueBox<PlayerMachine>) async throws {
         for await line in TypedLines.stream() {
-            guard let key = line.first(where: { $0 == " " || !$0.isWhitespace }) else { continue }
+            guard let typed = TypedKey(line) else { continue }
             let begun = SystemClocks.now()
-            var outcome = keys.withLockedValue { keys in
-                keys.tick(now: begun)
-                return keys.press(.character(key), now: begun)
+            var outcome = keys.withLockedValue { keys -> PlayerMachine.Outcome in
+                switch typed {
+                case .key(let key): return keys.press(key, now: begun)
+                case .other(let text):
+                    keys.refuse(text, now: begun)
+                    return .none
+                }
             }
             while case .ask(let task) = outcome {
-                let failure = await session.perform(task)
-                outcome = keys.withLockedValue { $0.finished(task, failure, now: SystemClocks.now()) }
+                let end = await session.perform(task)
+                outcome = keys.withLockedValue {
+                    $0.finished(task, end.failure, said: end.said, now: SystemClocks.now())
+                }
             }
             if case .quit = outcome { return }
             if let notice = keys.withLockedValue({ $0.takeNotice() }) { try output.line(notice) }
@@ -138,7 +144,10 @@ extension FleetView.Change {
 
 extension Session {
     /// Does what a key asked for.
-    func perform(_ task: PlayerTask) async -> Failure? {
+    ///
+    /// - Returns: why it failed, or what there is to say of it; nil where the stream shows it.
+    func perform(_ task: PlayerTask) async -> (failure: Failure?, said: String?) {
+        var said: String?
         do throws(Failure) {
             switch task {
             case .seek(let load, let position):
@@ -148,15 +157,15 @@ extension Session {
                 }
             case .speed(let factor): _ = try await playback { $0.setSpeed.speed = factor }
             case .volume(let percent): _ = try await playback { $0.setVolume.volume = percent }
-            case .command(let intent): try await perform(intent)
+            case .command(let intent): said = try await perform(intent)
             }
-            return nil
+            return (nil, said)
         } catch {
-            return error
+            return (error, nil)
         }
     }
 
-    private func perform(_ intent: PlayerIntent) async throws(Failure) {
+    private func perform(_ intent: PlayerIntent) async throws(Failure) -> String? {
         switch intent {
         case .setPaused(let paused): _ = try await playback { $0.setPaused.paused = paused }
         case .start(let name): _ = try await queue(named: name) { $0.play.resume = true }
@@ -164,7 +173,9 @@ extension Session {
         case .previous(let from, let name): _ = try await queue(named: name) { $0.previous.from = from }
         case .play(let entry, let name): _ = try await queue(named: name) { $0.play.entry = entry }
         case .remove(let entry, let name): _ = try await queue(named: name) { $0.remove.entries = [entry] }
-        case .undo(let name): _ = try await queue(named: name) { $0.undo.fromRevision = 0 }
+        case .undo(let name):
+            let reply = try await queue(named: name) { $0.undo.fromRevision = 0 }
+            return reply.changed ? "Undone: \(Sentence.stopped(reply.description_p))" : "There is nothing to undo."
         case .sleep(let request): _ = try await playback { $0.setSleep = request }
         case .bookmark(let episode, let position):
             _ = try await playback {
@@ -173,7 +184,9 @@ extension Session {
             }
         case .answer(let alert, let owner, let action):
             _ = try await answer(alert: alert, owner: owner, action: action)
-        case .quit, .select, .selectChapter, .switchList, .describe, .seek, .chapter, .speed, .volume: break
+        case .quit, .select, .selectChapter, .switchList, .describe, .listKeys, .say, .seek, .chapter, .speed, .volume:
+            break
         }
+        return nil
     }
 }

@@ -2,9 +2,9 @@ import WireMessages
 
 /// The player on one line.
 enum MiniLine {
-    /// The line, at most `columns` wide.
+    /// The line, at most `columns` wide. A notice takes its place if it fits.
     static func text(_ snapshot: PlayerSnapshot, columns: Int, notice: String? = nil) -> String {
-        if let notice { return DisplayText.cut(notice, to: columns) }
+        if let notice, DisplayText.width(notice) <= columns { return notice }
         let mark = snapshot.link == .live ? (snapshot.isStale ? "~ " : "") : "(\(snapshot.health)) "
         guard snapshot.hasEpisode, snapshot.status != .idle else {
             let idle = snapshot.link == .connecting ? "" : "Nothing is loaded."

@@ -99,7 +99,7 @@ struct PlainNarrator: Sendable {
         let current = snapshot.entries.firstIndex(where: \.isCurrent)
         guard let next = snapshot.entries.dropFirst(current.map { $0 + 1 } ?? 0).first else {
             return snapshot.entries.isEmpty
-                ? "\(name) is empty." : "\(name): \(count), nothing behind the current one."
+                ? "\(name) is empty." : "\(name): \(count), nothing after the current one."
         }
         return "\(name): \(count), next \(Sentence.stopped(next.title))"
     }

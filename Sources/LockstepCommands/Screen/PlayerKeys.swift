@@ -21,6 +21,9 @@ enum PlayerIntent: Sendable, Hashable {
     case quit
     case select(String)
     case describe
+    case listKeys
+    /// Nothing is to be done, and why.
+    case say(String)
     /// Shows the chapters in place of Up Next, or Up Next again.
     case switchList
     /// By its index.
@@ -42,14 +45,15 @@ enum PlayerIntent: Sendable, Hashable {
 }
 
 extension PlayerScreen {
-    /// What `key` asks for here; nil: nothing. `forward` and `back` are the steps of the arrows, in seconds.
-    func intent(for key: PlayerKey, forward: Double, back: Double) -> PlayerIntent? {
+    /// What `key` asks for here. `forward` and `back` are the steps of the arrows, in seconds.
+    func intent(for key: PlayerKey, forward: Double, back: Double) -> PlayerIntent {
         switch key {
         case .character("q"), .character("Q"): return .quit
         case .character(" "): return pauseIntent
         case .character("i"): return .describe
-        case .right: return snapshot.hasEpisode ? .seek(by: forward) : nil
-        case .left: return snapshot.hasEpisode ? .seek(by: -back) : nil
+        case .character("?"): return .listKeys
+        case .right: return whileLoaded(.seek(by: forward))
+        case .left: return whileLoaded(.seek(by: -back))
         case .character("["): return .speed(.down)
         case .character("]"): return .speed(.up)
         case .character("+"), .character("="): return .volume(.up)
@@ -57,23 +61,47 @@ extension PlayerScreen {
         case .character("n"): return .next(from: snapshot.currentEntry, queue: snapshot.queueName)
         case .character("p"): return .previous(from: snapshot.currentEntry, queue: snapshot.queueName)
         case .character("u"): return .undo(queue: snapshot.queueName)
-        case .character("<"), .character(","): return snapshot.parts.isEmpty ? nil : .chapter(.previous)
-        case .character(">"), .character("."): return snapshot.parts.isEmpty ? nil : .chapter(.next)
-        case .character("c"): return snapshot.parts.isEmpty && list == .queue ? nil : .switchList
+        case .character("<"), .character(","): return whileInChapters(.chapter(.previous))
+        case .character(">"), .character("."): return whileInChapters(.chapter(.next))
         case .character("z"): return .sleep(SleepKey.next(after: snapshot))
         case .character("b"):
-            return snapshot.hasEpisode ? .bookmark(episode: snapshot.episodeID, position: snapshot.position) : nil
-        case .up, .down, .pageUp, .pageDown, .home, .end: return moved(by: key)
-        case .enter:
-            if shownList == .chapters { return selectedChapter.map { .chapter(.number($0 + 1)) } }
-            return selectedIndex.map { .play(entry: snapshot.entries[$0].id, queue: snapshot.queueName) }
-        case .character("x"), .delete:
-            guard shownList == .queue else { return nil }
-            return selectedIndex.map { .remove(entry: snapshot.entries[$0].id, queue: snapshot.queueName) }
+            return whileLoaded(.bookmark(episode: snapshot.episodeID, position: snapshot.position))
+        case .character("c"), .character("x"), .delete, .enter, .up, .down, .pageUp, .pageDown, .home, .end:
+            return listIntent(for: key)
         case .character(let character):
-            guard let digit = character.wholeNumberValue, digit >= 1, digit <= answers.count else { return nil }
+            guard let digit = character.wholeNumberValue, digit >= 1 else {
+                return .say(PlayerHelp.unknown(String(character)))
+            }
+            guard digit <= answers.count else {
+                return .say(answers.isEmpty ? "There is no alert to answer." : "No alert has an answer \(digit).")
+            }
             let answer = answers[digit - 1]
             return .answer(alert: answer.alert.id, owner: answer.alert.owner, action: answer.action)
+        }
+    }
+
+    private func whileLoaded(_ intent: PlayerIntent) -> PlayerIntent {
+        snapshot.hasEpisode ? intent : .say("Nothing is loaded.")
+    }
+
+    private func whileInChapters(_ intent: PlayerIntent) -> PlayerIntent {
+        snapshot.parts.isEmpty ? whileLoaded(.say("This episode has no chapters.")) : intent
+    }
+
+    /// What a key asks for that is about the list and its selection.
+    private func listIntent(for key: PlayerKey) -> PlayerIntent {
+        let queue = WireQueueState.shownName(snapshot.queueName)
+        guard hasList else { return .say("There is no list here to select in. ? shows the keys.") }
+        switch key {
+        case .character("c"): return list == .queue ? whileInChapters(.switchList) : .switchList
+        case .enter where shownList == .chapters:
+            return selectedChapter.map { .chapter(.number($0 + 1)) } ?? .say("No chapter is selected.")
+        case .character("x"), .delete, .enter:
+            guard shownList == .queue else { return .say("Only entries of \(queue) can be removed; c shows them.") }
+            guard let entry = selectedIndex.map({ snapshot.entries[$0].id }) else { return .say("\(queue) is empty.") }
+            return key == .enter
+                ? .play(entry: entry, queue: snapshot.queueName) : .remove(entry: entry, queue: snapshot.queueName)
+        default: return moved(by: key) ?? .say("\(queue) is empty.")
         }
     }
 

@@ -4,6 +4,16 @@ import WireMessages
 
 /// The player behind a screen: keys and news in, tasks and what to show out. Pure.
 struct PlayerMachine: Sendable {
+    /// How the player is shown.
+    enum Form: Sendable {
+        /// On the whole screen, with a list to select in.
+        case screen
+        /// On one line.
+        case line
+        /// As lines of words, which tell every change.
+        case words
+    }
+
     /// What a key led to.
     enum Outcome: Sendable, Hashable {
         /// Nothing more.
@@ -20,20 +30,25 @@ struct PlayerMachine: Sendable {
     private var chapterSelection: Int?
     private var notice: String?
     private var noticeUntil: MonotonicTime?
+    private var noticeNumber = 0
+    /// The notice stays until the next key.
+    private var isDescribing = false
     private var seeks = KeyRepeatCoalescer<Double>()
     private var speeds = KeyRepeatCoalescer<Double>()
     private var volumes = KeyRepeatCoalescer<Double>()
     private var command: PlayerIntent?
     private let settings: Settings
     private let bootID: String
+    private let form: Form
 
     /// How long a notice stays.
     static let noticeTime = Duration.seconds(6)
 
     /// A player that knows nothing yet.
-    init(settings: Settings, bootID: String) {
+    init(settings: Settings, bootID: String, form: Form = .screen) {
         self.settings = settings
         self.bootID = bootID
+        self.form = form
     }
 
     /// What is to be shown at `now`. What keys have asked for is shown at once, as it will be.
@@ -43,7 +58,8 @@ struct PlayerMachine: Sendable {
         if let target = speeds.target { snapshot.speed = target }
         if let target = volumes.target { snapshot.volume = target }
         return PlayerScreen(
-            snapshot: snapshot, selection: selection, notice: notice, list: list, chapterSelection: chapterSelection)
+            snapshot: snapshot, selection: selection, notice: notice, noticeNumber: noticeNumber,
+            hasList: form == .screen, list: list, chapterSelection: chapterSelection)
     }
 
     /// When the screen next changes by itself, in seconds from `now`; nil: it does not.
@@ -61,84 +77,109 @@ struct PlayerMachine: Sendable {
     mutating func apply(_ update: ReplicaUpdate) {
         let load = view.player?.loadID
         view.apply(update)
-        if view.player?.loadID != load { chapterSelection = nil }
+        guard view.player?.loadID != load else { return }
+        chapterSelection = nil
+        // What was described is gone.
+        if isDescribing { dismissNotice() }
     }
 
     /// Time has passed.
     mutating func tick(now: Moment) {
         guard let noticeUntil, now.monotonic >= noticeUntil else { return }
-        self.noticeUntil = nil
+        dismissNotice()
+    }
+
+    private mutating func dismissNotice() {
         notice = nil
+        noticeUntil = nil
+        isDescribing = false
+    }
+
+    /// Something was typed that is no key.
+    mutating func refuse(_ text: String, now: Moment) {
+        dismissNotice()
+        say(PlayerHelp.unknown(text), now: now)
     }
 
     /// A key was pressed.
     mutating func press(_ key: PlayerKey, now: Moment) -> Outcome {
+        // What an earlier key led to would hide what this one does.
+        dismissNotice()
         let screen = screen(at: now)
         let values = SettingValues(view.settings, settings: settings)
         let podcast = view.player?.episode.podcastID ?? ""
         let intent = screen.intent(
             for: key, forward: values.number(.skipForward, podcast: podcast),
             back: values.number(.skipBack, podcast: podcast))
-        guard let intent else { return .none }
-        let snapshot = snapshot(at: now)
         switch intent {
         case .quit: return .quit
-        case .select(let id):
-            selection = id
-            return .none
-        case .selectChapter(let index):
-            chapterSelection = index
-            return .none
+        case .seek, .chapter: return seek(intent, now: now)
+        case .speed, .volume: return change(intent, now: now)
+        case .say(let text): say(text, now: now)
+        case .listKeys: describe(PlayerHelp.sentence(hasList: screen.hasList), now: now)
+        case .describe: describe(Sentence.everything(screen.snapshot, selection: screen.selectedName), now: now)
+        case .select(let id): selection = id
+        case .selectChapter(let index): chapterSelection = index
         case .switchList:
             list = list == .queue ? .chapters : .queue
             chapterSelection = nil
-            return .none
-        case .describe:
-            let entry = screen.selectedIndex.map { screen.snapshot.entries[$0] }
-            say(Sentence.everything(screen.snapshot, selection: entry), now: now)
-            return .none
-        case .seek(let delta):
-            let duration = snapshot.duration
-            let target = seeks.press(subject: snapshot.loadID, from: snapshot.position) { position in
-                let place = try? SeekExpression.relative(delta).target(from: position, duration: duration)
-                return place?.seconds ?? position
-            }
-            return target.map { .ask(.seek(load: snapshot.loadID, to: $0)) } ?? .none
-        case .chapter(let target):
-            guard let player = view.player else { return .none }
-            // From where the keys before it lead to, so that held down it goes on.
-            let place = seeks.subject == snapshot.loadID ? seeks.target ?? snapshot.position : snapshot.position
-            do throws(Failure) {
-                let start = player.chapters[try target.number(in: player, at: place) - 1].start
-                let wanted = seeks.press(subject: snapshot.loadID, from: snapshot.position) { _ in start }
-                return wanted.map { .ask(.seek(load: snapshot.loadID, to: $0)) } ?? .none
-            } catch {
-                say(error.message, now: now)
-                return .none
-            }
-        case .speed(let level):
-            let step = settings.speedStep
-            let target = speeds.press(subject: "", from: snapshot.speed) {
-                level.level(from: $0, step: step, range: PlaybackSpeed.range)
-            }
-            return target.map { .ask(.speed($0)) } ?? .none
-        case .volume(let level):
-            let step = settings.volumeStep
-            let target = volumes.press(subject: "", from: snapshot.volume) {
-                level.level(from: $0, step: step, range: Volume.range)
-            }
-            return target.map { .ask(.volume($0)) } ?? .none
         default:
             // A key held down must not pause and resume, or run through the queue.
             guard command == nil else { return .none }
             command = intent
             return .ask(.command(intent))
         }
+        return .none
+    }
+
+    /// Goes to another place, from where the keys before it lead to, so that held down it goes on.
+    private mutating func seek(_ intent: PlayerIntent, now: Moment) -> Outcome {
+        let snapshot = snapshot(at: now)
+        let wanted: Double?
+        switch intent {
+        case .seek(let delta):
+            wanted = seeks.press(subject: snapshot.loadID, from: snapshot.position) { position in
+                let place = try? SeekExpression.relative(delta).target(from: position, duration: snapshot.duration)
+                return place?.seconds ?? position
+            }
+        case .chapter(let target):
+            guard let player = view.player else { return .none }
+            let place = seeks.subject == snapshot.loadID ? seeks.target ?? snapshot.position : snapshot.position
+            do throws(Failure) {
+                let start = player.chapters[try target.number(in: player, at: place) - 1].start
+                wanted = seeks.press(subject: snapshot.loadID, from: snapshot.position) { _ in start }
+            } catch {
+                say(error.message, now: now)
+                return .none
+            }
+        default: return .none
+        }
+        return wanted.map { .ask(.seek(load: snapshot.loadID, to: $0)) } ?? .none
+    }
+
+    /// Changes speed or volume, by steps from where the keys before it lead to.
+    private mutating func change(_ intent: PlayerIntent, now: Moment) -> Outcome {
+        let snapshot = snapshot(at: now)
+        switch intent {
+        case .speed(let level):
+            let wanted = speeds.press(subject: "", from: snapshot.speed) { [settings] in
+                level.level(from: $0, step: settings.speedStep, range: PlaybackSpeed.range)
+            }
+            return wanted.map { .ask(.speed($0)) } ?? .none
+        case .volume(let level):
+            let wanted = volumes.press(subject: "", from: snapshot.volume) { [settings] in
+                level.level(from: $0, step: settings.volumeStep, range: Volume.range)
+            }
+            return wanted.map { .ask(.volume($0)) } ?? .none
+        default: return .none
+        }
     }
 
     /// What a key asked for is done, or has failed; gives what is to be asked for next.
-    mutating func finished(_ task: PlayerTask, _ failure: Failure?, now: Moment) -> Outcome {
-        if let failure { say(failure.message, now: now) }
+    ///
+    /// - Parameter said: what the service has said of it, for people.
+    mutating func finished(_ task: PlayerTask, _ failure: Failure?, said: String? = nil, now: Moment) -> Outcome {
+        if let text = failure?.message ?? said { say(text, now: now) }
         switch task {
         case .seek:
             if failure != nil { seeks.dropWaiting() }
@@ -157,7 +198,7 @@ struct PlayerMachine: Sendable {
             switch intent {
             case .remove: say("Removed; u brings it back.", now: now)
             case .bookmark(_, let position): say("Bookmarked at \(TimeText.clock(position)).", now: now)
-            case .sleep(let request):
+            case .sleep(let request) where form != .words:
                 // As it was asked for: the stream may not have told it yet.
                 say(Sentence.capitalised(Sentence.sleep(.init(request)) + "."), now: now)
             default: break
@@ -168,15 +209,22 @@ struct PlayerMachine: Sendable {
 
     /// What the last key led to, once, for a player that says it.
     mutating func takeNotice() -> String? {
-        defer {
-            notice = nil
-            noticeUntil = nil
-        }
+        defer { dismissNotice() }
         return notice
     }
 
     private mutating func say(_ text: String, now: Moment) {
         notice = DisplayText.sanitised(text)
+        noticeNumber += 1
         noticeUntil = now.monotonic.advanced(by: Self.noticeTime)
+        isDescribing = false
+    }
+
+    /// Says what takes longer to read: where there is room for it, it stays until the next key.
+    private mutating func describe(_ text: String, now: Moment) {
+        say(text, now: now)
+        guard form == .screen else { return }
+        isDescribing = true
+        noticeUntil = nil
     }
 }

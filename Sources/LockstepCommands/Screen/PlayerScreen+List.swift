@@ -28,6 +28,13 @@ extension PlayerScreen {
         }
     }
 
+    /// What is selected, by its name; nil: nothing is, or can be.
+    var selectedName: String? {
+        guard hasList else { return nil }
+        if shownList == .chapters { return selectedChapter.map { snapshot.parts[$0].title } }
+        return selectedIndex.map { snapshot.entries[$0].title }
+    }
+
     private var heading: String {
         let queue = WireQueueState.shownName(snapshot.queueName)
         if shownList == .chapters { return "Chapters (\(snapshot.parts.count))  c \(queue)" }
@@ -40,7 +47,7 @@ extension PlayerScreen {
         let part = snapshot.parts[index]
         let isCurrent = snapshot.chapter?.number == index + 1
         let head = "\(isSelected ? ">" : " ")\(isCurrent ? "▶" : " ")\(index + 1) "
-        let tail = TimeText.clock(part.start)
+        let tail = TimeText.mark(part.start)
         let room = columns - DisplayText.width(head) - DisplayText.width(tail) - 1
         guard room >= 8 else { return DisplayText.cut(head + part.title, to: columns) }
         return head + DisplayText.fitted(part.title, to: room) + " " + tail

@@ -8,6 +8,10 @@ struct PlayerScreen: Sendable {
     var selection: String?
     /// What the last key led to, or a description; nil: nothing to say.
     var notice: String?
+    /// Tells one notice from the next, which may say the same.
+    var noticeNumber = 0
+    /// Whether there is a list to select in.
+    var hasList = true
     /// Which list is asked for; without chapters it is the queue.
     var list = List.queue
     /// The index of the selected chapter; nil: the one that plays.
@@ -17,10 +21,6 @@ struct PlayerScreen: Sendable {
     enum List: Sendable, Hashable {
         case queue, chapters
     }
-
-    private static let help =
-        "space pause  ←→ seek  [] speed  +- volume  n p next/prev  ↑↓ ⏎ play  x remove  u undo  < > c chapters  z sleep  "
-        + "b bookmark  i describe  q quit"
 
     /// The list that is shown.
     var shownList: List { snapshot.parts.isEmpty ? .queue : list }
@@ -52,7 +52,7 @@ struct PlayerScreen: Sendable {
     /// The screen at this size.
     func image(columns: Int, rows: Int) -> ScreenImage {
         guard columns > 0, rows > 0 else { return ScreenImage() }
-        let sections = sections(columns: columns)
+        let sections = sections(columns: columns, rows: rows)
         var kept: Set<Int> = []
         var room = rows
         for index in sections.indices.sorted(by: { (sections[$0].priority, $0) < (sections[$1].priority, $1) }) {
@@ -72,7 +72,7 @@ struct PlayerScreen: Sendable {
         return image
     }
 
-    private func sections(columns: Int) -> [Section] {
+    private func sections(columns: Int, rows: Int) -> [Section] {
         func line(_ text: String, _ style: ScreenImage.Style = .plain) -> [ScreenImage.Span] {
             [.init(text: DisplayText.cut(text, to: columns), style: style)]
         }
@@ -102,9 +102,10 @@ struct PlayerScreen: Sendable {
         sections.append(Section(priority: 9, lines: [[]]))
         sections.append(Section(priority: 5, lines: [], isList: true))
         if let notice {
-            sections.append(Section(priority: 2, lines: wrapped(notice, columns: columns).map { line($0, .bold) }))
+            let lines = Self.wrapped(notice, columns: columns, rows: max(3, rows / 2))
+            sections.append(Section(priority: 2, lines: lines.map { line($0, .bold) }))
         }
-        sections.append(Section(priority: 7, lines: [line(Self.help, .dim)]))
+        sections.append(Section(priority: 7, lines: [line(PlayerHelp.line(columns: columns), .dim)]))
         return sections
     }
 
@@ -157,21 +158,10 @@ struct PlayerScreen: Sendable {
         }
     }
 
-    /// Words on as many lines as they need, three at most.
-    private func wrapped(_ text: String, columns: Int) -> [String] {
-        var lines: [String] = []
-        var line = ""
-        for word in text.split(separator: " ") {
-            let longer = line.isEmpty ? String(word) : "\(line) \(word)"
-            if DisplayText.width(longer) <= columns || line.isEmpty {
-                line = longer
-            } else {
-                lines.append(line)
-                line = String(word)
-            }
-        }
-        lines.append(line)
-        guard lines.count > 3 else { return lines }
-        return Array(lines.prefix(2)) + [lines.dropFirst(2).joined(separator: " ")]
+    /// Words on as many lines as they need, `rows` at most.
+    private static func wrapped(_ text: String, columns: Int, rows: Int) -> [String] {
+        let lines = DisplayText.wrapped(text, to: columns)
+        guard lines.count > rows else { return lines }
+        return Array(lines.prefix(rows - 1)) + [lines.dropFirst(rows - 1).joined(separator: " ")]
     }
 }

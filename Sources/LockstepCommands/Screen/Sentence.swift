@@ -73,19 +73,22 @@ enum Sentence {
     static func capitalised(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
 
     /// Everything in one sentence, for those who listen to the screen.
-    static func everything(_ snapshot: PlayerSnapshot, selection: PlayerSnapshot.Entry?) -> String {
+    static func everything(_ snapshot: PlayerSnapshot, selection: String?) -> String {
         var parts = [String(status(snapshot).dropLast())]
         if let remaining = snapshot.remaining, snapshot.hasEpisode { parts.append("\(TimeText.clock(remaining)) left") }
         if let chapter = snapshot.chapter {
-            parts.append("chapter \(chapter.number) of \(chapter.count), \(chapter.title)")
+            let name = chapterName(chapter)
+            parts.append(name.prefix(1).lowercased() + name.dropFirst())
         }
         if let sleep = snapshot.sleep { parts.append(Self.sleep(sleep)) }
         parts.append("speed \(NumberText.short(snapshot.speed))")
         parts.append("volume \(NumberText.short(snapshot.volume)) per cent")
         if snapshot.isLocal { parts.append("from the downloaded file") }
         parts += snapshot.sound
-        parts.append(snapshot.entries.isEmpty ? "Up Next is empty" : "\(snapshot.entries.count) in Up Next")
-        if let selection { parts.append("selected \(selection.title)") }
+        let queue = WireQueueState.shownName(snapshot.queueName)
+        let count = NumberText.counted(snapshot.entries.count, "entry", "entries")
+        parts.append(snapshot.entries.isEmpty ? "\(queue) is empty" : "\(count) in \(queue)")
+        if let selection { parts.append("selected: \(selection)") }
         if !snapshot.alerts.isEmpty {
             let first = snapshot.alerts[0]
             let keys = first.actions.prefix(9).enumerated().map { "\($0 + 1) \($1)" }.joined(separator: ", ")

@@ -30,20 +30,22 @@ struct LiveLine: Sendable {
         self.capabilities = capabilities
     }
 
-    /// What to write so that `text` is shown in a terminal of `columns`; empty when it is shown already.
-    mutating func show(_ text: String, columns: Int) -> String {
+    /// What to write so that `text` is shown in a terminal of `columns`, with new lines that stay above it; empty when it
+    /// is shown already.
+    mutating func show(_ text: String, above: [String] = [], columns: Int) -> String {
         defer {
             shown = text
             self.columns = columns
         }
-        guard let shown else { return "\r" + text + capabilities.clearToEnd }
+        let above = above.map { $0 + capabilities.clearToEnd + "\n" }.joined()
+        guard let shown else { return "\r" + above + text + capabilities.clearToEnd }
         guard columns == self.columns else {
             // The terminal has wrapped the old line when it became narrower.
             let rows = columns > 0 ? max(0, DisplayText.width(shown) - 1) / columns : 0
-            return "\r" + String(repeating: capabilities.up, count: rows) + capabilities.clearBelow + text
+            return "\r" + String(repeating: capabilities.up, count: rows) + capabilities.clearBelow + above + text
         }
-        guard text != shown else { return "" }
-        return "\r" + text + capabilities.clearToEnd
+        guard text != shown || !above.isEmpty else { return "" }
+        return "\r" + above + text + capabilities.clearToEnd
     }
 
     /// Something else has been written: the line must be shown anew.
@@ -56,6 +58,8 @@ final class SingleLine: PlayerTerminal {
     private var saved = termios()
     private var isClosed = false
     private var sequence = KeySequence()
+    /// The notice that was told last.
+    private var told = 0
 
     /// Takes the terminal of standard input and output.
     init() {
@@ -80,8 +84,14 @@ final class SingleLine: PlayerTerminal {
     func draw(_ content: PlayerContent) {
         let columns = size.columns
         // The last column stays empty: writing there wraps on some terminals.
-        let text = MiniLine.text(content.screen.snapshot, columns: max(1, columns - 1), notice: content.screen.notice)
-        try? Output.write(line.show(text, columns: columns), to: STDOUT_FILENO)
+        let room = max(1, columns - 1)
+        let screen = content.screen
+        let text = MiniLine.text(screen.snapshot, columns: room, notice: screen.notice)
+        // What is longer than the line is said above it, where it stays.
+        let isNew = screen.noticeNumber != told && DisplayText.width(screen.notice ?? "") > room
+        let above = isNew ? DisplayText.wrapped(screen.notice ?? "", to: room) : []
+        told = screen.noticeNumber
+        try? Output.write(line.show(text, above: above, columns: columns), to: STDOUT_FILENO)
     }
 
     func nextKey() -> PlayerKey? {

@@ -8,8 +8,8 @@ final class PlayerInbox: Sendable {
     enum Item: Sendable {
         /// The stream.
         case update(ReplicaUpdate)
-        /// What a key asked for has been done, or not.
-        case finished(PlayerTask, Failure?)
+        /// What a key asked for has been done, or not, and what there is to say of it.
+        case finished(PlayerTask, Failure?, said: String?)
         /// The connection has ended for good.
         case ended(Failure?)
     }

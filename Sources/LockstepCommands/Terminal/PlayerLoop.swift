@@ -79,8 +79,8 @@ final class PlayerLoop {
     private func handle(_ item: PlayerInbox.Item) throws(Failure) {
         switch item {
         case .update(let update): machine.apply(update)
-        case .finished(let task, let failure):
-            if case .ask(let next) = machine.finished(task, failure, now: SystemClocks.now()) { ask(next) }
+        case .finished(let task, let failure, let said):
+            if case .ask(let next) = machine.finished(task, failure, said: said, now: SystemClocks.now()) { ask(next) }
         case .ended(let failure): throw failure ?? Failure(.internalError, "The connection to the fleet has ended.")
         }
     }

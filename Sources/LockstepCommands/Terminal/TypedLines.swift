@@ -8,6 +8,29 @@ import Musl
 import Darwin
 #endif
 
+/// What a typed line asks for.
+enum TypedKey: Sendable, Hashable {
+    /// A character, or an arrow.
+    case key(PlayerKey)
+    /// Something that is no key.
+    case other(String)
+
+    /// Nil for an empty line.
+    init?(_ line: String) {
+        let text = line.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        if let character = text.first, text.count == 1 {
+            self = .key(.character(character))
+        } else if text.isEmpty {
+            guard line.contains(" ") else { return nil }
+            self = .key(.character(" "))
+        } else {
+            var sequence = KeySequence()
+            let keys = text.utf8.compactMap { sequence.take($0) }
+            self = text.first == "\u{1b}" && keys.count == 1 ? .key(keys[0]) : .other(text)
+        }
+    }
+}
+
 /// Lines that somebody types at the terminal of standard input, for players that have no screen.
 enum TypedLines {
     /// Whether there is a terminal to type at.

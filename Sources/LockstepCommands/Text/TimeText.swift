@@ -10,6 +10,9 @@ enum TimeText {
         return hours > 0 ? "\(hours):\(two(minutes)):\(two(rest))" : "\(minutes):\(two(rest))"
     }
 
+    /// As `clock`, but to the nearest second: where a chapter begins, which a file may say as 59.95.
+    static func mark(_ seconds: Double?) -> String { clock(seconds.map { $0.rounded() }) }
+
     /// Reads `90`, `12:34`, `1:02:03`, each with a fraction of its seconds; nil for anything else.
     static func seconds(_ text: some StringProtocol) -> Double? {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)

@@ -1,0 +1,40 @@
+/// What the keys of the players are for, in words.
+enum PlayerHelp {
+    /// All keys in a sentence; `hasList` where there is a list to select in.
+    static func sentence(hasList: Bool) -> String {
+        let list =
+            hasList
+            ? ["↑ ↓ select", "Enter plays", "x removes", "c shows the chapters in place of Up Next"] : []
+        let keys =
+            ["space pauses and resumes", "← → seek", "< > chapter", "[ ] speed", "+ - volume", "n p next and previous"]
+            + list
+            + [
+                "u undoes the last change of Up Next", "z sleep timer", "b bookmark", "digits answer alerts",
+                "i says everything in a sentence", "? shows the keys", "q quits",
+            ]
+        return "Keys: \(keys.joined(separator: ", "))."
+    }
+
+    /// The keys that matter most and find room in `columns`; the last ones lead to the others and out.
+    static func line(columns: Int) -> String {
+        let last = ["? keys", "q quit"]
+        var shown: [String] = []
+        for key in keys {
+            guard DisplayText.width((shown + [key] + last).joined(separator: gap)) <= columns else { break }
+            shown.append(key)
+        }
+        return (shown + last).joined(separator: gap)
+    }
+
+    private static let gap = "  "
+    private static let keys = [
+        "space pause", "←→ seek", "n p next/prev", "↑↓ ⏎ play", "x remove", "u undo", "[] speed", "+- volume",
+        "< > c chapters", "z sleep", "b bookmark", "i describe",
+    ]
+
+    /// Of what was typed and is no key here.
+    static func unknown(_ text: String) -> String {
+        let shown = DisplayText.cut(DisplayText.sanitised(text), to: 40)
+        return "\(shown.isEmpty ? "That" : "“\(shown)”") is no key. ? shows the keys."
+    }
+}

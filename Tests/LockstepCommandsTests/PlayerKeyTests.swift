@@ -1,0 +1,181 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import LockstepCommands
+
+/// What the keys of the players say and do, in their three forms.
+@Suite struct PlayerKeyTests {
+    private static let now = Moment(
+        monotonic: MonotonicTime(nanoseconds: 50_000_000_000), wall: Timestamp(milliseconds: 5_000_000))
+
+    private static func event(_ topic: Topic, _ payload: [UInt8]) -> StreamEvent {
+        StreamEvent(topic: topic, header: BusHeader(.put, epoch: 1, sequence: 1), payload: payload)
+    }
+
+    private static func state(load: String = "l1") -> WirePlaybackState {
+        .with {
+            $0.status = .paused
+            $0.loadID = load
+            $0.episode.id = "e1"
+            $0.episode.title = "The first one"
+            $0.queueEntry = "q1"
+            $0.duration = 3_600
+            $0.volume = 80
+            $0.anchor.position = 700
+            $0.anchor.bootID = "b"
+        }
+    }
+
+    private static func replica(load: String = "l1") -> Replica {
+        let queue = WireQueueState.with { queue in
+            queue.name = "main"
+            queue.current = "q1"
+            queue.entries = ["q1", "q2"].map { id in
+                .with {
+                    $0.id = id
+                    $0.episode.title = "Entry \(id)"
+                }
+            }
+        }
+        var replica = Replica()
+        replica.apply(event(.playbackState, state(load: load).wireBytes))
+        replica.apply(event(.queue("main"), queue.wireBytes))
+        return replica
+    }
+
+    private static func machine(_ form: PlayerMachine.Form) -> PlayerMachine {
+        var machine = PlayerMachine(settings: Settings(), bootID: "b", form: form)
+        machine.apply(.snapshot(replica()))
+        machine.apply(.connection(.live))
+        return machine
+    }
+
+    private static func notice(_ machine: PlayerMachine) -> String? { machine.screen(at: now).notice }
+
+    @Test func `what a key led to is told once`() {
+        var machine = Self.machine(.words)
+        #expect(machine.press(.character("i"), now: Self.now) == .none)
+        #expect(machine.takeNotice()?.hasPrefix("Paused at 11:40 of 1:00:00: The first one; 48:20 left") == true)
+        #expect(machine.takeNotice() == nil)
+    }
+
+    @Test func `the description names what is selected only where something can be`() {
+        for form in [PlayerMachine.Form.screen, .line, .words] {
+            var machine = Self.machine(form)
+            _ = machine.press(.character("i"), now: Self.now)
+            #expect(Self.notice(machine)?.contains("2 entries in Up Next") == true)
+            #expect(Self.notice(machine)?.contains("selected: Entry q1") == (form == .screen))
+        }
+    }
+
+    @Test(arguments: [PlayerKey.up, .down, .end, .enter, .delete, .character("x"), .character("c")])
+    func `without a list its keys change nothing and say so`(key: PlayerKey) {
+        for form in [PlayerMachine.Form.line, .words] {
+            var machine = Self.machine(form)
+            #expect(machine.press(key, now: Self.now) == .none)
+            #expect(Self.notice(machine) == "There is no list here to select in. ? shows the keys.")
+        }
+    }
+
+    @Test func `a question mark shows every key, and only those that there are`() {
+        for form in [PlayerMachine.Form.screen, .line, .words] {
+            var machine = Self.machine(form)
+            _ = machine.press(.character("?"), now: Self.now)
+            #expect(Self.notice(machine)?.contains("z sleep timer") == true)
+            #expect(Self.notice(machine)?.contains("x removes") == (form == .screen))
+        }
+    }
+
+    @Test func `at 80 columns the whole description and all keys can be read in the screen`() {
+        for key in ["i", "?"] as [Character] {
+            var machine = Self.machine(.screen)
+            _ = machine.press(.character(key), now: Self.now)
+            let screen = machine.screen(at: Self.now)
+            let text = screen.image(columns: 80, rows: 24).text.joined(separator: " ")
+            #expect(text.contains(try #require(screen.notice)), "\(text)")
+            #expect(screen.image(columns: 80, rows: 24).text.last?.hasSuffix("? keys  q quit") == true)
+        }
+    }
+
+    @Test func `a description stays until the next key or the next episode`() {
+        var machine = Self.machine(.screen)
+        _ = machine.press(.character("i"), now: Self.now)
+        let later = Moment(monotonic: Self.now.monotonic.advanced(by: .seconds(600)), wall: Self.now.wall)
+        machine.tick(now: later)
+        #expect(Self.notice(machine) != nil)
+        machine.apply(.snapshot(Self.replica(load: "l2")))
+        #expect(Self.notice(machine) == nil)
+        _ = machine.press(.character("i"), now: Self.now)
+        _ = machine.press(.down, now: Self.now)
+        #expect(Self.notice(machine) == nil)
+    }
+
+    @Test func `a key takes back what an earlier one led to`() {
+        var machine = Self.machine(.line)
+        _ = machine.press(.character("<"), now: Self.now)
+        #expect(Self.notice(machine) == "This episode has no chapters.")
+        #expect(machine.press(.character("n"), now: Self.now) != .none)
+        #expect(Self.notice(machine) == nil)
+    }
+
+    @Test func `a notice takes the line's place only where it fits`() {
+        var machine = Self.machine(.line)
+        _ = machine.press(.character("<"), now: Self.now)
+        let screen = machine.screen(at: Self.now)
+        #expect(MiniLine.text(screen.snapshot, columns: 79, notice: screen.notice) == "This episode has no chapters.")
+        _ = machine.press(.character("i"), now: Self.now)
+        let described = machine.screen(at: Self.now)
+        #expect(described.noticeNumber > screen.noticeNumber)
+        #expect(MiniLine.text(described.snapshot, columns: 79, notice: described.notice).hasPrefix("‖ 11:40/1:00:00"))
+    }
+
+    @Test func `what is no key is answered`() {
+        var machine = Self.machine(.line)
+        #expect(machine.press(.character("f"), now: Self.now) == .none)
+        #expect(Self.notice(machine) == "“f” is no key. ? shows the keys.")
+        machine.refuse("foo", now: Self.now)
+        #expect(Self.notice(machine) == "“foo” is no key. ? shows the keys.")
+        #expect(machine.press(.character("1"), now: Self.now) == .none)
+        #expect(Self.notice(machine) == "There is no alert to answer.")
+    }
+
+    @Test func `what the sleep timer's key asked for is said, unless the change itself is told`() {
+        for form in [PlayerMachine.Form.screen, .line, .words] {
+            var machine = Self.machine(form)
+            guard case .ask(let task) = machine.press(.character("z"), now: Self.now) else {
+                Issue.record("z asks for nothing")
+                return
+            }
+            #expect(machine.finished(task, nil, now: Self.now) == .none)
+            #expect(Self.notice(machine) == (form == .words ? nil : "Sleep in 15:00."))
+        }
+    }
+
+    @Test func `what was undone is said`() {
+        var machine = Self.machine(.screen)
+        guard case .ask(let task) = machine.press(.character("u"), now: Self.now) else {
+            Issue.record("u asks for nothing")
+            return
+        }
+        _ = machine.finished(task, nil, said: "Undone: Removed “A”.", now: Self.now)
+        #expect(Self.notice(machine) == "Undone: Removed “A”.")
+    }
+
+    @Test(arguments: [
+        ("n", TypedKey.key(.character("n"))), (" n ", .key(.character("n"))), (" ", .key(.character(" "))),
+        ("?", .key(.character("?"))), ("\u{1b}[C", .key(.right)), ("foo", .other("foo")),
+        ("play it", .other("play it")), ("\u{1b}[C\u{1b}[C", .other("\u{1b}[C\u{1b}[C")), ("", nil), ("\t", nil),
+    ])
+    func `a typed line is one key or none`(line: String, key: TypedKey?) {
+        #expect(TypedKey(line) == key)
+    }
+
+    @Test(arguments: [20, 40, 50, 80, 200])
+    func `the last line keeps the way to all keys and out`(columns: Int) {
+        let line = PlayerHelp.line(columns: columns)
+        #expect(line.hasSuffix("? keys  q quit"))
+        #expect(DisplayText.width(line) <= columns)
+    }
+}
