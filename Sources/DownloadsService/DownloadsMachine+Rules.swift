@@ -101,7 +101,7 @@ extension DownloadsMachine {
             download.requestedAt = now.wall.milliseconds
             download.begin()
             download.automatic = true
-            download.reason = "a rule: the newest \(count) of “\(episode.podcastTitle)”"
+            download.reason = "by a rule, as one of the newest \(count) of “\(episode.podcastTitle)”"
             change.put(download)
         }
         return commit(change)
@@ -124,7 +124,7 @@ extension DownloadsMachine {
         var change = change
         for download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode })
         where podcasts.contains(download.podcastID) && download.state != .downloaded {
-            leave(download, "given up: its podcast was forgotten", &change, now: now)
+            leave(download, "given up, as its podcast was forgotten", &change, now: now)
         }
         return commit(change) + retainSoon(now: now)
     }
@@ -147,12 +147,13 @@ extension DownloadsMachine {
             kept[podcast, default: 0] += 1
             guard !held.contains(download.episode) else { continue }
             if forgotten.contains(podcast) {
-                leave(download, "deleted: its podcast was forgotten", &change, now: now)
+                leave(download, "deleted, as its podcast was forgotten", &change, now: now)
             } else if settings.isOn(.deletePlayed, podcast: podcast), isPlayedSinceItWasAskedFor(download) {
-                leave(download, "deleted by a rule: it has been played", &change, now: now)
+                leave(download, "deleted by a rule, as it has been played", &change, now: now)
             } else if limit > 0, kept[podcast, default: 0] > limit {
                 leave(
-                    download, "deleted by a rule: the newest \(limit) of “\(download.podcastTitle)” are kept", &change,
+                    download, "deleted by a rule, which keeps the newest \(limit) of “\(download.podcastTitle)”",
+                    &change,
                     now: now)
             }
         }
@@ -272,6 +273,7 @@ extension DownloadsMachine {
         case .downloaded:
             if loaded == episode { sentences.append("It is kept while it is loaded.") }
             let names = queues.values.filter { $0.entries.contains { $0.episode.id == episode } }.map(\.name).sorted()
+                .map { $0 == "main" ? "Up Next" : "“\($0)”" }
             if !names.isEmpty { sentences.append("It is kept while it waits in \(names.joined(separator: ", ")).") }
             let settings = book.current.settings
             if settings.isOn(.deletePlayed, podcast: download.podcastID) {
@@ -279,7 +281,9 @@ extension DownloadsMachine {
                 sentences.append("It goes when it has been played\(isAgain ? " again" : "").")
             }
             let limit = Int(settings.number(.keepDownloads, podcast: download.podcastID))
-            if limit > 0 { sentences.append("The newest \(limit) of its podcast are kept.") }
+            if limit > 0 {
+                sentences.append("Of its podcast the newest \(limit == 1 ? "one is" : "\(limit) are") kept.")
+            }
         default: break
         }
         return sentences

@@ -201,6 +201,12 @@ extension FeedsMachine {
         else {
             return []
         }
+        var result = result
+        // Who asks for a refresh names a podcast by its id; the answer says which that is.
+        if case .refresh = waiter.wish, let id = PodcastID(waiter.name), let known = podcasts.current[id] {
+            if !result.hasPodcast { result.podcast = self.result(result.kind, "", known.podcast).podcast }
+            result.url = result.podcast.url
+        }
         job.lines[waiter.line] = result
         jobs[waiter.request] = job
         return job.lines.contains(where: { $0 == nil }) ? [] : finish(waiter.request)

@@ -111,7 +111,7 @@ extension QueueMachine {
         guard let entry = queue.entry(move.entry), let from = queue.index(of: move.entry) else {
             throw Failure(.notFound, "There is no entry “\(move.entry)” in the queue; nothing was moved.")
         }
-        let place = try Self.place(of: move, from: from, in: queue)
+        let place = try Self.place(of: move, from: from, in: queue, named: name)
         var reply = reply(named)
         reply.entries = [entry.wire]
         guard place != from else { return commit(named, NamedQueue.Change(), reply, answering: command) }
@@ -125,7 +125,9 @@ extension QueueMachine {
     }
 
     /// The index that the entry at `from` will have.
-    private static func place(of move: WireMoveEntry, from: Int, in queue: Queue) throws(Failure) -> Int {
+    private static func place(
+        of move: WireMoveEntry, from: Int, in queue: Queue, named name: String
+    ) throws(Failure) -> Int {
         func index(of id: String) throws(Failure) -> Int {
             guard id != move.entry else {
                 throw Failure(.invalidArgument, "An entry cannot be moved before or after itself.")
@@ -143,7 +145,7 @@ extension QueueMachine {
             guard place < queue.entries.count else {
                 throw Failure(
                     .invalidArgument,
-                    "The queue has \(Self.counted(queue.entries.count)); place \(place + 1) is beyond its end.")
+                    "\(shownName(name)) has \(Self.counted(queue.entries.count)); there is no place \(place + 1).")
             }
             return Int(place)
         case nil: throw Failure(.invalidArgument, "It was not said where to move the entry.")
@@ -218,7 +220,7 @@ extension QueueMachine {
                     ? [.reply(command.id, .success(reply(named(name)).wireBytes))] : [resume(command)]
             }
             guard let entry = queue.current ?? queue.standIn?.id else {
-                throw Failure(.queueEmpty, "The queue is empty. Add something with `lockstep queue add EPISODE`.")
+                throw Self.empty(name)
             }
             return try self.play(entry, in: name, of: command, now: now)
         }
@@ -259,19 +261,19 @@ extension QueueMachine {
                 "The queue has moved on in the meantime: another entry is current. Look at it and try again.")
         }
         guard !queue.entries.isEmpty else {
-            throw Failure(.queueEmpty, "The queue is empty. Add something with `lockstep queue add EPISODE`.")
+            throw Self.empty(name)
         }
         let neighbour =
             forward
             ? queue.entry(after: current) : queue.entry(before: current.isEmpty ? queue.successor ?? "" : current)
-        // A queue that begins again behind its last entry has no edge.
+        // A queue that begins again after its last entry has no edge.
         let round = named(name).modes.repeat == .all ? (forward ? queue.entries.first : queue.entries.last) : nil
         guard let entry = neighbour ?? round else {
             throw Failure(
                 .atEdge,
                 forward
-                    ? "This is the last entry of the queue; nothing follows it."
-                    : "This is the first entry of the queue; nothing stands before it.")
+                    ? "This is the last entry of \(Self.shownName(name)); nothing follows it."
+                    : "This is the first entry of \(Self.shownName(name)); nothing stands before it.")
         }
         return load(
             entry.wire, in: name, of: command, [.settingCurrent(entry.id)],
@@ -286,6 +288,15 @@ extension QueueMachine {
     }
 
     // MARK: - Parts
+
+    /// As sentences name a queue: Up Next, the usual one, or by its name.
+    static func shownName(_ name: String) -> String { name == mainQueue ? "Up Next" : "“\(name)”" }
+
+    private static func empty(_ name: String) -> Failure {
+        let option = name == mainQueue ? "" : "--queue \(name) "
+        return Failure(
+            .queueEmpty, "\(shownName(name)) is empty. Add something with `lockstep queue add \(option)EPISODE`.")
+    }
 
     private func requirePlayer() throws(Failure) {
         guard playerIsReady else {
@@ -323,7 +334,7 @@ extension QueueMachine {
         guard count == 0 || named.queue.entries.count + count <= named.limit else {
             throw Failure(
                 .limitReached,
-                "The queue “\(named.name)” holds \(counted(named.queue.entries.count)) and takes at most \(named.limit); nothing was added. Remove some first."
+                "\(shownName(named.name)) holds \(counted(named.queue.entries.count)) and takes at most \(named.limit); nothing was added. Remove some first."
             )
         }
     }

@@ -32,12 +32,12 @@ extension QueueMachine {
 
     mutating func delete(_ named: NamedQueue, of command: Command) throws(Failure) -> [OwnerEffect<Never>] {
         guard named.name != Self.mainQueue else {
-            throw Failure(.invalidArgument, "The queue “main” is the usual one; it cannot be deleted.")
+            throw Failure(.invalidArgument, "“main” is Up Next, which is always there; it cannot be deleted.")
         }
         guard named.queue.entries.isEmpty else {
             throw Failure(
                 .invalidArgument,
-                "The queue “\(named.name)” holds \(Self.counted(named.queue.entries.count)); only an empty one can be deleted."
+                "“\(named.name)” holds \(Self.counted(named.queue.entries.count)); only an empty queue can be deleted."
             )
         }
         guard !rules.current.names(queue: named.name) else {
@@ -152,7 +152,7 @@ extension QueueMachine {
         guard target.count <= max(named.limit, named.queue.entries.count) else {
             throw Failure(
                 .limitReached,
-                "At revision \(revision) the queue “\(named.name)” held \(Self.counted(target.count)), and it takes at most \(named.limit) now; nothing was changed. Raise its limit, or take changes back with `lockstep queue undo`."
+                "At revision \(revision) \(Self.shownName(named.name)) held \(Self.counted(target.count)), and it takes at most \(named.limit) now; nothing was changed. Raise its limit, or take changes back with `lockstep queue undo`."
             )
         }
         let loaded = player.map { $0.status == .idle ? "" : $0.queueEntry } ?? ""

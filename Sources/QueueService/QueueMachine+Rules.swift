@@ -215,10 +215,10 @@ extension QueueMachine {
         let place =
             switch rule.place {
             case "top": "the top"
-            case "next": "the place behind the current entry"
+            case "next": "the place after the current entry"
             default: "the bottom"
             }
-        entry.reason = "By rule: new episodes of “\(podcast)” go to \(place)"
+        entry.reason = "by a rule, as new episodes of “\(podcast)” go to \(place)"
         return entry
     }
 }

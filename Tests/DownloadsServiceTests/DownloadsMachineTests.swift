@@ -227,7 +227,7 @@ struct DownloadsMachineTests {
         rig.library["e4"]?.state.played = true
         rig.set(.autoDownload, "3", podcast: "p1")
         #expect(Set(rig.orders.map(\.episode)) == ["e5", "e3"])
-        #expect(rig.why("e5").contains("a rule: the newest 3 of “Show”"))
+        #expect(rig.why("e5").contains("by a rule, as one of the newest 3 of “Show”"))
         rig.send { $0.cancel.episodes = ["e5"] }
         publishNew()
         #expect(rig.state("e5") == .notDownloaded)
@@ -279,7 +279,7 @@ struct DownloadsMachineTests {
         hear("e3")
         rig.advance(11)
         #expect(rig.state("e2") == .downloaded && rig.state("e3") == .downloaded)
-        #expect(rig.why("e3").contains("waits in main"))
+        #expect(rig.why("e3").contains("waits in Up Next"))
         hold(loaded: "e9")
         rig.advance(11)
         #expect(rig.state("e2") == .notDownloaded && rig.state("e3") == .notDownloaded)

@@ -120,7 +120,7 @@ struct DownloadsRegressionTests {
         }
         #expect(rig.library.keys.filter { rig.state($0) != .notDownloaded } == ["e2"])
         #expect(rig.orders.count == 4)
-        #expect(rig.why("e5").contains("deleted by a rule: the newest 1 of “Show” are kept"))
+        #expect(rig.why("e5").contains("deleted by a rule, which keeps the newest 1 of “Show”"))
     }
 
     @Test("What was ended by a command that could not be saved is fetched on")

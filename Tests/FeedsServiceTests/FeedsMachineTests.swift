@@ -81,6 +81,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         let puts = driver.transactions.count
         try driver.deliver(rss([("3", "3.mp3", "Three"), ("1", "1.mp3", "One again")]))
         #expect(driver.results(request).map(\.kind) == [.updated])
+        #expect(driver.results(request).map(\.url) == ["https://a.example/feed"], "not the id that was asked for")
         #expect(driver.results(request).map(\.newEpisodes) == [1])
         #expect(driver.episodes.count == 3, "what vanished from the feed is kept")
         let changed = driver.transactions[puts...].flatMap(\.changes).filter {
@@ -167,6 +168,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.orders.count == 1)
         let refused = driver.send { $0.refresh.podcasts = [id] }
         #expect(driver.results(refused).map(\.failure.code) == ["notFound"])
+        #expect(driver.results(refused).map(\.podcast.id) == [id])
         let back = driver.subscribe("https://a.example/feed")
         try driver.deliver(two)
         #expect(driver.results(back).map(\.kind) == [.added])

@@ -64,7 +64,11 @@ import WireMessages
                             $0.id = "b1"
                             $0.position = 90
                             $0.note = "here"
-                        }
+                        },
+                        .with {
+                            $0.id = "b2"
+                            $0.position = 700
+                        },
                     ]
                 }
             ),
@@ -74,7 +78,7 @@ import WireMessages
                     $0.episode.id = "e1"
                     $0.chapters = [
                         .with {
-                            $0.start = 5
+                            $0.start = 4.95
                             $0.title = "Hello"
                         }
                     ]
@@ -86,7 +90,8 @@ import WireMessages
             details.lines(width: nil) == [
                 "A title", "A podcast", "Published -, 10:00 long", "Played: heard to its end", "Downloaded, 5.0 MB",
                 "Number 2 in Up Next: a rule put it there", "Number 1 in “evening”, the current entry", "Id e1",
-                "File /files/a.mp3", "", "Bookmarks", "  1:30  here", "", "Chapters", "  0:05  Hello", "",
+                "File /files/a.mp3", "", "Bookmarks", "   1:30  here  b1", "  11:40        b2", "", "Chapters",
+                "  0:05  Hello", "",
                 "Words and a link [1].", "", "[1] https://a.example",
             ])
         #expect(

@@ -26,7 +26,7 @@ import Testing
     @Test func modesHoldAndLimitsRefuse() async throws {
         try await ProcessFleet.with(podcast: 4) { fleet in
             try await fleet.run([
-                CommandStep("queue repeat all", 0, "Up Next begins again behind its last entry."),
+                CommandStep("queue repeat all", 0, "Up Next begins again after its last entry."),
                 CommandStep("queue repeat all", 0, "No change: "),
                 CommandStep("queue consume off", 0, "Up Next keeps entries that have ended."),
                 CommandStep("queue consume off", 0, "No change: "),

@@ -129,13 +129,15 @@ struct EpisodeDetails: Sendable {
         }
         if !bookmarks.isEmpty {
             lines += ["", "Bookmarks"]
-            lines += bookmarks.map {
-                "  \(TimeText.clock($0.position))  \(DisplayText.sanitised($0.note.isEmpty ? $0.id : $0.note))"
-            }
+            var table = TextTable([
+                .init(heading: "", right: true), .init(heading: "", flexible: true), .init(heading: ""),
+            ])
+            for bookmark in bookmarks { table.add([TimeText.clock(bookmark.position), bookmark.note, bookmark.id]) }
+            lines += table.lines(width: width.map { max(0, $0 - 2) }).dropFirst().map { "  " + $0 }
         }
         if !chapters.isEmpty {
             lines += ["", "Chapters"]
-            lines += chapters.map { "  \(TimeText.clock($0.start))  \(DisplayText.sanitised($0.title))" }
+            lines += chapters.map { "  \(TimeText.mark($0.start))  \(DisplayText.sanitised($0.title))" }
         }
         let text = notes.text(width: width)
         return text.isEmpty ? lines : lines + [""] + text
@@ -145,7 +147,8 @@ struct EpisodeDetails: Sendable {
 extension EpisodeDetails.Place {
     /// `Number 3 in Up Next: added by hand`.
     var sentence: String {
-        let why = reason.isEmpty ? "" : ": \(DisplayText.sanitised(reason))"
+        let text = DisplayText.sanitised(reason)
+        let why = text.isEmpty ? "" : ": \(text.prefix(1).lowercased())\(text.dropFirst())"
         return "Number \(number) in \(WireQueueState.shownName(queue))\(isCurrent ? ", the current entry" : "")\(why)"
     }
 

@@ -59,7 +59,10 @@ struct FeedResults {
     func report(to output: Output, doing verb: String) throws {
         if results.count == 1, let only = failed.first, !only.kept {
             var failure = only.failure.failure
-            if !failure.message.contains(only.url) { failure.message = "\(only.url): \(failure.message)" }
+            let name = Self.name(only)
+            if !failure.message.contains(only.url), !failure.message.contains(name) {
+                failure.message = "\(name): \(failure.message)"
+            }
             throw failure
         }
         if !output.quiet || !failed.isEmpty {
@@ -77,8 +80,12 @@ struct FeedResults {
         ]
     }
 
+    private static func name(_ result: WireFeedResult) -> String {
+        DisplayText.sanitised(result.podcast.title.isEmpty ? result.url : result.podcast.title)
+    }
+
     private func line(_ result: WireFeedResult) -> String {
-        let name = DisplayText.sanitised(result.podcast.title.isEmpty ? result.url : result.podcast.title)
+        let name = Self.name(result)
         let new = NumberText.counted(Int(result.newEpisodes), "new episode")
         switch result.kind {
         case .added: return "Subscribed to \(name): \(NumberText.counted(Int(result.podcast.episodeCount), "episode"))."

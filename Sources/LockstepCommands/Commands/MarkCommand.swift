@@ -51,10 +51,20 @@ extension Session {
     ///
     /// - Throws: `notFound`, `ambiguous`.
     func findEpisodes(_ texts: [String]) async throws(Failure) -> [WireEpisode] {
+        // Whole ids are looked up together, which is quick however many there are.
+        let ids = texts.filter { EpisodeID($0) != nil }
+        var known: [String: WireEpisode] = [:]
+        for start in stride(from: 0, to: ids.count, by: 500) where ids.count > 1 {
+            for episode in try await persistence.episodes(ids: Array(ids[start..<min(start + 500, ids.count)])) {
+                known[episode.id] = episode
+            }
+        }
         var found: [WireEpisode] = []
+        var seen: Set<String> = []
         for text in texts {
-            let episode = try await persistence.findEpisode(text)
-            if !found.contains(where: { $0.id == episode.id }) { found.append(episode) }
+            let episode: WireEpisode
+            if let there = known[text] { episode = there } else { episode = try await persistence.findEpisode(text) }
+            if seen.insert(episode.id).inserted { found.append(episode) }
         }
         return found
     }

@@ -60,40 +60,6 @@ struct QueueList: LockstepCommand {
     }
 }
 
-struct QueueAdd: LockstepCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Add episodes at the end, or behind what plays.")
-    @Flag(help: "Behind the current entry instead of at the end.") var next = false
-    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
-    @OptionGroup var queue: QueueOption
-    @OptionGroup var options: GlobalOptions
-
-    func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let found = try await session.findEpisodes(episodes)
-            let reply = try await session.queue(named: queue.known) {
-                $0.add.episodes = found.map(\.id)
-                $0.add.next = next
-            }
-            let titles = Dictionary(found.map { ($0.id, $0.title) }) { first, _ in first }
-            var parts: [String] = []
-            if !reply.entries.isEmpty {
-                parts.append("Added \(Self.names(reply.entries.map(\.episode.title)))" + queue.suffix("to"))
-            }
-            if !reply.alreadyThere.isEmpty {
-                let names = Self.names(reply.alreadyThere.map { titles[$0] ?? $0 })
-                parts.append("\(parts.isEmpty ? "No change: a" : "a")lready in \(queue.shownName): \(names)")
-            }
-            try context.output.change(reply.json, Sentence.stopped(parts.joined(separator: "; ")))
-        }
-    }
-
-    static func names(_ titles: [String]) -> String {
-        titles.count > 3
-            ? "\(titles.count) episodes" : titles.map { "“\(DisplayText.sanitised($0))”" }.joined(separator: ", ")
-    }
-}
-
 struct QueueRemove: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Remove entries; undo brings them back.")
@@ -104,9 +70,11 @@ struct QueueRemove: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
             let present = try await session.view(of: [.queue]).queue(queue.known)
-            let ids = try entries.map { try EntryReference.resolve($0, in: present).id }
+            let ids = Set(try entries.map { try EntryReference.resolve($0, in: present).id }).sorted()
             let reply = try await session.queue(named: queue.known) { $0.remove.entries = ids }
-            let names = QueueAdd.names(reply.entries.map(\.episode.title))
+            // Long lists are not sent back whole.
+            let names =
+                ids.count > 3 ? "\(ids.count) entries" : QueueAdd.names(reply.entries.map(\.episode.title), "entries")
             try context.output.change(
                 reply.json,
                 "Removed \(names)\(queue.suffix("from")). `lockstep queue undo\(queue.argument)` brings \(reply.pronoun) back."
@@ -117,12 +85,12 @@ struct QueueRemove: LockstepCommand {
 
 struct QueueMove: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "move", abstract: "Move an entry to a place, or before or behind another.")
+        commandName: "move", abstract: "Move an entry to a place, or before or after another.")
     @Argument(help: "A number, an id, the beginning of one, or a part of a title.", completion: .entries)
     var entry: String
     @Argument(help: "The number that it will have.") var place: Int?
     @Option(help: "The entry that it will stand before.", completion: .entries) var before: String?
-    @Option(help: "The entry that it will stand behind.", completion: .entries) var after: String?
+    @Option(help: "The entry that it will stand after.", completion: .entries) var after: String?
     @Option(help: "The number that it will have.") var to: Int?
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions

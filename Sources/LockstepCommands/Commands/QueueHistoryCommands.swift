@@ -46,7 +46,7 @@ extension CommandContext {
 struct QueueHistory: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "history", abstract: "Show the last changes, the newest first.")
-    @Option(help: "How many.") var limit: UInt32 = 20
+    @Option(parsing: .unconditional, help: "How many.") var limit: UInt32 = 20
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 

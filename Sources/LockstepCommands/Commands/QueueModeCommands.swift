@@ -17,6 +17,17 @@ struct QueueSort: LockstepCommand {
             case .remaining: .remaining
             }
         }
+
+        /// As the history names it.
+        var words: String {
+            switch self {
+            case .title, .podcast: rawValue
+            case .published: "publication"
+            case .duration: "length"
+            case .added: "time of adding"
+            case .remaining: "what is left to hear"
+            }
+        }
     }
 
     static let configuration = CommandConfiguration(
@@ -32,7 +43,7 @@ struct QueueSort: LockstepCommand {
                 $0.sort.by = key.wire
                 $0.sort.descending = descending
             }
-            let order = "by \(key.rawValue)\(descending ? ", descending" : "")"
+            let order = "by \(key.words)\(descending ? ", descending" : "")"
             try context.output.change(
                 reply.json,
                 reply.changed
@@ -53,7 +64,7 @@ struct QueueDedupe: LockstepCommand {
             let reply = try await session.queue(named: queue.known) { $0.deduplicate = WireRemoveDuplicates() }
             // Long lists are not sent back whole.
             let few = reply.entries.count < 4 || reply.description_p.isEmpty
-            let names = few ? QueueAdd.names(reply.entries.map(\.episode.title)) : reply.description_p
+            let names = few ? QueueAdd.names(reply.entries.map(\.episode.title), "entries") : reply.description_p
             try context.output.change(
                 reply.json,
                 reply.changed
@@ -87,7 +98,7 @@ struct QueueRepeat: LockstepCommand {
             switch kind {
             case .off: "repeats nothing"
             case .one: "repeats the entry that plays"
-            case .all: "begins again behind its last entry"
+            case .all: "begins again after its last entry"
             }
         try await context.setModes(of: queue, state) { $0.repeat = kind.wire }
     }

@@ -214,7 +214,9 @@ extension WireFeedResult {
 
     var json: JSONValue {
         .object([
-            "url": .string(url), "result": .string(word), "podcast": hasPodcast ? podcast.json : .null,
+            // The feeds do not know what has been played.
+            "url": .string(url), "result": .string(word),
+            "podcast": hasPodcast ? podcast.json(unplayed: .null) : .null,
             "newEpisodes": .integer(Int64(newEpisodes)), "error": hasFailure ? failure.json : .null,
             "kept": .bool(kept),
             "warnings": .array(warnings.map { .string($0) }),

@@ -74,7 +74,7 @@ extension WireQueueModes {
         default: break
         }
         if keep { words.append("keeps what has ended") }
-        if limit > 0 { words.append("holds \(limit) at most") }
+        if limit > 0, limit < Self.standardLimit { words.append("holds \(limit) at most") }
         return words
     }
 

@@ -1,0 +1,110 @@
+import ArgumentParser
+import BusKit
+import PodcastModel
+import WireMessages
+
+struct QueueAdd: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Add episodes at the end, or after what plays.",
+        usage: """
+            lockstep queue add <episodes> ... [--next] [--queue <queue>]
+            lockstep queue add --podcast <podcast> [--unplayed] [--next] [--queue <queue>]
+            """)
+    @Flag(help: "After the current entry instead of at the end.") var next = false
+    @Option(help: "All episodes of this podcast, the oldest first.", completion: .podcasts) var podcast: String?
+    @Flag(help: "With --podcast: only those that have not been played.") var unplayed = false
+    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String] = []
+    @OptionGroup var queue: QueueOption
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        guard episodes.isEmpty != (podcast == nil) else {
+            throw ValidationError("Name episodes, or a podcast with --podcast.")
+        }
+        guard !unplayed || podcast != nil else { throw ValidationError("--unplayed belongs to --podcast.") }
+    }
+
+    func perform(_ context: CommandContext) async throws {
+        try await context.withSession { session in
+            let found = try await wanted(session)
+            guard !found.isEmpty else {
+                var none = WireQueueReply()
+                none.revision = try await session.view(of: [.queue]).queue(queue.known).revision
+                return try context.output.change(
+                    none.json, "No change: this podcast has no \(unplayed ? "unplayed episode" : "episode").")
+            }
+            let reply = try await session.add(found.map(\.id), to: queue.known, next: next)
+            try context.output.change(reply.json, Self.sentence(reply, found, queue))
+        }
+    }
+
+    private func wanted(_ session: Session) async throws -> [WireEpisode] {
+        guard let podcast else {
+            return try await session.findEpisodes(episodes)
+        }
+        var query = WireEpisodesQuery()
+        query.podcast = try await session.persistence.findPodcast(podcast).id
+        query.unplayedOnly = unplayed
+        return try await session.episodes(query, limit: nil).0.reversed()
+    }
+
+    static func sentence(_ reply: WireQueueReply, _ found: [WireEpisode], _ queue: QueueOption) -> String {
+        let titles = Dictionary(found.map { ($0.id, $0.title) }) { first, _ in first }
+        var parts: [String] = []
+        if !reply.entries.isEmpty {
+            parts.append("Added \(names(reply.entries.map(\.episode.title)))" + queue.suffix("to"))
+        }
+        if !reply.alreadyThere.isEmpty {
+            let names = names(reply.alreadyThere.map { titles[$0] ?? $0 })
+            parts.append("\(parts.isEmpty ? "No change: a" : "a")lready in \(queue.shownName): \(names)")
+        }
+        let steps = (reply.entries.count + Session.addLimit - 1) / Session.addLimit
+        let undo = steps > 1 ? " Undo takes them back \(Session.addLimit) at a time." : ""
+        return Sentence.stopped(parts.joined(separator: "; ")) + undo
+    }
+
+    /// Up to three titles, else how many there are.
+    static func names(_ titles: [String], _ what: String = "episodes") -> String {
+        titles.count > 3
+            ? "\(titles.count) \(what)" : titles.map { "“\(DisplayText.sanitised($0))”" }.joined(separator: ", ")
+    }
+}
+
+extension Session {
+    /// The most episodes that the queue adds at once.
+    static let addLimit = 500
+
+    /// Adds episodes to a queue, in as many steps as it takes: all, or as far as it came.
+    ///
+    /// - Throws: `limitReached` where they do not all find room, before the first is added.
+    fileprivate func add(_ ids: [String], to name: String, next: Bool) async throws(Failure) -> WireQueueReply {
+        let queue = try await view(of: [.queue]).queue(name)
+        let there = Set(queue.entries.map(\.episode.id))
+        let new = ids.filter { !there.contains($0) }
+        let limit = Int(queue.modes.limit == 0 ? WireQueueModes.standardLimit : queue.modes.limit)
+        guard new.isEmpty || queue.entries.count + new.count <= limit else {
+            let count = NumberText.counted(queue.entries.count, "entry", "entries")
+            throw Failure(
+                .limitReached,
+                "\(queue.shownName) holds \(count) and takes at most \(limit); \(new.count) more would not fit, and "
+                    + "nothing was added. Remove some first.")
+        }
+        var steps = stride(from: 0, to: ids.count, by: Self.addLimit).map {
+            Array(ids[$0..<min($0 + Self.addLimit, ids.count)])
+        }
+        // What is put after the current entry pushes on what was put there before.
+        if next { steps.reverse() }
+        var sum = WireQueueReply()
+        for step in steps {
+            let reply = try await self.queue(named: name) {
+                $0.add.episodes = step
+                $0.add.next = next
+            }
+            sum.changed = sum.changed || reply.changed
+            sum.revision = reply.revision
+            sum.entries = next ? reply.entries + sum.entries : sum.entries + reply.entries
+            sum.alreadyThere = next ? reply.alreadyThere + sum.alreadyThere : sum.alreadyThere + reply.alreadyThere
+        }
+        return sum
+    }
+}
