@@ -263,13 +263,16 @@ extension DownloadsMachine {
             return ["It is not downloaded any more: \(past.reason)."]
         }
         var sentences = ["It is \(download.state.word): \(download.reason)."]
+        if download.state == .failed {
+            let wish = download.automatic ? "wanted \(download.reason)" : download.reason
+            sentences = ["Its download failed: \(download.error.message)", "It was \(wish)."]
+        }
         switch download.state {
         case .queued:
             let wait = max(0, (download.nextAttempt - now.wall.milliseconds) / 1_000)
             if !download.waitsFor.isEmpty { sentences.append("It waits for \(download.waitsFor)") }
             if wait > 0 { sentences.append("It is tried again in \(wait) s.") }
             if download.waitsFor.isEmpty, wait == 0 { sentences.append("It waits for its turn.") }
-        case .failed: sentences.append("It failed: \(download.error.message)")
         case .downloaded:
             if loaded == episode { sentences.append("It is kept while it is loaded.") }
             let names = queues.values.filter { $0.entries.contains { $0.episode.id == episode } }.map(\.name).sorted()

@@ -10,7 +10,10 @@ import WireMessages
         (["1h"], .after(3_600)), (["0.5"], .after(30)), (["+10"], .later(600)), (["+1h"], .later(3_600)),
         (["episode"], .episodes(1)), (["3", "episodes"], .episodes(3)), (["1", "episode"], .episodes(1)),
         (["100", "episodes"], .episodes(100)),
-        (["chapter"], .chapter), (["off"], .off), (["OFF"], .off),
+        (["chapter"], .chapter), (["off"], .off), (["OFF"], .off), (["2 episodes"], .episodes(2)),
+        (["30", "minutes"], .after(1_800)), (["30 min"], .after(1_800)), (["30", "m"], .after(1_800)),
+        (["1", "hour", "5", "minutes"], .after(3_900)), (["90", "seconds"], .after(90)), (["12:30"], .after(750)),
+        (["1:00:00"], .after(3_600)), (["+10", "minutes"], .later(600)), (["1.5h"], .after(5_400)),
     ])
     func `a time to sleep is read`(words: [String], expected: SleepExpression) {
         #expect(SleepExpression(words) == expected)
@@ -20,6 +23,7 @@ import WireMessages
         [], ["0"], ["-5"], ["25h"], ["30m1h"], ["x"], ["1x"], ["m"], ["0", "episodes"], ["101", "episodes"],
         ["3", "chapters"],
         ["+"], ["nan"], ["1h2"], ["episode", "3"], ["99999999999999999"],
+        ["1:75"], ["2h1h"], ["h"], ["3", "weeks"], ["0", "minutes"], ["24:00:01"], ["10", "30"].map { $0 + "x" },
     ])
     func `what is no time to sleep is refused`(words: [String]) {
         #expect(SleepExpression(words) == nil)
@@ -154,6 +158,14 @@ import WireMessages
                 "      start  length  chapter", "1      0:00    0:10  Part 1", "2  *   0:10    1:30  Part 2",
             ])
         #expect(ChapterCommand.lines(Self.player([]), position: 0) == ["This episode has no chapters."])
+    }
+
+    @Test func `chapters are listed to the nearest second`() {
+        #expect(
+            ChapterCommand.lines(Self.player([0, 59.95, 80.02]), position: 0) == [
+                "      start  length  chapter", "1  *   0:00    1:00  Part 1", "2      1:00    0:20  Part 2",
+                "3      1:20    0:20  Part 3",
+            ])
     }
 
     @Test func `two hundred chapters are passed one by one in both directions`() throws {

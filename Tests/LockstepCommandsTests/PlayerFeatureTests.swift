@@ -157,7 +157,7 @@ import WireMessages
         #expect(screen.contains("Chapter 2 of 3: News"))
         #expect(screen.contains("paused · 1× · vol 80 · of 1:00:00 · downloaded file · gain -2.5 dB · boost"))
         let everything = Sentence.everything(snapshot, selection: nil)
-        #expect(everything.contains("chapter 2 of 3, News") && everything.contains("from the downloaded file"))
+        #expect(everything.contains("chapter 2 of 3: News") && everything.contains("from the downloaded file"))
     }
 
     @Test func `the position runs at the anchor's own speed`() {

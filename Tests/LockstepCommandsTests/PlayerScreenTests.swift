@@ -46,7 +46,7 @@ import WireMessages
                     "  3 🎧 שלום",
                     "",
                     "",
-                    "space pause  ←→ seek  n p next/prev  ? keys  q quit",
+                    "space pause  ←→ seek  ? keys  q quit",
                 ])
         #expect(image.cursor == .init(row: 8, column: 0))
     }

@@ -84,7 +84,8 @@ import Testing
             ["skip.forward in FILE, line 2, is “soon”; it must be a number from 1 to 3600."]
         ),
         ("skip:\n  forward: 0", [:], ["skip.forward in FILE, line 2, is “0”; it must be a number from 1 to 3600."]),
-        ("\nskip: [1", [:], ["The settings in FILE cannot be read", "in line"]),
+        ("\nskip: [1", [:], ["The settings in FILE cannot be read", "in line 2."]),
+        ("skip:\n  forward: 30\n  back: [1\n", [:], ["The settings in FILE cannot be read", "in line 3."]),
         ("feeds:\n  refreshMinutes: -1", [:], ["feeds.refreshMinutes in FILE, line 2, is “-1”", "from 0 to 43200"]),
         ("log:\n  level: loud", [:], ["log.level in FILE, line 2, is “loud”", "one of trace, debug"]),
         ("", ["LOCKSTEP_FEEDS_REFRESH_MINUTES": "often"], ["LOCKSTEP_FEEDS_REFRESH_MINUTES is “often”"]),

@@ -31,7 +31,7 @@ import Testing
         #expect(throws: Failure.self) { try SeekExpression.fraction(0.5).target(from: 0, duration: nil) }
     }
 
-    @Test func `a negative seek needs no separator`() {
+    @Test func `a negative seek needs no separator`() throws {
         #expect(try CommandLineWords(["seek", "--json", "-15"]).words == ["seek", "--json", "−15"])
         #expect(try CommandLineWords(["volume", "-15"]).words == ["volume", "−15"])
         #expect(try CommandLineWords(["bookmark", "add", "--at", "-15"]).words == ["bookmark", "add", "--at", "−15"])

@@ -135,7 +135,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [1, 4])
         let first = try #require(alerts(queue).values.first)
         #expect(first.message.contains("Episode 5") && first.message.contains("Show"))
-        #expect(first.title.contains("main") && first.podcast == Self.podcast && first.owner == "queue")
+        #expect(first.title == "Up Next is full" && first.podcast == Self.podcast && first.owner == "queue")
         queue.now.wall = Timestamp(milliseconds: queue.now.wall.milliseconds + 60_000)
         publish(&queue, [6, 7], seen: 20)
         let second = try #require(alerts(queue).values.first)

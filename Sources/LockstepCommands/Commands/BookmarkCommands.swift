@@ -45,7 +45,7 @@ struct BookmarkAdd: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Keep a place: where it is now, unless said otherwise.")
     @Option(help: "The place: 12:34, 90, 50%, +30 or -15.") var at: String?
-    @Option(help: "What is worth remembering there.") var note: String?
+    @Option(parsing: .unconditional, help: "What is worth remembering there.") var note: String?
     @Option(help: "Another episode than the loaded one.", completion: .episodes) var episode: String?
     @OptionGroup var options: GlobalOptions
 

@@ -45,11 +45,12 @@ struct DownloadAction: Sendable {
     var build: @Sendable (inout WireDownloadsRequest, [String]) -> Void
 
     func perform(on names: [String], _ context: CommandContext) async throws {
+        let count = Set(names).count
+        guard count <= 500 else {
+            throw Failure(.invalidArgument, "\(count) episodes are too many at once; 500 are the most.")
+        }
         try await context.withSession { session in
             let found = try await session.findEpisodes(names)
-            guard found.count <= 500 else {
-                throw Failure(.invalidArgument, "\(found.count) episodes are too many at once; 500 are the most.")
-            }
             let reply = try await session.downloads { build(&$0, found.map(\.id)) }
             let changed = found.indices.filter { reply.changed.indices.contains($0) ? reply.changed[$0] : true }
             let same = found.indices.filter { !changed.contains($0) }

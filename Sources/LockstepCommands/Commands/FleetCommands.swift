@@ -108,17 +108,26 @@ extension ServiceReport {
 struct Logs: LockstepCommand {
     static let configuration = CommandConfiguration(abstract: "Show what the services have logged.")
     @Flag(name: .shortAndLong, help: "Go on with what is logged from now on.") var follow = false
-    @Option(name: [.customShort("n"), .long], help: "How many of the last lines.") var lines = 50
+    @Option(name: [.customShort("n"), .long], parsing: .unconditional, help: "How many of the last lines.")
+    var lines = 50
     @Argument(help: "A service; without one, all.", completion: .list(serviceNames)) var service: String?
     @OptionGroup var options: GlobalOptions
 
+    func validate() throws {
+        guard lines > 0 || follow && lines == 0 else {
+            throw ValidationError("--lines must be a number above 0, or with --follow 0.")
+        }
+    }
+
     func perform(_ context: CommandContext) async throws {
+        var isEmpty = true
         func show(_ lines: [String]) throws {
+            if !lines.isEmpty { isEmpty = false }
             for line in lines { try context.output.line(context.output.json ? line : LogLine.text(line)) }
         }
         var closed = false
         do throws(Failure) {
-            try SupervisorControlClient(home: context.home).logs(of: service, lines: max(0, lines), follow: follow) {
+            try SupervisorControlClient(home: context.home).logs(of: service, lines: lines, follow: follow) {
                 lines in
                 do { try show(lines) } catch { closed = true }
                 return !closed
@@ -126,15 +135,18 @@ struct Logs: LockstepCommand {
         } catch {
             // The files are there without a fleet; they cannot be followed.
             guard error.known == .noFleet, !follow else { throw error }
-            let kept = LogReader(context.home).last(max(0, lines), of: service)
+            let kept = LogReader(context.home).last(lines, of: service)
             guard !kept.isEmpty else { throw error }
             try show(kept)
         }
         if closed { throw Output.Closed() }
+        if isEmpty, !context.output.json {
+            try context.output.line(service.map { "No log: \($0) has logged nothing." } ?? "Nothing was logged.")
+        }
     }
 }
 
-private let serviceNames = ["bus", "persistence", "playback", "queue", "feeds", "supervisor"]
+private let serviceNames = ["bus", "persistence", "playback", "queue", "feeds", "downloads", "supervisor"]
 
 struct Restart: LockstepCommand {
     static let configuration = CommandConfiguration(abstract: "Stop a service in order, and start it again.")

@@ -6,7 +6,10 @@ import WireMessages
 
 struct SetSpeed: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "speed", abstract: "Show or set how fast it plays, 0.5 to 3.5.")
+        commandName: "speed", abstract: "Show or set how fast it plays, 0.5 to 3.5.",
+        discussion:
+            "`up` and `down` go to the next multiple of speed.step of config.yaml, 0.1. Where the podcast that is loaded "
+            + "has a speed of its own (`lockstep set --podcast P speed`), that one is set, else the one for all.")
     @Argument(help: "1.5, up or down; without it, the present speed is shown.") var speed: String?
     @OptionGroup var options: GlobalOptions
 
@@ -17,7 +20,8 @@ struct SetSpeed: LockstepCommand {
 
 struct SetVolume: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "volume", abstract: "Show or set how loud it plays, 0 to 100.")
+        commandName: "volume", abstract: "Show or set how loud it plays, 0 to 100.",
+        discussion: "`up` and `down` go to the next multiple of volume.step of config.yaml, 5: from 42 up to 45.")
     @Argument(help: "80, up or down; without it, the present volume is shown.") var volume: String?
     @OptionGroup var options: GlobalOptions
 
@@ -41,10 +45,13 @@ enum PlayerLevel: String, Sendable {
             return expression
         }
         try await context.withSession { session in
-            let player = try await session.view(of: [.playback]).player ?? WirePlaybackState()
+            let view = try await session.view(of: [.playback])
+            let player = view.player ?? WirePlaybackState()
+            let others = others(than: player, in: SettingValues(view.settings, settings: context.settings))
             guard let expression else {
                 return try context.output.value(
-                    .object([.init(name: rawValue, value: .number(value(in: player)))]), lines: [sentence(player)])
+                    .object([.init(name: rawValue, value: .number(value(in: player)))]),
+                    lines: [sentence(player, others)])
             }
             let level = expression.level(from: value(in: player), step: step(context.settings), range: range)
             guard let accepted = accepted(level) else {
@@ -54,15 +61,28 @@ enum PlayerLevel: String, Sendable {
             }
             guard abs(accepted - value(in: player)) > 1e-9 else {
                 return try context.output.change(
-                    player.nowJSON, "No change: the \(rawValue) is \(shown(accepted)) already.")
+                    player.nowJSON,
+                    "No change: the \(rawValue) is \(shown(accepted)) already\(others == nil ? "" : ",")\(Self.suffix(player, others))."
+                )
             }
             let reply = try await session.playback { set(accepted, in: &$0) }
-            try context.output.change(reply.state.nowJSON, sentence(reply.state))
+            try context.output.change(reply.state.nowJSON, sentence(reply.state, others))
         }
     }
 
-    private func sentence(_ player: WirePlaybackState) -> String {
-        "\(rawValue.capitalized) \(shown(value(in: player)))."
+    /// The speed of other podcasts, where that of what is loaded holds for its podcast alone.
+    private func others(than player: WirePlaybackState, in values: SettingValues) -> String? {
+        let podcast = player.episode.podcastID
+        guard self == .speed, !podcast.isEmpty, values.own(.speed, podcast: podcast) != nil else { return nil }
+        return values.value(of: .speed, podcast: "").text
+    }
+
+    private func sentence(_ player: WirePlaybackState, _ others: String?) -> String {
+        "\(rawValue.capitalized) \(shown(value(in: player)))\(Self.suffix(player, others))."
+    }
+
+    private static func suffix(_ player: WirePlaybackState, _ others: String?) -> String {
+        others.map { " for “\(DisplayText.sanitised(player.episode.podcastTitle))” alone; others play at \($0)" } ?? ""
     }
 
     private func shown(_ level: Double) -> String { NumberText.short(level) + (self == .volume ? " %" : "") }

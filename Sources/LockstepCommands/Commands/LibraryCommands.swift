@@ -34,7 +34,7 @@ struct Subscribe: LockstepCommand {
 struct Unsubscribe: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "Stop refreshing podcasts. Queue, positions and files stay, unless with --forget.")
-    @Flag(help: "Forget everything about them: episodes, positions, played marks, entries of Up Next.")
+    @Flag(help: "Forget everything about them: episodes, positions, played marks, their places in queues.")
     var forget = false
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .podcasts) var podcasts: [String]
     @OptionGroup var options: GlobalOptions
@@ -48,28 +48,39 @@ struct Unsubscribe: LockstepCommand {
                 $0.unsubscribe.forget = forget
             }
             let gone = Set(reply.results.filter { $0.kind == .removed }.map(\.podcast.id))
-            let removed = forget ? try await Self.removeEntries(of: gone, session) : 0
+            let removed = forget ? try await Self.removeEntries(of: gone, session) : []
             try FeedResults(reply.results, of: forget ? .forgetting : .unsubscribing)
                 .report(to: context.output, doing: forget ? "forgotten" : "unsubscribed from")
             guard !context.output.json, !context.output.quiet else { return }
-            if removed > 0 {
-                try context.output.line("Removed \(NumberText.counted(removed, "entry", "entries")) from Up Next.")
+            if !removed.isEmpty {
+                try context.output.line(Self.sentence(removed))
             } else if !forget, !gone.isEmpty {
                 try context.output.line("Episodes, positions and queue entries stay. `--forget` removes them too.")
             }
         }
     }
 
+    /// `Removed 2 entries from Up Next and 1 entry from “evening”.`
+    static func sentence(_ removed: [(queue: String, count: Int)]) -> String {
+        let parts = removed.map { queue, count in
+            "\(NumberText.counted(count, "entry", "entries")) from \(WireQueueState.shownName(queue))"
+        }
+        return "Removed \(parts.joined(separator: " and "))."
+    }
+
     /// Takes what has been forgotten out of the queues, and says how many entries that were.
-    private static func removeEntries(of podcasts: Set<String>, _ session: Session) async throws(Failure) -> Int {
-        var count = 0
-        for queue in try await session.view(of: [.queue]).queues.values {
+    private static func removeEntries(
+        of podcasts: Set<String>, _ session: Session
+    ) async throws(Failure) -> [(queue: String, count: Int)] {
+        var removed: [(queue: String, count: Int)] = []
+        let queues = try await session.view(of: [.queue]).queues.values
+        for queue in queues.sorted(by: { FleetView.isQueue($0.name, before: $1.name) }) {
             let lost = queue.entries.filter { podcasts.contains($0.episode.podcastID) }.map(\.id)
             guard !lost.isEmpty else { continue }
             _ = try await session.queue(named: queue.name) { $0.remove.entries = lost }
-            count += lost.count
+            removed.append((queue.name, lost.count))
         }
-        return count
+        return removed
     }
 }
 
@@ -121,25 +132,26 @@ struct Podcasts: LockstepCommand {
 struct Episodes: LockstepCommand {
     static let configuration = CommandConfiguration(abstract: "List episodes, the newest first.")
     @Argument(help: "A podcast; without one, all.", completion: .podcasts) var podcast: String?
-    @Option(help: "How many.") var limit: Int = 20
+    @Option(parsing: .unconditional, help: "How many; 20 unless said otherwise.") var limit: Int?
     @Flag(help: "All of them.") var all = false
     @Flag(help: "Only those that have not been played.") var unplayed = false
     @Flag(help: "Only those whose files are here.") var downloaded = false
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit must be a number above 0.") }
+        guard !all || limit == nil else { throw ValidationError("--all and --limit exclude each other.") }
+        guard limit ?? 1 > 0 else { throw ValidationError("--limit must be a number above 0.") }
     }
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession(observing: downloaded) { session in
             var query = WireEpisodesQuery()
+            let limit = all ? nil : limit ?? 20
             if let podcast { query.podcast = try await session.persistence.findPodcast(podcast).id }
             query.unplayedOnly = unplayed
             let (episodes, total) =
                 try await downloaded
-                ? session.downloadedEpisodes(query, limit: all ? nil : limit)
-                : session.episodes(query, limit: all ? nil : limit)
+                ? session.downloadedEpisodes(query, limit: limit) : session.episodes(query, limit: limit)
             try context.output.value(.array(episodes.map(\.json)), lines: Self.lines(episodes, total: total))
         }
     }

@@ -58,8 +58,7 @@ public struct Lockstep: AsyncParsableCommand {
     static func run(_ arguments: [String]) async -> Int32 {
         let json = arguments.contains("--json")
         do {
-            try requireCommand(arguments.first == "help" ? arguments.dropFirst().first : arguments.first)
-            var command = try parseAsRoot(prepared(arguments))
+            var command = try command(arguments)
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {
@@ -71,18 +70,11 @@ public struct Lockstep: AsyncParsableCommand {
         }
     }
 
-    /// Names a command that there is not, rather than what follows it.
-    private static func requireCommand(_ name: String?) throws {
-        guard let name, !name.hasPrefix("-"), name != "help" else { return }
-        let commands = configuration.groupedSubcommands.flatMap(\.subcommands) + configuration.subcommands
-        guard !commands.contains(where: { $0._commandName == name || $0.configuration.aliases.contains(name) }) else {
-            return
-        }
-        let names = commands.flatMap { command in
-            command.configuration.shouldDisplay ? [command._commandName] + command.configuration.aliases : []
-        }
-        let advice = NearestWord.among(names, to: name).map { "Did you mean `lockstep \($0)`? " } ?? ""
-        throw Failure(code: "usage", message: "There is no command “\(name)”. \(advice)`lockstep --help` lists them.")
+    /// The command that a command line is, with its arguments.
+    ///
+    /// - Throws: what is to be said where it is none.
+    static func command(_ arguments: [String]) throws -> any ParsableCommand {
+        try parseAsRoot(CommandLineWords(arguments).words)
     }
 
     /// Says what went wrong, and gives the status for it.
@@ -90,14 +82,16 @@ public struct Lockstep: AsyncParsableCommand {
         switch error {
         case is Output.Closed: return ExitStatus.success.rawValue
         case var failure as Failure:
-            // What was typed, not what `prepared` made of it.
+            // What was typed, not what `CommandLineWords` made of it.
             failure.message = failure.message.replacing("“−", with: "“-")
             Output.report(failure, json: json)
             return failure.code == "usage" ? ExitStatus.usage.rawValue : ExitStatus(failure).rawValue
         case let code as ExitCode: return code.rawValue
         default:
             let code = exitCode(for: error).rawValue
-            let text = fullMessage(for: error)
+            // The parser's own word for it.
+            var text = fullMessage(for: error)
+            if text.hasPrefix("Error: ") { text = "lockstep: " + text.dropFirst("Error: ".count) }
             if code == 0 {
                 try? Output.write(text + "\n", to: STDOUT_FILENO)
             } else if json {
@@ -106,20 +100,6 @@ public struct Lockstep: AsyncParsableCommand {
                 try? Output.write(text + "\n", to: STDERR_FILENO)
             }
             return code
-        }
-    }
-
-    /// The commands that take numbers below 0, or say why not.
-    private static let signed: Set<String> = ["seek", "volume", "speed", "sleep", "set"]
-
-    /// Makes `seek -15`, `volume -5` and `--at -15` arguments rather than options: their minus becomes the typographic one.
-    static func prepared(_ arguments: [String]) -> [String] {
-        let isSigned = arguments.first { !$0.hasPrefix("-") }.map(signed.contains) ?? false
-        return zip([""] + arguments, arguments).map { before, argument in
-            guard argument.hasPrefix("-"), isSigned || before == "--at", SeekExpression(argument) != nil else {
-                return argument
-            }
-            return "−" + argument.dropFirst()
         }
     }
 }

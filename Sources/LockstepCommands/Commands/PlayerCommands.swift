@@ -10,7 +10,7 @@ struct Pause: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
             let view = try await session.view(of: [.playback])
-            if view.player?.status == .paused {
+            if [.paused, .failed, .finished].contains(view.player?.status) {
                 return try session.report(view.player, to: context.output, already: true)
             }
             let reply = try await session.playback { $0.setPaused.paused = true }
@@ -56,7 +56,7 @@ struct Toggle: LockstepCommand {
 
 struct Stop: LockstepCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Stop, and close the audio. The episode stays loaded at its position.")
+        abstract: "Pause, and close the audio. The episode stays loaded at its position.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -66,11 +66,12 @@ struct Stop: LockstepCommand {
                 return try session.report(view.player, to: context.output, already: true)
             }
             let reply = try await session.playback { $0.stop = WireStopPlayback() }
+            // What failed or has ended is as good as stopped; that nothing was done shows in the revision.
+            guard reply.state.revision != player.revision else {
+                return try session.report(reply.state, to: context.output, already: true)
+            }
             let place = session.snapshot(reply.state).place
-            // A stopped player looks like a paused one; that nothing was done shows in the revision.
-            let isChanged = reply.state.revision != player.revision
-            try context.output.change(
-                reply.state.nowJSON, isChanged ? "Stopped at \(place)." : "No change: it is stopped, at \(place).")
+            try context.output.change(reply.state.nowJSON, "Stopped at \(place); the audio is closed.")
         }
     }
 }
@@ -104,7 +105,7 @@ struct Skip: LockstepCommand {
             "How far: --seconds, else `lockstep set skipForward` and `skipBack` for the podcast, else for all, else "
             + "skip.forward and skip.back of config.yaml.")
     @Argument(help: "forward or back.") var direction: Direction
-    @Option(help: "How far, in seconds.") var seconds: Double?
+    @Option(parsing: .unconditional, help: "How far, in seconds.") var seconds: Double?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {

@@ -34,7 +34,7 @@ struct QueueAdd: LockstepCommand {
                     none.json, "No change: this podcast has no \(unplayed ? "unplayed episode" : "episode").")
             }
             let reply = try await session.add(found.map(\.id), to: queue.known, next: next)
-            try context.output.change(reply.json, Self.sentence(reply, found, queue))
+            try context.output.change(reply.json, Self.sentence(reply, found, to: queue.known))
         }
     }
 
@@ -48,15 +48,17 @@ struct QueueAdd: LockstepCommand {
         return try await session.episodes(query, limit: nil).0.reversed()
     }
 
-    static func sentence(_ reply: WireQueueReply, _ found: [WireEpisode], _ queue: QueueOption) -> String {
+    static func sentence(_ reply: WireQueueReply, _ found: [WireEpisode], to queue: String) -> String {
         let titles = Dictionary(found.map { ($0.id, $0.title) }) { first, _ in first }
         var parts: [String] = []
         if !reply.entries.isEmpty {
-            parts.append("Added \(names(reply.entries.map(\.episode.title)))" + queue.suffix("to"))
+            let place = queue == FleetView.usualQueue ? "" : " to \(WireQueueState.shownName(queue))"
+            parts.append("Added \(names(reply.entries.map(\.episode.title)))\(place)")
         }
         if !reply.alreadyThere.isEmpty {
             let names = names(reply.alreadyThere.map { titles[$0] ?? $0 })
-            parts.append("\(parts.isEmpty ? "No change: a" : "a")lready in \(queue.shownName): \(names)")
+            let already = "already in \(WireQueueState.shownName(queue)): \(names)"
+            parts.append(parts.isEmpty ? "No change: \(already)" : already)
         }
         let steps = (reply.entries.count + Session.addLimit - 1) / Session.addLimit
         let undo = steps > 1 ? " Undo takes them back \(Session.addLimit) at a time." : ""

@@ -7,8 +7,8 @@ struct SleepTimer: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "sleep", abstract: "Show or set the sleep timer, which pauses by itself.",
         discussion:
-            "15 and 15m are minutes, 1h30m and 90s what they say; +10 puts it off by ten minutes; episode, 3 episodes "
-            + "and chapter wait for their end; off ends it.")
+            "15, 15m and 15 minutes are minutes, 1h30m and 90s what they say, 12:30 is minutes and seconds; +10 puts it "
+            + "off by ten minutes; episode, 3 episodes and chapter wait for their end; off ends it.")
     @Argument(help: "15, 1h30m, +10, episode, 3 episodes, chapter or off; without it, the timer is shown.")
     var when: [String] = []
     @OptionGroup var options: GlobalOptions

@@ -9,8 +9,8 @@ struct Watch: LockstepCommand {
         discussion: "Begins with the state that holds now (kind snapshot). Ends with Ctrl-C, --count or --for.")
     @Argument(help: "Only topics that begin so, such as `playback` or `queue/queue`.") var prefixes: [String] = []
     @Flag(help: "Without the state that holds at the beginning.") var changes = false
-    @Option(help: "End after so many lines.") var count: Int?
-    @Option(name: .customLong("for"), help: "End after so many seconds.") var seconds: Double?
+    @Option(parsing: .unconditional, help: "End after so many lines.") var count: Int?
+    @Option(name: .customLong("for"), parsing: .unconditional, help: "End after so many seconds.") var seconds: Double?
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
@@ -81,20 +81,22 @@ struct AlertList: LockstepCommand {
 struct AlertAnswer: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "answer", abstract: "Answer an alert.", usage: "lockstep alerts answer [<id>] <action>")
-    @Argument(help: "The alert's id, where there are several; then the action.") var words: [String]
+    @Argument(help: "The alert's id, or the beginning of one; not needed where one alert alone takes the action.")
+    var id: String?
+    @Argument(help: "One of the alert's answers, as `lockstep alerts` lists them.") var action: String?
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        guard (1...2).contains(words.count) else {
-            throw ValidationError("Give an action, or an alert's id and an action.")
-        }
+        guard id != nil else { throw ValidationError("Give an action, or an alert's id and an action.") }
     }
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
             let alerts = try await session.view(of: []).alertsInOrder
-            let alert = try Self.resolve(words.count == 2 ? words[0] : nil, action: words[words.count - 1], in: alerts)
-            let answered = try await session.answer(alert: alert.id, owner: alert.owner, action: words[words.count - 1])
+            // A word that stands alone is the action.
+            let action = self.action ?? id ?? ""
+            let alert = try Self.resolve(self.action == nil ? nil : id, action: action, in: alerts)
+            let answered = try await session.answer(alert: alert.id, owner: alert.owner, action: action)
             try context.output.change(
                 .object(["alert": .string(answered.alert), "action": .string(answered.action)]),
                 "Answered “\(DisplayText.sanitised(alert.title))” with \(answered.action).")

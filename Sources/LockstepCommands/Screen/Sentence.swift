@@ -93,7 +93,9 @@ enum Sentence {
             let first = snapshot.alerts[0]
             let keys = first.actions.prefix(9).enumerated().map { "\($0 + 1) \($1)" }.joined(separator: ", ")
             let answers = keys.isEmpty ? "" : " (answer \(keys))"
-            parts.append("\(NumberText.counted(snapshot.alerts.count, "alert")), first \(first.title)\(answers)")
+            let message = first.message.hasSuffix(".") ? String(first.message.dropLast()) : first.message
+            let what = "\(first.title)\(answers)" + (message.isEmpty ? "" : ": \(message)")
+            parts.append("\(NumberText.counted(snapshot.alerts.count, "alert")), first \(what)")
         }
         parts.append(snapshot.health)
         return parts.joined(separator: "; ") + "."

@@ -53,7 +53,8 @@ struct Output: Sendable {
             try? write(failure.json.line + "\n", to: STDERR_FILENO)
             return
         }
-        var text = "lockstep: \(failure.message)\n"
+        // Of several things that are wrong each is named on a line.
+        var text = failure.message.split(separator: "\n").map { "lockstep: \($0)\n" }.joined()
         for candidate in failure.candidates {
             text += "  \(candidate.id)  \(DisplayText.sanitised(candidate.title))\n"
         }

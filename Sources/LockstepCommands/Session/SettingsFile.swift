@@ -87,9 +87,14 @@ struct SettingsFile: Sendable {
     /// The reader's words on one line.
     private static func reason(_ error: any Error) -> String {
         switch error as? YamlError {
-        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
-            .composer(_, let problem, let mark, _):
-            return "\(problem) in line \(mark.line)"
+        case .scanner(let context, let problem, let mark, let text),
+            .parser(let context, let problem, let mark, let text),
+            .composer(let context, let problem, let mark, let text):
+            // What is never closed is missed behind the last line: it is named where it was opened.
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            let last = lines.count - (text.hasSuffix("\n") ? 1 : 0)
+            let line = mark.line > last ? context?.mark.line ?? last : mark.line
+            return "\(problem) in line \(min(line, last))"
         case .duplicatedKeysInMapping(let duplicates, let context):
             return "\(duplicates.joined(separator: ", ")) stands twice in the group of line \(context.mark.line)"
         case nil: return "\(error)"

@@ -1,0 +1,117 @@
+import ArgumentParser
+import PodcastModel
+
+/// A command line on its way to the parser: what people write is put as the parser wants it, and a command that there is
+/// not is named.
+struct CommandLineWords: Sendable, Hashable {
+    /// What the parser gets.
+    let words: [String]
+
+    /// Reads the words behind the program's name.
+    ///
+    /// - Throws: `usage` where no command is named, or one that there is not.
+    init(_ arguments: [String]) throws(Failure) {
+        words = Self.signed(try Self.ordered(arguments))
+        try Self.requireCommand(words)
+    }
+
+    // MARK: - What every command takes
+
+    private static let flags: Set<String> = ["--json", "--plain", "-q", "--quiet"]
+
+    /// What every command takes goes behind it, where the parser looks for it.
+    private static func ordered(_ arguments: [String]) throws(Failure) -> [String] {
+        var options: [String] = []
+        var rest = arguments[...]
+        while let word = rest.first {
+            if flags.contains(word) || word.hasPrefix("--home=") {
+                options.append(word)
+            } else if word == "--home" {
+                guard rest.count > 1 else {
+                    throw Failure(code: "usage", message: "--home takes a folder: `lockstep --home FOLDER status`.")
+                }
+                options += rest.prefix(2)
+                rest.removeFirst()
+            } else {
+                break
+            }
+            rest.removeFirst()
+        }
+        guard !options.isEmpty else { return arguments }
+        guard let command = rest.first else {
+            throw Failure(
+                code: "usage",
+                message: "Name a command, as in `lockstep \(options[0]) status`. `lockstep --help` lists them.")
+        }
+        if command.hasPrefix("-") || command == "help" { return Array(rest) }
+        let end = rest.firstIndex(of: "--") ?? rest.endIndex
+        return Array(rest[..<end]) + options + rest[end...]
+    }
+
+    // MARK: - Numbers below 0
+
+    /// The commands that take numbers below 0, or say why not.
+    private static let signed: Set<String> = ["seek", "volume", "speed", "sleep", "set"]
+
+    /// Makes `seek -15`, `volume -5` and `--at -15` arguments rather than options: their minus becomes the typographic one.
+    private static func signed(_ arguments: [String]) -> [String] {
+        let isSigned = arguments.first.map(signed.contains) ?? false
+        return zip([""] + arguments, arguments).map { before, argument in
+            guard argument.hasPrefix("-"), let second = argument.dropFirst().first, second.isNumber || second == ".",
+                isSigned || before == "--at"
+            else { return argument }
+            return "−" + argument.dropFirst()
+        }
+    }
+
+    // MARK: - Commands that there are not
+
+    private static func requireCommand(_ words: [String]) throws(Failure) {
+        let isHelp = words.first == "help"
+        var path = words.dropFirst(isHelp ? 1 : 0).prefix { !$0.hasPrefix("-") }
+        var known: [String] = []
+        var command: any ParsableCommand.Type = Lockstep.self
+        while let name = path.popFirst() {
+            let all = command.configuration.allSubcommands
+            guard !all.isEmpty else {
+                // What follows a command that has none are its arguments.
+                guard isHelp else { return }
+                throw noCommand(name, after: known, among: [])
+            }
+            guard let next = all.first(where: { $0.names.contains(name) }) else {
+                if name == "help", known.isEmpty { return }
+                guard isHelp || !takesWords(command) else { return }
+                throw noCommand(name, after: known, among: all)
+            }
+            known.append(name)
+            command = next
+        }
+    }
+
+    /// Whether what follows a group may be for the command that it stands for.
+    private static func takesWords(_ group: any ParsableCommand.Type) -> Bool { group == BookmarkCommands.self }
+
+    /// Names a command that there is not, rather than what follows it.
+    private static func noCommand(
+        _ name: String, after known: [String], among commands: [any ParsableCommand.Type]
+    ) -> Failure {
+        let names = commands.filter { $0.configuration.shouldDisplay }.flatMap { $0.names }
+        let before = known.map { $0 + " " }.joined()
+        let advice = NearestWord.among(names, to: name).map { "Did you mean `lockstep \(before)\($0)`? " } ?? ""
+        let list =
+            commands.isEmpty ? "`lockstep \(before)--help` says more." : "`lockstep \(before)--help` lists them."
+        return Failure(code: "usage", message: "There is no command “\(before)\(name)”. \(advice)\(list)")
+    }
+}
+
+extension CommandConfiguration {
+    /// The subcommands, in groups or not.
+    fileprivate var allSubcommands: [any ParsableCommand.Type] {
+        groupedSubcommands.flatMap { $0.subcommands } + subcommands
+    }
+}
+
+extension ParsableCommand {
+    /// How it can be called.
+    fileprivate static var names: [String] { [_commandName] + configuration.aliases }
+}

@@ -1,0 +1,123 @@
+import PodcastModel
+import SwiftProtobuf
+import Testing
+import WireMessages
+
+@testable import LockstepCommands
+
+/// What becomes of a command line before it is parsed, and how commands are refused.
+@Suite struct CommandLineTests {
+    @Test(arguments: [
+        (["--json", "status"], ["status", "--json"]), (["--home", "/a", "status"], ["status", "--home", "/a"]),
+        (["-q", "--home=/a", "pause"], ["pause", "-q", "--home=/a"]),
+        (["--plain", "bookmark", "note", "b1", "--", "-4 dB"], ["bookmark", "note", "b1", "--plain", "--", "-4 dB"]),
+        (["--json", "seek", "-15"], ["seek", "−15", "--json"]), (["--json", "--help"], ["--help"]),
+        (["--json", "help", "queue"], ["help", "queue"]), (["status", "--json"], ["status", "--json"]),
+        (["--version"], ["--version"]), ([], []),
+    ])
+    func `what every command takes may stand before it`(arguments: [String], words: [String]) throws {
+        #expect(try CommandLineWords(arguments).words == words)
+    }
+
+    @Test(arguments: [
+        (["seek", "-5%"], ["seek", "−5%"]), (["seek", "-0:10"], ["seek", "−0:10"]),
+        (["set", "gain", "-.5"], ["set", "gain", "−.5"]),
+        (["speed", "-1"], ["speed", "−1"]), (["seek", "-q", "10"], ["seek", "-q", "10"]),
+        (["logs", "-n", "5"], ["logs", "-n", "5"]),
+        (["bookmark", "add", "--at", "-5%"], ["bookmark", "add", "--at", "−5%"]),
+    ])
+    func `what begins with a minus and a digit is no option where numbers are taken`(
+        arguments: [String], words: [String]
+    ) throws {
+        #expect(try CommandLineWords(arguments).words == words)
+    }
+
+    @Test(arguments: [
+        (["paus"], "There is no command “paus”. Did you mean `lockstep pause`? `lockstep --help` lists them."),
+        (["help", "foo"], "There is no command “foo”. `lockstep --help` lists them."),
+        (
+            ["help", "queue", "ad"],
+            "There is no command “queue ad”. Did you mean `lockstep queue add`? `lockstep queue --help` lists them."
+        ),
+        (["queue", "foo"], "There is no command “queue foo”. `lockstep queue --help` lists them."),
+        (["help", "pause", "now"], "There is no command “pause now”. `lockstep pause --help` says more."),
+        (["--home"], "--home takes a folder: `lockstep --home FOLDER status`."),
+        (["--json"], "Name a command, as in `lockstep --json status`. `lockstep --help` lists them."),
+    ])
+    func `a command that there is not is named`(arguments: [String], message: String) {
+        #expect { try CommandLineWords(arguments) } throws: { error in
+            (error as? Failure)?.code == "usage" && (error as? Failure)?.message == message
+        }
+    }
+
+    @Test(arguments: [
+        ["help"], ["help", "queue", "add"], ["queue", "--queue", "evening"], ["bookmark", "part of a title"],
+        ["play", "foo"], ["prev"], ["play-pause"], ["candidates", "queues"], ["feed", "check", "x"], ["alerts"],
+    ])
+    func `a command that there is is left alone`(arguments: [String]) throws {
+        #expect(try CommandLineWords(arguments).words == arguments)
+    }
+
+    @Test(arguments: [
+        ["episodes", "--all", "--limit", "3"], ["episodes", "--limit", "-3"], ["queue", "add"],
+        ["queue", "add", "a", "--podcast", "p"], ["queue", "add", "a", "--unplayed"], ["logs", "-n", "0"],
+        ["logs", "--lines", "-1"], ["alerts", "answer"], ["skip"], ["downloads", "--watch", "--once"],
+    ])
+    func `what contradicts itself or lacks something is refused`(arguments: [String]) {
+        #expect(throws: (any Error).self) { try Lockstep.command(arguments) }
+    }
+
+    @Test(arguments: [
+        ["episodes", "--all"], ["episodes", "--limit", "3"], ["queue", "add", "--podcast", "p", "--unplayed"],
+        ["logs", "-f", "-n", "0"], ["alerts", "answer", "retry"], ["alerts", "answer", "a1", "retry"],
+        ["bookmark", "add", "--note", "-3 dB"], ["sleep", "30", "minutes"],
+    ])
+    func `what can be done is understood`(arguments: [String]) throws {
+        _ = try Lockstep.command(arguments)
+    }
+
+    @Test func `entries that leave with a podcast are counted where they were`() {
+        #expect(Unsubscribe.sentence([("evening", 1)]) == "Removed 1 entry from “evening”.")
+        #expect(
+            Unsubscribe.sentence([("main", 2), ("evening", 1)])
+                == "Removed 2 entries from Up Next and 1 entry from “evening”.")
+    }
+
+    @Test func `a queue says its limit only where it is not the usual one`() {
+        for (limit, words) in [(0, []), (50, ["holds 50 at most"]), (WireQueueModes.standardLimit, [])]
+            as [(UInt32, [String])]
+        {
+            #expect(WireQueueModes.with { $0.limit = limit }.words == words)
+        }
+    }
+
+    @Test func `what was added in several steps says how undo goes back`() {
+        let reply = WireQueueReply.with { reply in
+            reply.changed = true
+            reply.entries = Array(repeating: WireQueueEntry(), count: 1_200)
+        }
+        #expect(
+            QueueAdd.sentence(reply, [], to: "evening")
+                == "Added 1200 episodes to “evening”. Undo takes them back 500 at a time.")
+    }
+
+    @Test func `a choice of words ends with or`() {
+        #expect { try SettingKey.autoEnqueue.value(of: "sideways") } throws: { error in
+            (error as? Failure)?.message == "autoEnqueue cannot be “sideways”; it must be off, top, bottom or next."
+        }
+    }
+
+    @Test func `a feed that failed is named by its podcast`() {
+        let failed = WireFeedResult.with {
+            $0.url = "https://a.example/feed"
+            $0.kind = .failed
+            $0.podcast.title = "Later"
+            $0.failure.code = "fetchFailed"
+            $0.failure.message = "a.example could not be reached."
+        }
+        #expect {
+            try FeedResults([failed], of: .refreshing).report(to: Output(json: false, quiet: false), doing: "refreshed")
+        } throws: { ($0 as? Failure)?.message == "Later: a.example could not be reached." }
+        #expect(failed.json["podcast"]?["unplayed"] == .null)
+    }
+}
