@@ -109,6 +109,7 @@ extension PlaybackMachine {
         guard let session else { return }
         self.session?.skip = false
         self.session?.pausedAt = nil
+        self.session?.pausedBy = .somebody
         switch session.status {
         case .loading where session.retry?.nextAt != nil:
             // Whoever resumes does not want to wait.
@@ -182,7 +183,7 @@ extension PlaybackMachine {
             case .playing, .loading, .paused:
                 if session.engine == .open { pending.perform(.engine(.unload)) }
                 let changed = session.status != .paused
-                let isClosing = session.engine == .open || changed
+                let isClosing = session.engine == .open || changed || session.pausedBy != .stop
                 if case .lookingUp(let request, let explicit) = session.engine {
                     if let request {
                         pending.refuse(request, Failure(.nothingLoaded, "It was stopped before it was open."))
@@ -193,6 +194,7 @@ extension PlaybackMachine {
                     self.session?.engine = .closed
                 }
                 self.session?.status = .paused
+                self.session?.pausedBy = .stop
                 self.session?.buffering = false
                 self.session?.retry = nil
                 if session.status != .paused { self.session?.pausedAt = now.wall }

@@ -118,7 +118,9 @@ extension PlaybackMachine {
     mutating func fallAsleep(_ reason: String) {
         guard sleep != nil else { return }
         pending.logs.append((.info, "The sleep timer has ended: \(reason)."))
+        let wasPlaying = session?.wantsToPlay ?? false
         hold()
+        if wasPlaying { session?.pausedBy = .sleepTimer }
         // A device that comes back in the morning wakes nobody.
         forgetDevice()
         endSleep()

@@ -61,6 +61,8 @@ struct PlaybackSession: Sendable, Hashable {
     var unplayedFrom = PlaybackPosition.zero
     /// When it was paused, if it still stands where it was then.
     var pausedAt: Timestamp?
+    /// What has paused it.
+    var pausedBy = WirePlaybackState.PausedBy.somebody
     /// When it was left as it is, in an earlier life of the process; nil: it has moved in this one.
     var leftAt: Timestamp?
     /// The episode's stored state; its played mark outlives new positions.
@@ -178,7 +180,9 @@ extension PlaybackSession {
             state.willPlay = plays
             if let retry { state.retry = retry.wire }
         case .playing: state.status = .playing
-        case .paused: state.status = .paused
+        case .paused:
+            state.status = .paused
+            state.pausedBy = pausedBy
         case .finished: state.status = .finished
         case .failed(let failure):
             state.status = .failed
@@ -207,7 +211,9 @@ extension PlaybackSession {
         record.unplayedFrom = unplayedFrom.seconds
         switch status {
         case .playing, .loading(plays: true): record.status = .playing
-        case .paused, .loading(plays: false): record.status = .paused
+        case .paused, .loading(plays: false):
+            record.status = .paused
+            record.pausedBy = pausedBy
         case .finished:
             record.status = .finished
             record.position = 0
@@ -239,6 +245,7 @@ extension PlaybackSession {
             // It has been silent since.
             pausedAt = Timestamp(milliseconds: record.savedAt)
         }
+        pausedBy = record.pausedBy
         if record.savedAt > 0 { leftAt = Timestamp(milliseconds: record.savedAt) }
         queueEntry = record.queueEntry
         queue = record.queue

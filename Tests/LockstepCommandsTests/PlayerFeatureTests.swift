@@ -93,6 +93,25 @@ import WireMessages
         #expect(narrator.lines(for: snapshot, now: later.monotonic) == [])
     }
 
+    @Test func `what paused it is said where it was not its listener`() {
+        var state = Self.player()
+        let cases: [(WirePlaybackState.PausedBy, String, JSONValue)] = [
+            (.somebody, "Paused at 11:40 of 1:00:00: The first one.", .null),
+            (.sleepTimer, "Paused by the sleep timer at 11:40 of 1:00:00: The first one.", "sleepTimer"),
+            (.stop, "Stopped at 11:40 of 1:00:00: The first one.", "stop"),
+        ]
+        var narrator = PlainNarrator()
+        _ = narrator.lines(for: PlayerSnapshot(), now: Self.now.monotonic)
+        for (cause, sentence, word) in cases {
+            state.pausedBy = cause
+            #expect(Sentence.status(Self.snapshot(state)) == sentence)
+            #expect(state.statusJSON(at: Self.now, bootID: "b")["pausedBy"] == word)
+            #expect(narrator.lines(for: Self.snapshot(state), now: Self.now.monotonic).first == sentence)
+        }
+        state.status = .playing
+        #expect(state.statusJSON(at: Self.now, bootID: "b")["pausedBy"] == .null)
+    }
+
     @Test func `a plain player says nothing of silence that is passed over faster`() {
         var state = Self.player()
         state.status = .playing

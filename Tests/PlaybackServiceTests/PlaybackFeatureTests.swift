@@ -196,11 +196,32 @@ struct PlaybackFeatureTests {
         #expect(rig.engine.volume > 40 && rig.engine.volume < 60)
         try rig.advance(5.2)
         #expect(rig.state.status == .paused && !rig.state.hasSleep)
+        #expect(rig.state.pausedBy == .sleepTimer)
         #expect(abs(rig.stored().position - 130) < 0.3)
         #expect(rig.engine.volume == 100)
         try rig.setPaused(false)
         try rig.advance(40)
         #expect(rig.state.status == .playing)
+        try rig.setPaused(true)
+        #expect(rig.state.pausedBy == .somebody)
+    }
+
+    @Test("It can be seen that it was stopped, also after a restart, until it plays")
+    func tellsThatItWasStopped() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 100)
+        try rig.setPaused(true)
+        #expect(rig.state.pausedBy == .somebody)
+        for _ in 1...2 {
+            try rig.send { $0.stop = WireStopPlayback() }
+            #expect(rig.state.status == .paused && rig.state.pausedBy == .stop)
+        }
+        try rig.start()
+        #expect(rig.machine.state.pausedBy == .stop)
+        try rig.setPaused(false)
+        try rig.advance(1)
+        try rig.setPaused(true)
+        #expect(rig.state.status == .paused && rig.state.pausedBy == .somebody)
     }
 
     @Test("It goes on while paused and through a restart, and can be extended and taken back")
@@ -240,7 +261,7 @@ struct PlaybackFeatureTests {
         }
         try rig.start()
         try rig.load(rig.episode("e9"), as: load)
-        #expect(rig.state.status == .paused)
+        #expect(rig.state.status == .paused && rig.state.pausedBy == .sleepTimer)
         try rig.setPaused(false)
         #expect(rig.state.status == .playing)
     }

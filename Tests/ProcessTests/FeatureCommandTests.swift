@@ -99,7 +99,8 @@ import Testing
                 try await programs[0].until("what plays") { $0.contains { $0.hasPrefix("Playing at ") } }
                 try await fleet.run([CommandStep("sleep 2s", 0, "Sleep in 0:0")])
                 try await programs[0].until("the pause") { lines in
-                    lines.last { $0.hasPrefix("Paused at ") } != nil && lines.contains("No sleep timer.")
+                    lines.last { $0.hasPrefix("Paused by the sleep timer at ") } != nil
+                        && lines.contains("No sleep timer.")
                 }
                 // What is left of the timer is never told.
                 #expect(programs[0].lines.filter { $0.hasPrefix("Sleep in ") }.count == 1)

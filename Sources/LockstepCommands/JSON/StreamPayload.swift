@@ -57,7 +57,7 @@ enum StreamPayload {
             "retry": state.hasRetry ? json(state.retry) : .null, "sleep": state.hasSleep ? json(state.sleep) : .null,
             "chapter": state.chapter == 0 ? .null : .integer(Int64(state.chapter)),
             "sound": state.hasSound ? state.sound.json : .null, "local": .bool(state.local),
-            "skipped": .bool(state.skip),
+            "skipped": .bool(state.skip), "pausedBy": .text(state.pauseWord),
         ])
     }
 

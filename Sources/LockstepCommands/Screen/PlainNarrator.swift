@@ -74,7 +74,8 @@ struct PlainNarrator: Sendable {
         }
         // Each try is said when its wait begins, and not while the wait passes.
         let begins = (last.retry?.wait ?? 0) == 0 && (snapshot.retry?.wait ?? 0) > 0
-        return last.isBuffering != snapshot.isBuffering || last.retry?.attempt != snapshot.retry?.attempt || begins
+        return last.isBuffering != snapshot.isBuffering || last.pausedBy != snapshot.pausedBy
+            || last.retry?.attempt != snapshot.retry?.attempt || begins
             || jumped(from: last, to: snapshot, now: now)
     }
 

@@ -39,8 +39,17 @@ extension WirePlaybackState {
             "error": hasError ? error.json : .null,
             "retry": hasRetry ? retry.json(in: retryWait(at: now, bootID: bootID)) : .null,
             "sleep": sleepJSON(at: now, bootID: bootID), "chapter": chapterJSON(at: position), "local": .bool(local),
-            "sound": hasSound ? sound.json : .null,
+            "sound": hasSound ? sound.json : .null, "pausedBy": .text(pauseWord),
         ])
+    }
+
+    /// What has paused it, as a word for programs; empty: it is not paused, or somebody has paused it.
+    var pauseWord: String {
+        switch pausedBy {
+        case .sleepTimer where status == .paused: "sleepTimer"
+        case .stop where status == .paused: "stop"
+        default: ""
+        }
     }
 
     /// The sleep timer as commands print it: null, or what is left of it.

@@ -79,6 +79,8 @@ struct PlayerSnapshot: Sendable, Hashable {
 
     var link = Link.connecting
     var status = WirePlaybackState.Status.unknown
+    /// What has paused it, where it is paused.
+    var pausedBy = WirePlaybackState.PausedBy.somebody
     /// Whether the player or the queue may be out of date.
     var isStale = false
     var hasEpisode = false
@@ -146,6 +148,7 @@ struct PlayerSnapshot: Sendable, Hashable {
     /// Takes over the player's state.
     mutating func take(_ player: WirePlaybackState, now: Moment, bootID: String) {
         status = player.status
+        pausedBy = player.pausedBy
         hasEpisode = player.hasEpisode
         episodeID = player.episode.id
         title = DisplayText.sanitised(player.episode.title)
@@ -192,6 +195,8 @@ extension PlayerSnapshot {
         switch status {
         case .playing: isBuffering ? "buffering" : "playing"
         case .idle, .unknown, .UNRECOGNIZED: "nothing loaded"
+        case .paused where pausedBy == .sleepTimer: "paused by the sleep timer"
+        case .paused where pausedBy == .stop: "stopped"
         default: status.word
         }
     }

@@ -7,21 +7,29 @@ enum Sentence {
     static func status(_ snapshot: PlayerSnapshot) -> String {
         guard snapshot.hasEpisode, snapshot.status != .idle else { return "Nothing is loaded." }
         let what = snapshot.podcast.isEmpty ? snapshot.shownTitle : "\(snapshot.shownTitle), \(snapshot.podcast)"
-        let beginning: String
-        switch snapshot.status {
-        case .loading:
-            beginning = snapshot.position < 1 && snapshot.retry == nil ? "Loading" : "Loading at \(snapshot.place)"
-        case .finished: beginning = "Finished"
-        case .failed: beginning = "Failed at \(snapshot.place)"
-        case .playing: beginning = "\(snapshot.isBuffering ? "Buffering" : "Playing") at \(snapshot.place)"
-        default: beginning = "Paused at \(snapshot.place)"
-        }
         var reason = snapshot.error.map { " \(stopped($0))" } ?? ""
         if let retry = snapshot.retry {
             reason = " \(capitalised(Self.retry(retry)))" + stopped(retry.error.isEmpty ? "" : ": \(retry.error)")
             if retry.error.isEmpty { reason += "." }
         }
-        return "\(beginning): \(stopped(what))\(reason)"
+        return "\(beginning(snapshot)): \(stopped(what))\(reason)"
+    }
+
+    /// What it does, and where: `Paused at 12:34 of 58:10`.
+    static func beginning(_ snapshot: PlayerSnapshot) -> String {
+        switch snapshot.status {
+        case .loading:
+            snapshot.position < 1 && snapshot.retry == nil ? "Loading" : "Loading at \(snapshot.place)"
+        case .finished: "Finished"
+        case .failed: "Failed at \(snapshot.place)"
+        case .playing: "\(snapshot.isBuffering ? "Buffering" : "Playing") at \(snapshot.place)"
+        default:
+            switch snapshot.pausedBy {
+            case .sleepTimer: "Paused by the sleep timer at \(snapshot.place)"
+            case .stop: "Stopped at \(snapshot.place)"
+            case .somebody, .UNRECOGNIZED: "Paused at \(snapshot.place)"
+            }
+        }
     }
 
     /// How fast and how loud, and where to: `Speed 1.5, volume 80 %.`

@@ -79,12 +79,10 @@ extension Session {
         let sentence: String
         switch snapshot.status {
         case .playing, .paused:
-            let word = snapshot.status == .playing ? "Playing" : "Paused"
-            sentence = "\(already ? "No change: \(word.lowercased())" : word) at \(snapshot.place)."
-        default:
-            let status = Sentence.status(snapshot)
-            sentence = already ? "No change: \(status.prefix(1).lowercased())\(status.dropFirst())" : status
+            sentence = Sentence.beginning(snapshot) + "."
+        default: sentence = Sentence.status(snapshot)
         }
-        try output.change(state.nowJSON, sentence)
+        let said = already ? "No change: \(sentence.prefix(1).lowercased())\(sentence.dropFirst())" : sentence
+        try output.change(state.nowJSON, said)
     }
 }

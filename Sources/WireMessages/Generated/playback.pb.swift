@@ -762,6 +762,12 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
     set {_uniqueStorage()._queue = newValue}
   }
 
+  /// of PAUSED; STOP: somebody, with the engine's file closed
+  public var pausedBy: WirePlaybackState.PausedBy {
+    get {_storage._pausedBy}
+    set {_uniqueStorage()._pausedBy = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum Status: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -814,6 +820,44 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
       .paused,
       .finished,
       .failed,
+    ]
+
+  }
+
+  public nonisolated enum PausedBy: SwiftProtobuf.Enum, Swift.CaseIterable {
+    public typealias RawValue = Int
+    case somebody // = 0
+    case sleepTimer // = 1
+    case stop // = 2
+    case UNRECOGNIZED(Int)
+
+    public init() {
+      self = .somebody
+    }
+
+    public init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .somebody
+      case 1: self = .sleepTimer
+      case 2: self = .stop
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    public var rawValue: Int {
+      switch self {
+      case .somebody: return 0
+      case .sleepTimer: return 1
+      case .stop: return 2
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    public static let allCases: [WirePlaybackState.PausedBy] = [
+      .somebody,
+      .sleepTimer,
+      .stop,
     ]
 
   }
@@ -1051,6 +1095,11 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
   public var queue: String {
     get {_storage._queue}
     set {_uniqueStorage()._queue = newValue}
+  }
+
+  public var pausedBy: WirePlaybackState.PausedBy {
+    get {_storage._pausedBy}
+    set {_uniqueStorage()._pausedBy = newValue}
   }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2291,7 +2340,7 @@ nonisolated extension WireAnchor: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackState"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0\u{1}retry\0\u{1}sleep\0\u{1}chapter\0\u{1}sound\0\u{1}local\0\u{1}skip\0\u{1}queue\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0\u{1}retry\0\u{1}sleep\0\u{1}chapter\0\u{1}sound\0\u{1}local\0\u{1}skip\0\u{1}queue\0\u{3}paused_by\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -2316,6 +2365,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
     var _local: Bool = false
     var _skip: Bool = false
     var _queue: String = String()
+    var _pausedBy: WirePlaybackState.PausedBy = .somebody
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2348,6 +2398,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       _local = source._local
       _skip = source._skip
       _queue = source._queue
+      _pausedBy = source._pausedBy
     }
   }
 
@@ -2388,6 +2439,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         case 20: try { try decoder.decodeSingularBoolField(value: &_storage._local) }()
         case 21: try { try decoder.decodeSingularBoolField(value: &_storage._skip) }()
         case 22: try { try decoder.decodeSingularStringField(value: &_storage._queue) }()
+        case 23: try { try decoder.decodeSingularEnumField(value: &_storage._pausedBy) }()
         default: break
         }
       }
@@ -2466,6 +2518,9 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       if !_storage._queue.isEmpty {
         try visitor.visitSingularStringField(value: _storage._queue, fieldNumber: 22)
       }
+      if _storage._pausedBy != .somebody {
+        try visitor.visitSingularEnumField(value: _storage._pausedBy, fieldNumber: 23)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2497,6 +2552,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._local != rhs_storage._local {return false}
         if _storage._skip != rhs_storage._skip {return false}
         if _storage._queue != rhs_storage._queue {return false}
+        if _storage._pausedBy != rhs_storage._pausedBy {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -2508,6 +2564,10 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WirePlaybackState.Status: SwiftProtobuf._ProtoNameProviding {
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}IDLE\0\u{1}LOADING\0\u{1}PLAYING\0\u{1}PAUSED\0\u{1}FINISHED\0\u{1}FAILED\0")
+}
+
+nonisolated extension WirePlaybackState.PausedBy: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0SOMEBODY\0\u{1}SLEEP_TIMER\0\u{1}STOP\0")
 }
 
 nonisolated extension WireRetryState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
@@ -2741,7 +2801,7 @@ nonisolated extension WireOutputState.Device: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SessionRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{3}local_path\0\u{3}paused_at\0\u{1}skip\0\u{3}unplayed_from\0\u{1}queue\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{3}local_path\0\u{3}paused_at\0\u{1}skip\0\u{3}unplayed_from\0\u{1}queue\0\u{3}paused_by\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -2762,6 +2822,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
     var _skip: Bool = false
     var _unplayedFrom: Double = 0
     var _queue: String = String()
+    var _pausedBy: WirePlaybackState.PausedBy = .somebody
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2790,6 +2851,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       _skip = source._skip
       _unplayedFrom = source._unplayedFrom
       _queue = source._queue
+      _pausedBy = source._pausedBy
     }
   }
 
@@ -2826,6 +2888,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         case 16: try { try decoder.decodeSingularBoolField(value: &_storage._skip) }()
         case 17: try { try decoder.decodeSingularDoubleField(value: &_storage._unplayedFrom) }()
         case 18: try { try decoder.decodeSingularStringField(value: &_storage._queue) }()
+        case 19: try { try decoder.decodeSingularEnumField(value: &_storage._pausedBy) }()
         default: break
         }
       }
@@ -2892,6 +2955,9 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       if !_storage._queue.isEmpty {
         try visitor.visitSingularStringField(value: _storage._queue, fieldNumber: 18)
       }
+      if _storage._pausedBy != .somebody {
+        try visitor.visitSingularEnumField(value: _storage._pausedBy, fieldNumber: 19)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2919,6 +2985,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._skip != rhs_storage._skip {return false}
         if _storage._unplayedFrom != rhs_storage._unplayedFrom {return false}
         if _storage._queue != rhs_storage._queue {return false}
+        if _storage._pausedBy != rhs_storage._pausedBy {return false}
         return true
       }
       if !storagesAreEqual {return false}
