@@ -201,6 +201,32 @@ struct TerminalTests {
         }
     }
 
+    @Test(.timeLimit(.minutes(5)), arguments: players)
+    func whatTheKeysSayCanBeReadWholeAndThePlayerGoesOn(player: String) async throws {
+        try await Self.withPlayer(player) { fleet, shell in
+            for (key, beginning, end) in [
+                ("i", "Paused at 0:00 of 10:00: Part 1 of many, Many parts; 9:59 left;", "in Up Next"),
+                ("?", "Keys: space pauses and resumes,", "? shows the keys, q quits."),
+            ] {
+                shell.type(key)
+                try await shell.until("the whole of \(key)") { screen in
+                    // Broken between words, wherever the line ended.
+                    let text = screen.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+                    guard let begin = text.range(of: beginning) else { return false }
+                    return text[begin.upperBound...].contains(end) && !text.contains("…")
+                }
+                #expect(shell.screen.lines.contains { $0.hasPrefix("‖ 0:00") }, "the player itself is still there")
+            }
+            try await fleet.succeed("seek", "2:00.5")
+            try await shell.until("what happens then") { Self.shows("2:00", $0) }
+            shell.type("5")
+            try await shell.until(sees: "There is no alert to answer.")
+            shell.type("q")
+            try await shell.until(sees: "left with 0.")
+            Self.expectRestored(shell)
+        }
+    }
+
     @Test(.timeLimit(.minutes(5)))
     func aPlayerThatShowsWhatIsPausedWritesNothing() async throws {
         try await Self.withPlayer("expanded") { fleet, shell in
