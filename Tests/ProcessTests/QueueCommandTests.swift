@@ -23,6 +23,24 @@ import Testing
         }
     }
 
+    @Test func aWholePodcastIsAddedTheOldestFirst() async throws {
+        try await ProcessFleet.with(podcast: 5) { fleet in
+            try await fleet.run([
+                CommandStep("mark played Part_2", 0, "Marked “Part 2 of many” as played."),
+                CommandStep("queue add --podcast Many --unplayed", 0, "Added 4 episodes."),
+                CommandStep("queue add --podcast Many --unplayed", 0, "No change: already in Up Next: 4 episodes."),
+                CommandStep("queue add --podcast Many", 0, "Added “Part 2 of many”; already in Up Next: 4 episodes."),
+                CommandStep("queue add --podcast Nothing", 65, "lockstep: No podcast "),
+            ])
+            let newestFirst = try JSONDecoder().decode(
+                [Queue.Entry.Episode].self, from: Data(try await fleet.succeed("--json", "episodes").utf8)
+            ).map(\.title)
+            #expect(
+                try await Self.titles(fleet)
+                    == newestFirst.reversed().filter { $0 != "Part 2 of many" } + ["Part 2 of many"])
+        }
+    }
+
     @Test func modesHoldAndLimitsRefuse() async throws {
         try await ProcessFleet.with(podcast: 4) { fleet in
             try await fleet.run([
