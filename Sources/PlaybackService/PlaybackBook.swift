@@ -118,7 +118,9 @@ extension PlaybackMachine {
             change.putEpisodeState = book.registers[episode] ?? WireEpisodeState()
             return change
         case .alert(let id):
-            return alerts[id].map { .putting("alert", id, $0) } ?? .deleting("alert", id)
+            // The answer to it is on its way, and must not find it stored again behind it.
+            guard answering[id] == nil, let record = alerts[id] else { return .deleting("alert", id) }
+            return .putting("alert", id, record)
         case .setting(let podcast, let key):
             return settings.record(podcast, key)
         case .sleep:
@@ -199,6 +201,7 @@ extension PlaybackMachine {
         case .answer(let alert, _, let request)?:
             if !answered { pending.refuse(request, failure) }
             overruled.remove(alert)
+            book.mark(.alert(alert))
             (answering.removeValue(forKey: alert) ?? []).forEach { take($0) }
         case .marking(let request)? where !answered:
             pending.refuse(request, failure)

@@ -10,9 +10,11 @@ extension PlaybackMachine {
         let load = session?.loadID.text ?? ""
         // One device is missing, however many episodes are loaded meanwhile.
         let isOfAny = code == FailureCode.noSoundDevice.rawValue
-        guard !alerts.values.contains(where: { $0.alert.code == code && (isOfAny || $0.loadID == load) }) else {
-            return
+        // One that is being answered tells nobody of this.
+        let standing = alerts.values.contains {
+            $0.alert.code == code && (isOfAny || $0.loadID == load) && answering[$0.alert.id] == nil
         }
+        guard !standing else { return }
         count += 1
         let seed = "\(code)/\(load)/\(now.wall.milliseconds)/\(count)"
         var record = WirePlaybackAlertRecord()

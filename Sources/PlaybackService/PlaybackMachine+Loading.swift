@@ -67,7 +67,8 @@ extension PlaybackMachine {
     /// What the library knows of the episode that is being loaded; nil: nothing.
     private mutating func takeEpisode(_ found: WireEpisode?) {
         guard let session, case .lookingUp(let request, let explicit) = session.engine else { return }
-        if let register = book.registers[session.episode.id] ?? found.map(Self.register) {
+        if let register = book.registers[session.episode.id] ?? newest(found.map(Self.register), of: session.episode.id)
+        {
             self.session?.register = register
         }
         if let found {
@@ -75,6 +76,12 @@ extension PlaybackMachine {
             takeChapters(found)
         }
         begin(at: explicit, for: request)
+    }
+
+    /// The library may have looked before what was left last was stored, and answered behind that.
+    private func newest(_ found: WireEpisodeState?, of episode: String) -> WireEpisodeState? {
+        guard let left, left.episode == episode, left.updatedAt > found?.updatedAt ?? 0 else { return found }
+        return left
     }
 
     /// The episode that persistence answered with.
@@ -147,6 +154,7 @@ extension PlaybackMachine {
     private mutating func leaveSession() {
         guard let session else { return }
         markPosition()
+        left = self.session?.register
         if session.engine == .open { pending.perform(.engine(.unload)) }
         if case .lookingUp(let request?, _) = session.engine {
             let failure = Failure(.revisionMismatch, "Something else was loaded in the meantime.")

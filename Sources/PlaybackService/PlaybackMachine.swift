@@ -123,6 +123,8 @@ public struct PlaybackMachine: OwnerMachine {
     var isStopping = false
     /// The machine waits to sleep.
     var isSuspending = false
+    /// The state of the episode that was loaded before.
+    var left: WireEpisodeState?
     /// What follows the loaded episode.
     var prepared: PreparedEpisode?
     /// A sound device that was lost while it played.

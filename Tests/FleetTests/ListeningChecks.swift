@@ -63,8 +63,9 @@ struct ListeningChecks {
             return nil
         }
         // Before it is looked up, a load may be wrong about where it is.
-        guard shown < place - 0.5 else { return nil }
-        let isResumed = event.mayResume && shown >= place - Self.rewind - 0.5
+        guard shown < place - 1 else { return nil }
+        let from = opened == after.loadID ? place : min(place, sought[episode] ?? place)
+        let isResumed = event.mayResume && shown >= from - Self.rewind - 1
         if isResumed { sought[episode] = shown }
         guard opened == after.loadID else { return nil }
         guard place < Self.lastMoment, !isResumed, !event.isLate(at: now) else {
@@ -77,7 +78,7 @@ struct ListeningChecks {
     /// Judges where the engine is told to begin.
     mutating func open(_ load: EngineLoad, of episode: WireEpisodeSummary) -> String? {
         opened = load.id.text
-        guard let place = places[episode.id], load.start.seconds < place - 0.5 else { return nil }
+        guard let place = places[episode.id], load.start.seconds < place - 1 else { return nil }
         guard place < Self.lastMoment, sought[episode.id] != load.start.seconds else {
             places[episode.id] = load.start.seconds
             return nil
@@ -108,12 +109,19 @@ struct ListeningChecks {
     }
 
     /// A new life has this loaded.
-    mutating func begin(with state: WirePlaybackState) { opened = state.loadID }
+    mutating func begin(with session: WireSessionRecord?) {
+        opened = session.flatMap { $0.isKnown ? $0.loadID : nil } ?? ""
+    }
 
     /// What is heard has been stored.
     mutating func note(_ changes: [WireChange]) {
         if changes.contains(where: { $0.put.collection == "session" }) { isLate = false }
     }
+}
+
+extension WireSessionRecord {
+    /// Whether the library had told of its episode; else where it is came with the load, or was only sought.
+    var isKnown: Bool { register.updatedAt > 0 }
 }
 
 extension OwnerEvent<PlaybackInput> {

@@ -62,7 +62,7 @@ extension QueueSimulation {
         var places = states.mapValues(\.position)
         if let record = playerRecords["session/current"],
             let session = try? WireSessionRecord(wireBytes: record.value), session.status != .finished,
-            session.register.updatedAt > 0 || session.position != session.register.position
+            session.isKnown
         {
             places[session.episode.id] = session.position
         }

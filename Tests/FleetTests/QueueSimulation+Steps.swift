@@ -45,7 +45,7 @@ extension QueueSimulation {
         isRestarting = true
         try announcePlayer(.down)
         try startPlayer()
-        listening.begin(with: player.state)
+        listening.begin(with: session)
         isRestarting = false
     }
 

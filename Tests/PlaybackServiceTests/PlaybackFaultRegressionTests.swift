@@ -126,4 +126,41 @@ struct PlaybackFaultRegressionTests {
         try rig.report(.progress(load, EngineProgress(position: place, at: rig.now.monotonic, running: true)))
         #expect(abs(rig.position - 400) < 0.01)
     }
+
+    @Test("A lookup that overtakes what is stored, and is answered behind it, takes nothing back")
+    func overtakes() throws {
+        try rig.start()
+        let episode = rig.episode()
+        try rig.load(episode)
+        try rig.seek(400)
+        rig.holdsCommits = true
+        rig.holdsLookups = true
+        try rig.advance(5)
+        try rig.load(episode, as: "l2")
+        try rig.releaseCommits()
+        try rig.releaseLookups()
+        #expect(abs(rig.position - 405) < 0.2)
+    }
+
+    @Test(
+        "An alert of the same kind is raised while the one before is being answered, and an answered one is gone for good"
+    )
+    func raisesWhileAnswered() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        rig.download("e1", SimulatedEngine.Audio(length: 600))
+        rig.refusal = Failure(.diskFull, "full")
+        try rig.load(episode, at: 100)
+        rig.engine.breakOff(Failure(.decoderFailed, "broken"))
+        try rig.advance(0.1)
+        let first = try #require(rig.alerts.first)
+        rig.refusal = nil
+        rig.holdsCommits = true
+        try rig.answer(first.id, "dismiss")
+        try rig.advance(40)
+        #expect(rig.alerts.map(\.id) == [first.id])
+        try rig.releaseCommits()
+        #expect(rig.alerts.isEmpty && !rig.records.keys.contains { $0.hasPrefix("alert/") })
+    }
 }
