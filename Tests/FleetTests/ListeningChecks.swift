@@ -111,7 +111,11 @@ struct ListeningChecks {
     /// A new life has this loaded.
     mutating func begin(with session: WireSessionRecord?) {
         opened = session.flatMap { $0.isKnown ? $0.loadID : nil } ?? ""
+        if let session, session.isSought { sought[session.episode.id] = session.position }
     }
+
+    /// The time to store what was heard has passed, and nothing was done.
+    mutating func miss() { isLate = true }
 
     /// What is heard has been stored.
     mutating func note(_ changes: [WireChange]) {
@@ -122,6 +126,7 @@ struct ListeningChecks {
 extension WireSessionRecord {
     /// Whether the library had told of its episode; else where it is came with the load, or was only sought.
     var isKnown: Bool { register.updatedAt > 0 }
+    var isSought: Bool { position != register.position }
 }
 
 extension OwnerEvent<PlaybackInput> {

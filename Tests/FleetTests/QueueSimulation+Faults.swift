@@ -62,7 +62,7 @@ extension QueueSimulation {
         var places = states.mapValues(\.position)
         if let record = playerRecords["session/current"],
             let session = try? WireSessionRecord(wireBytes: record.value), session.status != .finished,
-            session.isKnown
+            session.isKnown || session.isSought
         {
             places[session.episode.id] = session.position
         }
@@ -71,10 +71,11 @@ extension QueueSimulation {
 
     /// Whether the player has nothing unsaved but the last seconds.
     private var isSaved: Bool {
-        let isOverdue = playerTimers[TimerName("save")].map { $0 < now.monotonic } ?? false
-        return playerCommits.isEmpty && !playerInbox.contains(where: \.isCommitted) && !isOverdue
+        playerCommits.isEmpty && !playerInbox.contains(where: \.isCommitted) && !isOverdue
             && playerTimers[TimerName("retry")] == nil
     }
+
+    var isOverdue: Bool { playerTimers[TimerName("save")].map { $0 < now.monotonic } ?? false }
 
     func checkPlaces() { complain(listening.judge(storedPlaces, isSettled: isSaved)) }
 

@@ -14,6 +14,7 @@ extension QueueSimulation {
             checks.note("player takes", request)
         }
         let before = player.state
+        if isOverdue { listening.miss() }
         let effects = player.handle(event, now: now)
         let after = player.state
         if case .command(let command) = event { promises.note(after, behind: command.id) }
@@ -99,7 +100,7 @@ extension QueueSimulation {
     private func answer(_ request: RequestID, _ result: Result<[UInt8], Failure>) {
         runningCalls.remove(request)
         complain(promises.answerPlayer(request, result, stored: playerRecords, shown: early))
-        guard let call = calls.removeValue(forKey: request) else { return }
+        guard let call = calls.removeValue(forKey: request)?.call else { return }
         queueInbox.append(.answered(call.id, result))
     }
 }

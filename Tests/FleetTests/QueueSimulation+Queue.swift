@@ -64,7 +64,8 @@ extension QueueSimulation {
                 models = nil
             case .call(let call) where call.service == .playback:
                 let request = call.request ?? .random()
-                calls[request] = call
+                callCount += 1
+                calls[request] = (callCount, call)
                 deliver(call.payload, as: request)
             case .timer(let name, let time): queueTimers[name] = time
             case .log(_, let text): checks.note("queue: \(text)")

@@ -36,7 +36,8 @@ final class QueueSimulation {
     var playerInbox: [OwnerEvent<PlaybackInput>] = []
     var queueCommits = SimulatedCommits()
     var playerCommits = SimulatedCommits()
-    var calls: [RequestID: Call] = [:]
+    var calls: [RequestID: (number: Int, call: Call)] = [:]
+    var callCount = 0
     /// Those that the player has and has not answered.
     var runningCalls: Set<RequestID> = []
     var queueTimers: [TimerName: MonotonicTime] = [:]
@@ -91,8 +92,8 @@ final class QueueSimulation {
         try publish(begin(.playback, with: player.retained(now: now)))
         perform(effects)
         try announcePlayer(.ready)
-        for (request, call) in calls.sorted(by: { $0.value.id.text < $1.value.id.text }) {
-            deliver(call.payload, as: request)
+        for (request, value) in calls.sorted(by: { $0.value.number < $1.value.number }) {
+            deliver(value.call.payload, as: request)
         }
     }
 

@@ -80,6 +80,7 @@ struct SimulatedDevice {
         _ outputs: EngineOutputs, from before: WirePlaybackState, to after: WirePlaybackState, at now: MonotonicTime
     ) -> String? {
         let isLost = outputs.silent && heard?.load == before.loadID && heard?.silent == false
+        if waiting != nil, heard?.silent == true, !outputs.silent, returned == nil { (returned, tries) = (now, 0) }
         heard = (before.loadID, outputs.silent)
         if let devices = outputs.devices {
             if waiting != nil, seen.isEmpty, !devices.isEmpty { (returned, tries) = (now, 0) }
