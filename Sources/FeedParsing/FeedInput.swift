@@ -201,12 +201,13 @@ struct FeedInput {
         guard input[end] == UInt8(ascii: ";"), end > index + 1 else {
             return .replace(1, bareAmpersand, \.bareAmpersands)
         }
+        // Escaped HTML is full of these: no string is made of them.
+        if HTMLEntities.isPredefined(input[(index + 1)..<end]) { return .keep(end - index + 1) }
         let name = String(decoding: input[(index + 1)..<end], as: UTF8.self)
         if name.hasPrefix("#") {
             return HTMLEntities.isCharacter(reference: name.dropFirst())
                 ? .keep(end - index + 1) : .replace(end - index + 1, [0x20], \.wrongBytes)
         }
-        if HTMLEntities.predefined.contains(name) { return .keep(end - index + 1) }
         guard let text = HTMLEntities.named[name] else { return .keep(end - index + 1) }
         return .replace(end - index + 1, Array(String(text).utf8), \.undeclaredEntities)
     }

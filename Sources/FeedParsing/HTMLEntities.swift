@@ -1,7 +1,12 @@
 /// HTML's named characters, which feeds use although XML does not know them.
 public enum HTMLEntities {
     /// XML's own.
-    static let predefined: Set<String> = ["amp", "lt", "gt", "quot", "apos"]
+    private static let predefined = ["lt", "gt", "amp", "quot", "apos"].map { Array($0.utf8) }
+
+    /// Whether it is one of XML's own five.
+    static func isPredefined(_ name: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        predefined.contains { $0.count == name.count && name.elementsEqual($0) }
+    }
 
     /// Those of Latin-1 and the usual typographical ones.
     public static let named: [String: Unicode.Scalar] = {
