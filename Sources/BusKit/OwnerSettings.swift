@@ -81,6 +81,12 @@ public struct OwnerSettings: Sendable {
             changes: [record(setting.podcast, key.rawValue)], publications: [publication(of: setting.podcast)])
     }
 
+    /// Drops what is set for a podcast that was forgotten. Nil: nothing was.
+    public mutating func forget(podcast: String) -> Change? {
+        guard !podcast.isEmpty, let keys = values.removeValue(forKey: podcast)?.keys.sorted() else { return nil }
+        return Change(changes: keys.map { record(podcast, $0) }, publications: [publication(of: podcast)])
+    }
+
     /// A setting as it is now, for the database; deleted if it is not set.
     public func record(_ podcast: String, _ key: String) -> WireChange {
         let collection = Self.collection + (podcast.isEmpty ? "all" : podcast)

@@ -66,8 +66,8 @@ public enum DownloadsInput: Sendable, Hashable {
     case failed(UInt64, TransferFailure)
     /// What was to be cancelled has ended, and reports nothing more.
     case ended(UInt64)
-    /// What there is in the folder: sizes in bytes by path, relative to it.
-    case surveyed([String: UInt64])
+    /// What there is in the folder: sizes in bytes by path, relative to it; and the episode that was asked about, or nil for all of them.
+    case surveyed([String: UInt64], about: String?)
     /// The folder could not be read.
     case surveyFailed(Failure)
     /// The file of an episode has been deleted, or could not be.
@@ -86,8 +86,8 @@ public enum DownloadsAction: Sendable, Hashable {
     case discard(episode: String)
     /// Delete an episode's file, if it is a file and lies where this path, relative to the folder, says.
     case delete(episode: String, path: String)
-    /// Look what there is in the folder.
-    case survey
+    /// Look what there is in the folder, about one episode or (nil) all of them.
+    case survey(about: String?)
     /// See which way out there is, and what time it is.
     case lookAround
     /// So many bytes a second for all transfers together; 0: as many as come.

@@ -101,6 +101,13 @@ struct BookChange: Sendable {
         return true
     }
 
+    /// What was set for a podcast that was forgotten.
+    mutating func forgetSettings(of podcast: String) {
+        guard let forgotten = book.settings.forget(podcast: podcast) else { return }
+        changes += forgotten.changes
+        publications += forgotten.publications
+    }
+
     mutating func raise(_ alert: WireAlert) {
         book.alerts[alert.id] = alert
         changes.append(.putting("alert", alert.id, alert))

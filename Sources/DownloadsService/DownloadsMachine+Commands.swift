@@ -23,7 +23,7 @@ extension DownloadsMachine {
                 return try alter(Self.named(resume.episodes), command, now: now) { download throws(Failure) in
                     if download.state == .queued || download.state == .downloading { return }
                     try Self.require(download, [.paused, .failed], "resumed")
-                    download.begin(wishedAt: now.wall)
+                    download.begin(wishedBy: command.origin, at: now.wall)
                 }
             case .cancel(let cancel)?:
                 return try alter(Self.named(cancel.episodes), command, isEnding: true, now: now) {
@@ -104,9 +104,7 @@ extension DownloadsMachine {
             let isNew = [.notDownloaded, .paused, .failed].contains(download.state)
             if isNew {
                 if download.state == .notDownloaded { change.forgetPast(episode) }
-                download.begin(wishedAt: now.wall)
-                download.automatic = false
-                download.reason = "asked for by \(command.origin.isEmpty ? "hand" : command.origin)"
+                download.begin(wishedBy: command.origin, at: now.wall)
                 change.put(download)
                 change.endAlerts { $0.episode == episode }
             }
@@ -241,7 +239,7 @@ extension DownloadsMachine {
         var change = change
         change.answer(answer.alert, answer.action, at: now.wall)
         if answer.action == "retry", var download = book.current.downloads[alert.episode], download.state == .failed {
-            download.begin(wishedAt: now.wall)
+            download.begin(wishedBy: command.origin, at: now.wall)
             change.put(download)
         }
         return commit(change, answering: (command.id, reply.wireBytes))
@@ -249,9 +247,11 @@ extension DownloadsMachine {
 }
 
 extension WireDownload {
-    /// Somebody asks for it, perhaps anew.
-    mutating func begin(wishedAt time: Timestamp) {
+    /// Somebody asks for it, perhaps anew: it is no rule's any more.
+    mutating func begin(wishedBy origin: String, at time: Timestamp) {
         requestedAt = time.milliseconds
+        automatic = false
+        reason = "asked for by \(origin.isEmpty ? "hand" : origin)"
         begin()
     }
 

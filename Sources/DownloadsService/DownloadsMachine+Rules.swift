@@ -111,6 +111,8 @@ extension DownloadsMachine {
 
     mutating func askCensus(after cursor: String, beside counted: Set<String>) -> Effect {
         call(.census(counted)) {
+            // What is merely not subscribed to any more keeps what it has.
+            $0.podcasts.includeUnsubscribed = true
             $0.podcasts.limit = 500
             $0.podcasts.after = cursor
         }
@@ -122,6 +124,7 @@ extension DownloadsMachine {
         guard !podcasts.isEmpty else { return [] }
         forgotten.formUnion(podcasts)
         var change = change
+        for podcast in podcasts.sorted() { change.forgetSettings(of: podcast) }
         for download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode })
         where podcasts.contains(download.podcastID) && download.state != .downloaded {
             leave(download, "given up, as its podcast was forgotten", &change, now: now)
@@ -201,8 +204,7 @@ extension DownloadsMachine {
         guard event.header.kind == .put, let alert = try? WireAlert(wireBytes: event.payload),
             alert.code == "playsStream", book.current.downloads[alert.episode]?.state == .downloaded
         else { return [] }
-        suspects.insert(alert.episode)
-        return [.perform(.survey)]
+        return [.perform(.survey(about: alert.episode))]
     }
 
     /// News of episodes can be missed, their number not.

@@ -12,12 +12,12 @@ extension DownloadsMachine {
 
     /// Begins what may begin, ends what is not wanted any more, and sets the timers.
     mutating func schedule(now: Moment) -> [Effect] {
-        guard !isStopping else { return [] }
+        guard !isStopping, schedulesAt == nil else { return [] }
         var effects = endUnwanted()
         var change = change
         sayWhole(&change, now: now)
-        let (begun, next) = beginWaiting(&change, now: now)
-        effects = commit(change) + effects + begun
+        let next = beginWaiting(&change, now: now)
+        effects = commit(change) + effects
         effects += set(
             Self.scheduleTimer, to: next.map { now.monotonic.advanced(by: .milliseconds($0 - now.wall.milliseconds)) })
         guard isWatching else { return effects + set(Self.lookTimer, to: nil) }
@@ -54,7 +54,7 @@ extension DownloadsMachine {
     }
 
     /// Begins, of what waits, what may begin, the oldest wish first; and when the next of the others is due, in ms since 1970.
-    private mutating func beginWaiting(_ change: inout BookChange, now: Moment) -> (begun: [Effect], next: Int64?) {
+    private mutating func beginWaiting(_ change: inout BookChange, now: Moment) -> Int64? {
         let settings = book.current.settings
         let perHost = Int(settings.number(.downloadsPerHost))
         let running = Set(transfers.values.map(\.episode))
@@ -64,7 +64,6 @@ extension DownloadsMachine {
         let waiting = book.current.downloads.values
             .filter { $0.state == .queued || $0.state == .downloading && !running.contains($0.episode) }
             .sorted { ($0.requestedAt, $0.episode) < ($1.requestedAt, $1.episode) }
-        var effects: [Effect] = []
         var next: Int64?
         for download in waiting {
             if download.nextAttempt > now.wall.milliseconds {
@@ -82,12 +81,13 @@ extension DownloadsMachine {
             }
             free -= 1
             busy[host, default: 0] += 1
-            effects += start(download, host: host, &change)
+            start(download, host: host, &change)
         }
-        return (effects, next)
+        return next
     }
 
-    private mutating func start(_ download: WireDownload, host: String, _ change: inout BookChange) -> [Effect] {
+    /// Begins a transfer once it is durable that it is one.
+    private mutating func start(_ download: WireDownload, host: String, _ change: inout BookChange) {
         var begun = download
         begun.state = .downloading
         begun.waitsFor = ""
@@ -98,14 +98,12 @@ extension DownloadsMachine {
         change.put(begun)
         let number = nextNumber()
         transfers[number] = Transfer(episode: download.episode, host: host, path: path)
-        return [
-            .perform(
-                .start(
-                    TransferOrder(
-                        number: number, episode: download.episode, url: download.url, path: path,
-                        received: download.receivedBytes, etag: download.etag, lastModified: download.lastModified,
-                        announced: download.announcedBytes)))
-        ]
+        change.actions.append(
+            .start(
+                TransferOrder(
+                    number: number, episode: download.episode, url: download.url, path: path,
+                    received: download.receivedBytes, etag: download.etag, lastModified: download.lastModified,
+                    announced: download.announcedBytes)))
     }
 
     /// Whether something that waits depends on the network or the hour.

@@ -7,7 +7,6 @@ import WireMessages
 extension DownloadsMachine {
     /// The folder is compared with the book. Files that nobody knows are left alone.
     mutating func surveyed(_ files: [String: UInt64], now: Moment) -> [Effect] {
-        guard suspects.isEmpty else { return surveyedSuspects(files, now: now) }
         var change = change
         var known: Set<String> = Set(book.current.past.values.map(\.path))
         var whole: [String] = []
@@ -38,16 +37,14 @@ extension DownloadsMachine {
             + unknown.prefix(20).map { .log(.info, "unknown file in the folder of downloads: \($0)") }
     }
 
-    /// The files that the player could not use are looked at alone: where a whole disk was taken out, the others may be back
+    /// A file that the player could not use is looked at alone: where a whole disk was taken out, the others may be back
     /// before anybody asks for them.
-    private mutating func surveyedSuspects(_ files: [String: UInt64], now: Moment) -> [Effect] {
+    mutating func surveyed(_ files: [String: UInt64], about episode: String, now: Moment) -> [Effect] {
+        guard let download = book.current.downloads[episode], download.state == .downloaded,
+            let path = relative(download.path), files[path] != download.totalBytes
+        else { return [] }
         var change = change
-        for download in suspects.sorted().compactMap({ book.current.downloads[$0] }) {
-            guard download.state == .downloaded, let path = relative(download.path), files[path] != download.totalBytes
-            else { continue }
-            leaveWithoutFile(download, Self.fault(size: files[path]), &change, now: now)
-        }
-        suspects = []
+        leaveWithoutFile(download, Self.fault(size: files[path]), &change, now: now)
         return commit(change)
     }
 

@@ -19,10 +19,9 @@ extension DownloadsMachine {
         case .ended(let number):
             ended[number] = nil
             return []
-        case .surveyed(let files): return surveyed(files, now: now)
-        case .surveyFailed(let failure):
-            suspects = []
-            return [.log(.warning, "the folder of downloads cannot be read: \(failure)")]
+        case .surveyed(let files, nil): return surveyed(files, now: now)
+        case .surveyed(let files, let episode?): return surveyed(files, about: episode, now: now)
+        case .surveyFailed(let failure): return [.log(.warning, "the folder of downloads cannot be read: \(failure)")]
         case .deleted(let episode, let failure): return deleted(episode, failure)
         case .surroundings(let interfaces, let hour): return lookedAround(interfaces, hour, now: now)
         }

@@ -22,6 +22,8 @@ public struct DownloadsMachine: OwnerMachine {
 
     /// Waits before the tries after the first, in seconds.
     static let retries: [Double] = [5, 15, 60]
+    /// So long after a change that was refused nothing is begun.
+    private static let patience = Duration.seconds(5)
     static let scheduleTimer = TimerName("schedule")
     static let lookTimer = TimerName("look around")
     static let retainTimer = TimerName("retain")
@@ -85,12 +87,12 @@ public struct DownloadsMachine: OwnerMachine {
     /// How many episodes each podcast has, and the podcasts that were forgotten with all that belonged to them.
     var episodeCounts: [String: UInt32] = [:]
     var forgotten: Set<String> = []
-    /// Downloaded episodes whose files the player could not use; the next survey is about these alone.
-    var suspects: Set<String> = []
     /// What failed for want of a network and is tried, alone, to see whether that has come back; and when one was last.
     var probing = ""
     var lastProbed = ""
     var probedAt: MonotonicTime?
+    /// A change was refused: nothing is begun before.
+    var schedulesAt: MonotonicTime?
     var isStopping = false
     /// The timers as they are set.
     private var timers: [TimerName: MonotonicTime] = [:]
@@ -121,12 +123,9 @@ public struct DownloadsMachine: OwnerMachine {
                 effects.append(.log(.error, "record \(record.collection)/\(record.key) is unreadable: \(error)"))
             }
         }
-        for (episode, download) in book.downloads where download.state == .downloading {
-            book.downloads[episode]?.state = .queued
-        }
         self.book = SpeculativeState(book)
         effects += moveIn()
-        effects += [.perform(.survey), .perform(.lookAround), .perform(limitAction)]
+        effects += [.perform(.survey(about: nil)), .perform(.lookAround), .perform(limitAction)]
         for past in book.past.values.sorted(by: { $0.episode < $1.episode }) where !past.path.isEmpty {
             effects.append(.perform(.delete(episode: past.episode, path: past.path)))
         }
@@ -152,13 +151,15 @@ public struct DownloadsMachine: OwnerMachine {
         case .committed(let id):
             book.committed(id)
             effects = (unsettled.removeValue(forKey: id)?.actions ?? []).filter(isStillDue).map { .perform($0) }
+            schedulesAt = nil
         case .refused(let id, let failure):
             effects = takeBack(id)
             if let command = unsettled.removeValue(forKey: id)?.command, failure.code != "duplicateRequest" {
                 effects.append(.reply(command, .failure(failure)))
             }
-            // What could not be saved is looked at anew, but not at once.
-            return effects + set(Self.scheduleTimer, to: now.monotonic.advanced(by: .seconds(5)))
+            // What could not be saved is looked at anew, but not at once, whatever happens meanwhile.
+            schedulesAt = now.monotonic.advanced(by: Self.patience)
+            return effects + set(Self.scheduleTimer, to: schedulesAt)
         case .answered(let call, let result): effects = answered(call, result, now: now)
         case .observed(let event):
             effects = observe(event, now: now)
@@ -166,10 +167,11 @@ public struct DownloadsMachine: OwnerMachine {
             if effects.isEmpty { return [] }
         case .timer(let name):
             timers[name] = nil
+            if name == Self.scheduleTimer { schedulesAt = nil }
             if name == Self.lookTimer { effects = [.perform(.lookAround)] }
             if name == Self.retainTimer { effects = retain(now: now) }
         case .input(let input): effects = take(input, now: now)
-        case .databaseReplaced: effects = [.perform(.survey)] + askPlayed()
+        case .databaseReplaced: effects = [.perform(.survey(about: nil))] + askPlayed()
         case .stopping:
             isStopping = true
             return transfers.keys.sorted().map { .perform(.cancel($0)) }
@@ -209,10 +211,15 @@ public struct DownloadsMachine: OwnerMachine {
         return publications.isEmpty ? [] : [.publish(publications)]
     }
 
-    /// What had come of a download that was given up stays if it has been asked for again meanwhile.
+    /// What had come of a download that was given up stays if it has been asked for again meanwhile, and what is not wanted
+    /// any more is not begun.
     private func isStillDue(_ action: DownloadsAction) -> Bool {
-        guard case .discard(let episode) = action else { return true }
-        return book.current.downloads[episode] == nil
+        switch action {
+        case .discard(let episode): book.current.downloads[episode] == nil
+        case .start(let order):
+            transfers[order.number] != nil && book.current.downloads[order.episode]?.state == .downloading
+        default: true
+        }
     }
 
     /// Rules are looked at when nothing changes any more.

@@ -69,9 +69,13 @@ private final class DownloadsWorker: Sendable {
         case .discard(let episode): steps.yield { folder.discard(episode) }
         case .delete(let episode, let path):
             steps.yield { report(.deleted(episode: episode, folder.delete(episode, at: path))) }
-        case .survey:
+        case .survey(let episode):
             steps.yield {
-                do throws(Failure) { report(.surveyed(try folder.files())) } catch { report(.surveyFailed(error)) }
+                do throws(Failure) {
+                    report(.surveyed(try folder.files(), about: episode))
+                } catch {
+                    report(.surveyFailed(error))
+                }
             }
         case .lookAround:
             steps.yield { report(.surroundings(interfaces: Surroundings.interfaces, hour: Surroundings.hour)) }

@@ -127,8 +127,10 @@ extension QueueMachine {
         if audioEndings.contains(ending.lowercased()) {
             names.insert("file:\(Int(episode.duration.rounded()))/\(address)")
         }
-        if !episode.title.isEmpty, episode.duration > 0 {
-            names.insert("title:\(episode.podcastID)/\(Int(episode.duration.rounded()))/\(episode.title)")
+        // Bulletins have one title and one length all day long: their time tells them apart.
+        if !episode.title.isEmpty, episode.duration > 0, episode.published != 0 {
+            let length = Int(episode.duration.rounded())
+            names.insert("title:\(episode.podcastID)/\(episode.published)/\(length)/\(episode.title)")
         }
         return names
     }

@@ -107,7 +107,11 @@ extension QueueMachine {
 
     private mutating func forget(podcast: String) -> [OwnerEffect<Never>] {
         var rules = rules.current
-        let change = rules.forget(podcast: podcast)
+        var change = rules.forget(podcast: podcast)
+        if let settings = rules.settings.forget(podcast: podcast) {
+            change.changes += settings.changes
+            change.publications += settings.publications
+        }
         return commit(main, change, rules: rules)
     }
 

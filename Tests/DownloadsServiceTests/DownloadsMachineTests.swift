@@ -178,9 +178,10 @@ struct DownloadsMachineTests {
         rig.start()
         rig.send { $0.pause.episodes = ["e4"] }
         rig.report(
-            .surveyed([
-                "Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 3, "Show/Part 4 [e4].mp3": 55, "mine.txt": 9,
-            ]))
+            .surveyed(
+                [
+                    "Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 3, "Show/Part 4 [e4].mp3": 55, "mine.txt": 9,
+                ], about: nil))
         #expect(rig.state("e1") == .downloaded && rig.state("e2") == .notDownloaded)
         #expect(rig.state("e3") == .notDownloaded && rig.state("e4") == .downloaded)
         #expect(rig.why("e3").contains("not there any more"))

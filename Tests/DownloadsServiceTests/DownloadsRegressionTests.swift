@@ -141,7 +141,7 @@ struct DownloadsRegressionTests {
         let number = try rig.order("e1").number
         rig.begin(number)
         rig.start()
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000]))
+        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000], about: nil))
         #expect(rig.state("e1") == .downloaded && rig.alerts.isEmpty)
         #expect(rig.actions.contains(.cancel(try rig.order("e1").number)))
     }
@@ -247,7 +247,7 @@ struct DownloadsRegressionTests {
         start.isPlaceFree = false
         rig.report(.began(try rig.order("e2").number, start))
         rig.start()
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 777, "Show/Part 2 [e2].mp3": 777]))
+        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 777, "Show/Part 2 [e2].mp3": 777], about: nil))
         #expect(rig.state("e1") == .downloaded && rig.stored("e1")?.totalBytes == 777)
         #expect(rig.state("e2") == .downloading)
     }
@@ -258,7 +258,7 @@ struct DownloadsRegressionTests {
         rig.begin(try rig.order("e1").number, bytes: 0)
         rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.streamFailed, "cut"))))
         rig.start()
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 777]))
+        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 777], about: nil))
         #expect(rig.state("e1") == .queued && rig.alerts.map(\.code) == ["unknownFiles"])
     }
 
@@ -432,18 +432,18 @@ struct DownloadsRegressionTests {
 
     @Test("Unknown files are told of once, and again when there are others")
     func unknownFilesOnce() throws {
-        rig.report(.surveyed(["mine.txt": 1]))
+        rig.report(.surveyed(["mine.txt": 1], about: nil))
         let alert = try #require(rig.alerts.first)
         rig.send {
             $0.answerAlert.alert = alert.id
             $0.answerAlert.action = "dismiss"
         }
         rig.start()
-        rig.report(.surveyed(["mine.txt": 1]))
+        rig.report(.surveyed(["mine.txt": 1], about: nil))
         #expect(rig.alerts.isEmpty)
-        rig.report(.surveyed(["mine.txt": 1, "other.txt": 2]))
+        rig.report(.surveyed(["mine.txt": 1, "other.txt": 2], about: nil))
         #expect(rig.alerts.count == 1)
-        rig.report(.surveyed([:]))
+        rig.report(.surveyed([:], about: nil))
         #expect(rig.alerts.isEmpty)
     }
 
@@ -452,7 +452,7 @@ struct DownloadsRegressionTests {
         rig.add("e1")
         try rig.complete("e1")
         rig.start(root: "/elsewhere/d")
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000]))
+        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000], about: nil))
         #expect(rig.shown("e1")?.path == "/elsewhere/d/Show/Part 1 [e1].mp3" && rig.alerts.isEmpty)
     }
 
@@ -466,11 +466,11 @@ struct DownloadsRegressionTests {
         alert.code = "playsStream"
         alert.episode = "e1"
         rig.observe(.alert(.playback, "a1"), .put, alert.wireBytes)
-        #expect(rig.actions.last == .survey)
-        rig.report(.surveyed([:]))
+        #expect(rig.actions.last == .survey(about: "e1"))
+        rig.report(.surveyed([:], about: "e1"))
         #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil && rig.state("e2") == .downloaded)
         #expect(rig.why("e1") == "It is not downloaded any more: its file was not there any more.")
-        rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1]))
+        rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1], about: nil))
         #expect(rig.state("e2") == .downloaded && rig.alerts.map(\.code) == ["unknownFiles"])
     }
 
@@ -483,7 +483,78 @@ struct DownloadsRegressionTests {
         alert.code = "playsStream"
         alert.episode = "e1"
         rig.observe(.alert(.playback, "a1"), .put, alert.wireBytes)
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000]))
+        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000], about: "e1"))
         #expect(rig.state("e1") == .downloaded)
+    }
+
+    @Test("What was downloaded of a podcast that is not subscribed to any more stays, also over a restart")
+    func keepsWhatIsUnsubscribed() throws {
+        rig.add("e1", "e2")
+        try rig.complete("e1")
+        rig.begin(try rig.order("e2").number)
+        rig.send { $0.pause.episodes = ["e2"] }
+        rig.unsubscribed = ["p1"]
+        rig.start()
+        var player = WirePlaybackState()
+        player.status = .idle
+        rig.observe(.playbackState, .put, player.wireBytes)
+        var queue = WireQueueState()
+        queue.name = "main"
+        rig.observe(.queue("main"), .put, queue.wireBytes)
+        rig.advance(60)
+        #expect(rig.state("e1") == .downloaded && rig.state("e2") == .paused)
+    }
+
+    @Test("While nothing can be saved no transfer is begun, and none again and again", arguments: [true, false])
+    func waitsForTheDatabase(isFull: Bool) throws {
+        rig.add("e1")
+        let first = try rig.order("e1").number
+        rig.report(.failed(first, TransferFailure(Failure(.streamFailed, "503"))))
+        rig.refusal = Failure(.diskFull, "full")
+        rig.advance(5)
+        for _ in 0..<100 {
+            guard let order = rig.orders.last, order.number != first else { break }
+            if isFull {
+                rig.report(.failed(order.number, TransferFailure(Failure(.insufficientStorage, "full"))))
+            } else {
+                rig.begin(order.number)
+            }
+        }
+        rig.advance(4)
+        #expect(rig.orders.count == 1)
+        rig.advance(60)
+        #expect(rig.orders.count == 1)
+        rig.refusal = nil
+        rig.advance(6)
+        #expect(rig.orders.count == 2 && rig.state("e1") == .downloading)
+    }
+
+    @Test("What is asked for again by hand is no rule's any more", arguments: ["resume", "retry", "add"])
+    func takesWishesFromRules(how: String) throws {
+        rig.set(.autoDownload, "1")
+        rig.set(.autoDownloadHours, "22-6")
+        rig.report(.surroundings(interfaces: ["eth0"], hour: 23))
+        var news = WireEpisodesChanged()
+        news.podcast = "p1"
+        news.added = ["e5"]
+        rig.observe(.episodes(of: "p1"), .event, news.wireBytes)
+        let number = try rig.order("e5").number
+        if how == "retry" {
+            rig.report(.failed(number, TransferFailure(Failure(.verificationFailed, "a page"))))
+        } else {
+            rig.send { $0.pause.episodes = ["e5"] }
+        }
+        rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
+        switch how {
+        case "resume": rig.send { $0.resume.episodes = ["e5"] }
+        case "add": rig.add("e5")
+        default:
+            let alert = try #require(rig.alerts.first { $0.episode == "e5" }).id
+            rig.send {
+                $0.answerAlert.alert = alert
+                $0.answerAlert.action = "retry"
+            }
+        }
+        #expect(rig.state("e5") == .downloading && rig.stored("e5")?.automatic == false)
     }
 }

@@ -11,6 +11,8 @@ final class DownloadsRig {
     var now = Moment(
         monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000), wall: Timestamp(milliseconds: 1_700_000_000_000))
     var library: [String: WireEpisode] = [:]
+    /// Podcasts of it that are not subscribed to any more.
+    var unsubscribed: Set<String> = []
     var refusal: Failure?
     private(set) var records: [String: StoredRecord] = [:]
     private(set) var retained: [Topic: [UInt8]] = [:]
@@ -187,8 +189,9 @@ final class DownloadsRig {
         case .episodes(let query)?:
             let all = library.values.filter { $0.podcastID == query.podcast }.sorted { $0.id > $1.id }
             reply.episodes.episodes = Array(all.prefix(Int(query.limit)))
-        case .podcasts?:
-            reply.podcasts.podcasts = Set(library.values.map(\.podcastID)).sorted().map { id in
+        case .podcasts(let query)?:
+            let there = Set(library.values.map(\.podcastID)).subtracting(query.includeUnsubscribed ? [] : unsubscribed)
+            reply.podcasts.podcasts = there.sorted().map { id in
                 var podcast = WirePodcast()
                 podcast.id = id
                 return podcast

@@ -93,6 +93,10 @@ struct QueueRuleTests {
             }
         }
         #expect(code(delete(&queue)) == .invalidArgument)
+        var forgetting = queue
+        forgetting.observe(.delete, .podcast(Self.podcast), [])
+        #expect(code(delete(&forgetting)) == nil)
+        #expect(forgetting.published.contains(Publication(.delete, .settings(.queue, podcast: Self.podcast))))
         set(&queue, "autoEnqueueQueue", "")
         #expect(code(delete(&queue)) == nil)
     }
