@@ -22,16 +22,17 @@ struct MPVLogReader: Sendable {
     mutating func read(prefix: String, text: String, opensOther: Bool = false) {
         let text = text.trimmed
         guard !text.isEmpty else { return }
-        if let status = Self.httpStatus(in: text) { httpStatus = status }
-        if prefix == "file" && text.contains("No such file") { missing = true }
         if ["ends prematurely", "partial file", "Failed to reconnect", "Connection reset"].contains(
             where: text.contains)
         {
             cut = true
         }
         if text.contains("Cannot seek backward in linear streams") { cannotGoBack = true }
-        // Lengths are reckoned when a file is opened.
+        // Lengths are reckoned, and refusals met, when a file is opened: perhaps this is of the other. What is not known to
+        // be a refusal is tried again.
         if opensOther { return }
+        if let status = Self.httpStatus(in: text) { httpStatus = status }
+        if prefix == "file" && text.contains("No such file") { missing = true }
         if text.contains("using bitrate for duration") || text.contains("Estimating duration from bitrate") {
             estimated = true
         }

@@ -161,7 +161,7 @@ extension PlaybackMachine {
         guard var session, session.status != .finished else { return }
         book.mark(.session)
         // What is stored of the episode is not known yet, and must not be lost.
-        guard !session.isBeingLookedUp else { return }
+        guard session.isStateKnown else { return }
         let position = session.position(at: now.monotonic).seconds
         if session.measured?.source == .declared, let end = session.duration?.seconds, position >= end - 0.5 { return }
         guard position > 0 || session.register.position > 0 else { return }

@@ -111,7 +111,7 @@ extension PlaybackMachine {
             session.anchor.position = .zero
             session.anchor.running = false
             session.status = .loading(plays: true)
-        case "retry", "resume":
+        case "retry", "accept", "resume":
             session.status = .loading(plays: true)
         default:
             return []
@@ -153,6 +153,9 @@ extension PlaybackMachine {
         if record?.loadID == session?.loadID.text {
             switch answer.action {
             case "retry":
+                if !isOverruled { play() }
+            case "accept":
+                session?.acceptsWhatIsThere = true
                 if !isOverruled { play() }
             case "resume":
                 if !isOverruled { resume() }

@@ -90,11 +90,14 @@ extension PlaybackMachine {
             // It waits for its next try, which is for whoever resumes it.
             self.session?.status = .paused
             self.session?.retry = nil
+            self.session?.pausedAt = now.wall
             markPosition()
             pending.state = true
             pending.commit = true
         case .loading(plays: true):
             self.session?.status = .loading(plays: false)
+            self.session?.retry = nil
+            self.session?.pausedAt = now.wall
             book.mark(.session)
             pending.state = true
             pending.commit = true
@@ -111,12 +114,16 @@ extension PlaybackMachine {
         self.session?.pausedAt = nil
         self.session?.pausedBy = .somebody
         switch session.status {
+        case .playing, .finished: return
+        case .loading(plays: true) where session.retry?.nextAt == nil: return
+        default: endAlerts(of: session.loadID)
+        }
+        switch session.status {
+        case .playing, .finished: return
         case .loading where session.retry?.nextAt != nil:
             // Whoever resumes does not want to wait.
             self.session?.status = .loading(plays: true)
             reconnect()
-        case .playing, .finished, .loading(plays: true):
-            return
         case .loading:
             self.session?.status = .loading(plays: true)
             if session.engine == .open { pending.perform(.engine(.setPaused(false))) }
@@ -126,13 +133,11 @@ extension PlaybackMachine {
         case .paused where session.isBeingLookedUp:
             self.session?.status = .loading(plays: true)
         case .paused, .failed:
-            if session.status.isFailed { self.session?.takesNewLength = true }
             self.session?.retry = nil
             self.session?.status = .loading(plays: true)
             setAnchor(session.position(at: now.monotonic), running: false)
             openEngine()
         }
-        endAlerts(of: session.loadID)
         book.mark(.session)
         pending.state = true
         pending.commit = true

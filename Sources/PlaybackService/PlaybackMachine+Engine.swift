@@ -46,12 +46,20 @@ extension PlaybackMachine {
         guard let measured, measured.source == .declared, let place = session?.anchor.position.seconds else { return }
         let end = measured.duration.seconds
         if place > end + 1 {
-            move(to: PlaybackPosition(clamping: max(0, end - 30)))
+            // Unless it is the declared length that is wrong: then there is something to hear there.
+            guard session?.sameness == .other || session?.acceptsWhatIsThere == true else {
+                session?.isBehindEnd = true
+                return
+            }
+            move(to: Self.before(end))
         } else if place > end - 1 {
             // Who plays it anew does not want its last moment.
             move(to: PlaybackPosition(clamping: isAnew ? 0 : max(0, end - 1)))
         }
     }
+
+    /// Half a minute before an end, in seconds.
+    private static func before(_ end: Double) -> PlaybackPosition { PlaybackPosition(clamping: max(0, end - 30)) }
 
     private mutating func handleMeasured(_ measured: MeasuredDuration) {
         let before = session?.duration?.seconds ?? 0
@@ -62,14 +70,15 @@ extension PlaybackMachine {
     }
 
     private mutating func handleProgress(_ progress: EngineProgress) {
-        // What was said of it before it was moved, or closed and opened again, is past.
-        guard let session, progress.serial >= session.seekAsked else { return }
-        self.session?.seekDone = progress.serial
-        self.session?.heard = progress.position
+        // What was said of it before it was closed and opened again is past.
+        guard let session, progress.serial >= session.openedAs else { return }
         guard !isStarved(progress) else {
             let host = session.source?.host ?? "the server"
             return recover(from: Failure(.streamFailed, "No data comes from \(host) any more."))
         }
+        guard progress.serial >= session.seekAsked else { return handleSeeking(progress) }
+        self.session?.seekDone = progress.serial
+        self.session?.heard = progress.position
         switch session.status {
         case .loading(plays: true):
             guard progress.running else { return setBuffering(progress.buffering) }
@@ -102,6 +111,14 @@ extension PlaybackMachine {
         }
     }
 
+    /// The place that was sought is not reached yet: where the engine is says nothing, but that data is waited for is seen.
+    private mutating func handleSeeking(_ progress: EngineProgress) {
+        guard session?.status == .playing, let since = self.session?.starving?.since,
+            now.monotonic.since(since) >= Self.seeksQuietly
+        else { return }
+        setBuffering(true)
+    }
+
     private mutating func setBuffering(_ buffering: Bool) {
         guard session?.buffering != buffering else { return }
         session?.buffering = buffering
@@ -115,6 +132,13 @@ extension PlaybackMachine {
         guard let session, session.seekDone >= session.seekAsked else { return }
         if let stub = standIn(end.measured) { return recover(from: stub) }
         self.session?.measured = end.measured ?? session.measured
+        if session.isBehindEnd {
+            self.session?.isBehindEnd = false
+            // There was nothing to hear there: the file is as long as it declares.
+            if end.position.seconds < session.playedFrom.seconds + 1 {
+                return move(to: Self.before(end.measured?.duration.seconds ?? end.position.seconds))
+            }
+        }
         guard end.isProven(announced: session.announced) else {
             let expected = end.expected(announced: session.announced).map { " of \(clockText($0.seconds))" } ?? ""
             let reason = end.cut ? "its stream was cut" : "its audio ended"
@@ -128,20 +152,26 @@ extension PlaybackMachine {
         finish(at: end.position, reason: "heard to its end")
     }
 
-    /// Why what is open is not the episode: it is less than half as long as the audio that was measured before, as when a
-    /// server puts an announcement in its place. To hear that to its end proves nothing, and the position is not in it.
-    private func standIn(_ measured: MeasuredDuration?) -> Failure? {
-        guard let session, let known = session.recordedDuration, let measured, measured.source != .growing,
-            measured.duration.seconds < known.seconds / 2, !session.takesNewLength
-        else { return nil }
+    /// Why what is open is not the episode: it is less than half as long as the audio that was measured before, or as what
+    /// was heard of it, as when a server puts an announcement in its place. To hear that to its end proves nothing, and the
+    /// position is not in it.
+    private mutating func standIn(_ measured: MeasuredDuration?) -> Failure? {
+        guard let session, let measured, measured.source != .growing, !session.acceptsWhatIsThere else { return nil }
+        let length = measured.duration.seconds
+        let recorded = session.recordedDuration?.seconds ?? 0
+        // A length that is only reckoned from the first moments may be much too short.
+        let isHeardBeyond = measured.source == .declared && session.sameness != .same
+        let heard = isHeardBeyond ? session.playedFrom.seconds : 0
+        guard length < max(recorded, heard) / 2 else { return nil }
         // One that is as long as its feed says is the episode: what was there before was not.
-        if let announced = session.announced, abs(measured.duration.seconds / announced.seconds - 1) < 0.1 {
-            return nil
-        }
-        let (now, before) = (clockText(measured.duration.seconds), clockText(known.seconds))
+        if let announced = session.announced, abs(length / announced.seconds - 1) < 0.1 { return nil }
+        self.session?.hasStandIn = true
+        let before =
+            recorded >= heard ? "was \(clockText(recorded)) long" : "was left at \(clockText(heard))"
         return Failure(
             .endedEarly,
-            "“\(session.episode.title)” is \(now) long now and was \(before); something else may stand in its place.")
+            "“\(session.episode.title)” is \(clockText(length)) long now and \(before); something else may stand in its place."
+        )
     }
 
     /// It has been heard to its end, or to where its listener wants it to end.
@@ -170,11 +200,13 @@ extension PlaybackMachine {
         setAnchor(session.position(at: now.monotonic), running: false)
         if session.engine == .open { pending.perform(.engine(.unload)) }
         self.session?.status = .failed(failure)
+        self.session?.pausedAt = now.wall
         self.session?.engine = .closed
         self.session?.buffering = false
         self.session?.retry = nil
         markPosition()
-        raise(failure.code, title: "Playback stopped", failure.message, .error, actions: ["retry", "skip", "dismiss"])
+        let actions = session.hasStandIn ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]
+        raise(failure.code, title: "Playback stopped", failure.message, .error, actions: actions)
         pending.commit = true
     }
 

@@ -42,10 +42,10 @@ extension PlaybackMachine {
     }
 
     /// What is stored about an episode is asked for; the answer need not come: then the load itself says enough.
-    mutating func lookUp(_ episode: String, as id: CallID) {
+    mutating func lookUp(_ episode: String, as id: CallID, limit: Duration? = .seconds(2)) {
         var query = WirePersistenceRequest()
         query.episodesByID.ids = [episode]
-        pending.calls.append(Call(id: id, to: .persistence, payload: query.wireBytes, limit: .seconds(2)))
+        pending.calls.append(Call(id: id, to: .persistence, payload: query.wireBytes, limit: limit))
     }
 
     static func lookup(_ load: LoadID) -> CallID { CallID("lookup/\(load.text)") }
@@ -57,11 +57,33 @@ extension PlaybackMachine {
         if let bookmark = bookmarking.removeValue(forKey: call) { return makeBookmark(bookmark, result) }
         if call.text.hasPrefix(Self.chapterLookup) { return takeChapters(call, result) }
         if call == prepared?.call { return completePrepared(result) }
+        if call == session.map({ Self.lateLookup($0.loadID) }) { return takeState(Self.episode(in: result)) }
         guard let session, call == Self.lookup(session.loadID) else { return }
-        if case .failure(let failure) = result {
-            pending.logs.append((.warning, "The state of \(session.episode.id) is not known: \(failure)"))
+        if case .failure(let failure) = result, session.isBeingLookedUp {
+            pending.logs.append((.warning, "The state of \(session.episode.id) is not known yet: \(failure)"))
+            self.session?.isStateMissing = true
+            lookUp(session.episode.id, as: Self.lateLookup(session.loadID), limit: nil)
         }
         takeEpisode(Self.episode(in: result))
+    }
+
+    private static func lateLookup(_ load: LoadID) -> CallID { CallID("late lookup/\(load.text)") }
+
+    /// What is stored of the episode has come after it had begun to play: what was heard meanwhile is added to it.
+    private mutating func takeState(_ found: WireEpisode?) {
+        guard let session, session.isStateMissing else { return }
+        self.session?.isStateMissing = false
+        if session.register.updatedAt == 0,
+            let register = book.registers[session.episode.id] ?? found.map(Self.register)
+        {
+            self.session?.register = register
+            if session.recordedDuration == nil {
+                self.session?.recordedDuration = EpisodeDuration(seconds: register.duration)
+            }
+        }
+        if let found { takeChapters(found) }
+        markPosition()
+        pending.commit = true
     }
 
     /// What the library knows of the episode that is being loaded; nil: nothing.
@@ -129,8 +151,11 @@ extension PlaybackMachine {
         self.session?.opensBy = session.isStream ? now.monotonic.advanced(by: context.limits.opening) : nil
         if case .web(let url) = source { pending.perform(.identify(session.loadID, url: url)) }
         count += 1
+        self.session?.openedAs = count
         self.session?.seekAsked = count
         self.session?.seekDone = count
+        self.session?.hasStandIn = false
+        self.session?.isBehindEnd = false
         pending.perform(
             .engine(
                 .open(
@@ -153,6 +178,8 @@ extension PlaybackMachine {
     /// Saves and closes what is loaded, before something else is, or nothing.
     private mutating func leaveSession() {
         guard let session else { return }
+        // Where it was heard to counts more than what else is stored of it.
+        if session.isOpened { self.session?.isStateMissing = false }
         markPosition()
         left = self.session?.register
         if session.engine == .open { pending.perform(.engine(.unload)) }

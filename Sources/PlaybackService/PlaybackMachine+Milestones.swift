@@ -172,7 +172,7 @@ extension PlaybackMachine {
 
     /// Plays on, some seconds before where it was paused: the more, the longer that is ago.
     mutating func resume() {
-        if let session, session.status == .paused, !session.isBeingLookedUp, let pausedAt = session.pausedAt {
+        if let session, session.isResting, !session.isBeingLookedUp, let pausedAt = session.pausedAt {
             let pause = now.wall.seconds - pausedAt.seconds
             let rewind = Rewind.seconds(
                 pause: pause, limit: settings.number(.rewindOnResume, podcast: session.episode.podcastID))

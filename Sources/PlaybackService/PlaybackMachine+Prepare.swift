@@ -116,7 +116,9 @@ extension PlaybackMachine {
     func start(of session: PlaybackSession, explicit: PlaybackPosition?) -> PlaybackPosition {
         var start = explicit ?? PlaybackPosition(clamping: session.register.position)
         // In its last moment it begins anew. A place behind its length is no error of the place.
-        if session.register.duration > 0, abs(start.seconds - session.register.duration) < 1 { start = .zero }
+        if explicit == nil, session.register.duration > 0, abs(start.seconds - session.register.duration) < 1 {
+            start = .zero
+        }
         return start == .zero && explicit == nil ? afterIntro(of: session) : start
     }
 }

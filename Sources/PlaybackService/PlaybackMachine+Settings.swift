@@ -113,7 +113,7 @@ extension PlaybackMachine {
 
     mutating func setPlayed(_ set: WireSetPlayed, _ command: Command) throws(Failure) {
         guard EpisodeID(set.episode) != nil else { throw Self.invalid("“\(set.episode)” is no episode's id.") }
-        guard let session, session.episode.id == set.episode, !session.isBeingLookedUp else {
+        guard let session, session.episode.id == set.episode, session.isStateKnown else {
             let call = CallID("played/\(command.id)")
             markings[call] = (command.id, set.played, Self.byHand(set.played, command.origin))
             return lookUp(set.episode, as: call)

@@ -98,6 +98,8 @@ extension PlaybackMachine {
             return playStream(insteadOfFile: failure)
         }
         let failure = failure.known == .streamFailed ? session.refusal ?? failure : failure
+        // Nobody waits for it: it is tried again by whoever resumes it.
+        if failure.retry, session.isStream, session.status == .loading(plays: false) { return rest(after: failure) }
         let made = session.retry?.attempt ?? 0
         guard failure.retry, session.isStream, made < context.limits.reconnect.count, session.status.isUnderWay else {
             return fail(failure)
@@ -113,6 +115,16 @@ extension PlaybackMachine {
         pending.logs.append(
             (.warning, "\(session.episode.id): \(failure); try \(made + 1) in \(Int(wait / .seconds(1))) s"))
         markPosition()
+        pending.commit = true
+    }
+
+    /// What was paused before it was open, and cannot be opened now, is closed.
+    private mutating func rest(after failure: Failure) {
+        closeFile()
+        session?.status = .paused
+        pending.logs.append((.warning, "\(session?.episode.id ?? ""): \(failure); it is paused"))
+        book.mark(.session)
+        pending.state = true
         pending.commit = true
     }
 
@@ -201,6 +213,7 @@ extension PlaybackMachine {
         let begun = AudioTag(stored: session.register.audioTag)
         self.session?.register.audioTag = tag.text
         if tag.text != begun.text { self.session?.hasNewTag = true }
+        self.session?.sameness = tag.text == begun.text ? .same : tag.differs(from: begun) ? .other : .unknown
         let position = session.position(at: now.monotonic)
         guard tag.differs(from: begun), position.seconds > 1 || session.register.position > 1 else { return }
         raise(

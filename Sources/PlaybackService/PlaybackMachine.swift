@@ -80,6 +80,8 @@ public struct PlaybackMachine: OwnerMachine {
 
     /// How much the engine may differ from the published anchor before there is a new one.
     static let drift = 0.05
+    /// So long a place that was sought may need data before that is shown.
+    static let seeksQuietly = Duration.seconds(1)
     static let sampleInterval = Duration.seconds(1)
     static let sampleAfterChange = Duration.milliseconds(300)
     /// What the engine says of the position right after a pause changes until its buffers have settled.

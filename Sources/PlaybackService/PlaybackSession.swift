@@ -30,6 +30,8 @@ struct PlaybackSession: Sendable, Hashable {
         case open
     }
 
+    enum Sameness: Sendable, Hashable { case unknown, same, other }
+
     var episode: WireEpisodeSummary
     /// The episode's own address; nil: it has none that can be played.
     var enclosure: AudioSource?
@@ -67,7 +69,10 @@ struct PlaybackSession: Sendable, Hashable {
     var leftAt: Timestamp?
     /// The episode's stored state; its played mark outlives new positions.
     var register: WireEpisodeState
-    /// The last seek that was asked for, and the last that the engine has done.
+    /// What is stored of the episode could not be found out in time; it is asked for until it comes.
+    var isStateMissing = false
+    /// The last opening; and the last seek that was asked for, and the last that the engine has done.
+    var openedAs: UInt64 = 0
     var seekAsked: UInt64 = 0
     var seekDone: UInt64 = 0
     /// When the engine is asked where it came to rest, after a pause.
@@ -92,13 +97,22 @@ struct PlaybackSession: Sendable, Hashable {
     var hasSounded = false
     /// Where the engine itself was last.
     var heard = PlaybackPosition.zero
-    /// Its listener has asked for it again after a failure: it is as long as it is now.
-    var takesNewLength = false
+    /// What is open seems to be something else in its place, for which it has failed.
+    var hasStandIn = false
+    /// Its listener has said that what is there now is the episode, as long or short as it is.
+    var acceptsWhatIsThere = false
+    /// Whether what is open is the audio that was begun, as far as its source tells.
+    var sameness = Sameness.unknown
+    /// It was opened at a place behind the end that its file declares, and has not been heard there.
+    var isBehindEnd = false
     /// Its failure was answered with `skip`.
     var skip = false
 
     /// Where its audio comes from.
     var source: AudioSource? { localPath.map { .file(path: $0) } ?? enclosure }
+
+    /// Whether it has stopped where it is.
+    var isResting: Bool { status == .paused || status.isFailed }
 
     /// Whether it can be told to play.
     var isStartable: Bool { status == .paused && source != nil }
@@ -138,6 +152,9 @@ struct PlaybackSession: Sendable, Hashable {
 
     /// The length that came with the load.
     var announced: EpisodeDuration? { EpisodeDuration(seconds: episode.duration) }
+
+    /// Whether what is stored of its episode is known, so that it can be changed.
+    var isStateKnown: Bool { !isBeingLookedUp && !isStateMissing }
 
     /// Whether what is stored of its episode is still being asked for.
     var isBeingLookedUp: Bool { if case .lookingUp = engine { true } else { false } }

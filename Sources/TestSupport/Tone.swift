@@ -42,6 +42,15 @@ public enum Tone {
         return Array((0..<count).map { _ in frame }.joined())
     }
 
+    /// The same with a header that declares `declared` seconds, whatever follows.
+    public static func mp3(seconds: Double, declared: Double) -> [UInt8] {
+        let count = UInt32((declared * 44_100 / 1_152).rounded())
+        // One frame of a single channel, whose side information takes 17 bytes; of the fields only the number of frames.
+        let tag = Array("Info".utf8) + [0, 0, 0, 1] + withUnsafeBytes(of: count.bigEndian) { Array($0) }
+        let header = [0xff, 0xfb, 0x90, 0xc4] + [UInt8](repeating: 0, count: 17) + tag
+        return header + [UInt8](repeating: 0, count: 417 - header.count) + mp3(seconds: seconds)
+    }
+
     /// MPEG 2.5 layer III frames of silence, 8 kbit/s at 8 kHz: 1 kB a second.
     public static func slowMP3(seconds: Double) -> [UInt8] {
         let frame: [UInt8] = [0xff, 0xe3, 0x18, 0xc4] + [UInt8](repeating: 0, count: 68)

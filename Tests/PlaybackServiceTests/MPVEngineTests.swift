@@ -71,6 +71,27 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
+    @Test("A place behind the end is an end at once, from which a seek leads back")
+    func behindTheEnd() async throws {
+        try open(.file(path: try folder.file("tone.wav", Tone.wav(seconds: 20))), at: 100)
+        #expect(try await harness.opened().duration?.source == .declared)
+        #expect(try await harness.ended().position.seconds < 101)
+        harness.engine.perform(.seek(try PlaybackPosition(18), serial: 9))
+        let progress = try await harness.progress { $0.running && $0.serial == 9 }
+        #expect(abs(progress.position.seconds - 18) < 1)
+        await harness.engine.close()
+    }
+
+    @Test("A place behind the end that a file wrongly declares is played")
+    func behindTheDeclaredEnd() async throws {
+        try open(.file(path: try folder.file("short.mp3", Tone.mp3(seconds: 40, declared: 10))), at: 30)
+        let length = try #require(try await harness.opened().duration)
+        #expect(length.source == .declared && abs(length.duration.seconds - 10) < 1)
+        let progress = try await harness.progress { $0.running && $0.position.seconds > 30.5 }
+        #expect(progress.position.seconds < 32)
+        await harness.engine.close()
+    }
+
     @Test("Data that is no audio fails as such, and a folder is no file", arguments: ["garbage", "empty", "folder"])
     func garbage(_ kind: String) async throws {
         var generator = SystemRandomNumberGenerator()

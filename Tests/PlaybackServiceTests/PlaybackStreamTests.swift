@@ -165,7 +165,8 @@ struct PlaybackStreamTests {
         #expect(!rig.stored().played && abs(rig.stored().position - 112) < 0.5)
         rig.setStream(SimulatedEngine.Audio(length: 590))
         try rig.setPaused(false)
-        #expect(rig.state.status == .playing && abs(rig.position - 112) < 0.5)
+        // From there, less what resuming goes back after a minute.
+        #expect(rig.state.status == .playing && rig.position < 112.5 && rig.position > 95)
     }
 
     // MARK: Stalls

@@ -32,6 +32,8 @@ final class PlayerRig {
     private var held: [Transaction] = []
     /// Lookups have no answer yet.
     var holdsLookups = false
+    /// Why lookups are answered with a failure; one that has no limit waits then.
+    var lookupFailure: Failure?
     private var heldAnswers: [OwnerEvent<PlaybackInput>] = []
 
     // What the world has seen.
@@ -335,12 +337,19 @@ final class PlayerRig {
         var reply = WirePersistenceReply()
         reply.episodes.episodes = request.episodesByID.ids.compactMap { library[$0] }
         let answer = OwnerEvent<PlaybackInput>.answered(call.id, .success(reply.wireBytes))
-        if holdsLookups { heldAnswers.append(answer) } else { inbox.append(answer) }
+        if let lookupFailure, call.limit != nil {
+            inbox.append(.answered(call.id, .failure(lookupFailure)))
+        } else if holdsLookups || lookupFailure != nil {
+            heldAnswers.append(answer)
+        } else {
+            inbox.append(answer)
+        }
     }
 
     /// Gives the lookups that were held back their answers.
     func releaseLookups() throws {
         holdsLookups = false
+        lookupFailure = nil
         inbox += heldAnswers
         heldAnswers = []
         try settle()
