@@ -1,0 +1,147 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// The place in an episode is kept, whatever its source, its length or the library say of it.
+struct PlaybackPlaceTests {
+    private let rig = PlayerRig()
+
+    @Test(
+        "What is shorter than half of what was heard is not taken for the episode, though no length was ever recorded")
+    func missesWhatWasHeard() throws {
+        try rig.start()
+        let episode = rig.episode(length: 20, announced: 3_600, position: 1_800)
+        try rig.load(episode)
+        try rig.advance(30)
+        #expect(rig.state.status == .failed && rig.state.error.code == "endedEarly")
+        #expect(rig.state.error.message.contains("was left at 30:00"))
+        #expect(rig.stored().position == 1_800 && !rig.stored().played && rig.position == 1_800)
+        try rig.answer(try #require(rig.alerts.first).id, "accept")
+        try rig.advance(25)
+        #expect(rig.state.status == .finished)
+    }
+
+    @Test("A place behind the end that a file declares is heard if there is something, also after a restart")
+    func hearsBehindTheDeclaredEnd() throws {
+        try rig.start()
+        let episode = rig.episode(announced: 0, position: 2_505)
+        rig.setFile("e1", SimulatedEngine.Audio(length: 2_540, declared: 2_400))
+        try rig.load(episode)
+        try rig.advance(12)
+        #expect(rig.state.status == .playing && abs(rig.position - 2_517) < 0.5)
+        try rig.start()
+        try rig.advance(1)
+        #expect(rig.state.status == .playing && rig.position > 2_507)
+        try rig.advance(40)
+        #expect(rig.state.status == .finished)
+    }
+
+    @Test("Where nothing is left behind the end that a file declares, its last half minute is played")
+    func playsTheLastHalfMinute() throws {
+        try rig.start()
+        try rig.load(rig.episode(length: 2_400, announced: 0, position: 2_505))
+        try rig.advance(2)
+        #expect(rig.state.status == .playing && abs(rig.position - 2_371.5) < 1)
+        try rig.advance(40)
+        #expect(rig.state.status == .finished)
+    }
+
+    @Test("An episode that cannot be played has its alert still when it is tried again")
+    func keepsTheAlertOfWhatCannotBePlayed() throws {
+        try rig.start()
+        var episode = rig.episode()
+        episode.enclosureURL = ""
+        try rig.load(episode)
+        #expect(rig.state.status == .failed && rig.alerts.count == 1)
+        try rig.answer(try #require(rig.alerts.first).id, "retry")
+        #expect(rig.state.status == .failed && rig.alerts.map(\.actions) == [["retry", "skip", "dismiss"]])
+        try rig.setPaused(false)
+        #expect(rig.state.status == .failed && rig.alerts.count == 1)
+    }
+
+    @Test("A place that is sought and of which no data comes is shown as waited for, and tried again")
+    func givesUpSeeking() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.load(episode, at: 100)
+        try rig.advance(2)
+        let serial = rig.serial
+        rig.engine.setStalled(true)
+        try rig.seek(400)
+        // The engine has not come there: it tells of the seek before.
+        func wait(_ seconds: Int) throws {
+            for _ in 0..<seconds {
+                let load = try #require(LoadID("l1"))
+                let place = try #require(PlaybackPosition(seconds: 400))
+                rig.turn(1)
+                try rig.report(
+                    .progress(
+                        load,
+                        EngineProgress(
+                            position: place, at: rig.now.monotonic, running: false, buffering: true, serial: serial)))
+            }
+        }
+        try wait(3)
+        #expect(rig.state.status == .playing && rig.state.buffering && rig.position == 400)
+        try wait(60)
+        #expect(rig.state.status == .loading && rig.state.retry.attempt == 1 && rig.position == 400)
+    }
+
+    @Test(
+        "A state that the library could not tell in time is not overwritten, and gets what was heard once it is known")
+    func addsToALateState() throws {
+        try rig.start()
+        let episode = rig.episode(position: 100)
+        rig.library["e1"]?.state.audioTag = "etag:a"
+        rig.library["e1"]?.state.reason = "heard once"
+        rig.lookupFailure = Failure(.unavailable, "too slow")
+        try rig.load(episode, at: 100)
+        try rig.advance(25)
+        #expect(rig.state.status == .playing && rig.stored().reason == "heard once" && rig.stored().position == 100)
+        #expect(abs((rig.session?.position ?? 0) - 120) < 1)
+        try rig.releaseLookups()
+        #expect(rig.stored().reason == "heard once" && rig.stored().audioTag == "etag:a")
+        #expect(abs(rig.stored().position - 125) < 1)
+    }
+
+    @Test(
+        "A place near the end that is asked for is where it begins; a pause in a wait is one that resuming goes back from"
+    )
+    func takesPlacesAtTheirWord() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.library["e1"]?.state.duration = 600
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.load(episode, at: 599.2)
+        #expect(rig.position > 598.9)
+        rig.setStream(SimulatedEngine.Audio(length: 130, declared: 600, cut: true))
+        try rig.load(episode, as: "l2", at: 100)
+        try rig.advance(31)
+        #expect(rig.state.hasRetry)
+        try rig.setPaused(true)
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        rig.rest(3_600)
+        try rig.setPaused(false)
+        #expect(rig.position < 129)
+    }
+
+    @Test("What is paused before it is open, and cannot be opened, is paused, without an alert")
+    func restsUnopened() throws {
+        try rig.start()
+        var silent = SimulatedEngine.Audio(length: 600)
+        silent.opens = false
+        let episode = rig.streamedEpisode()
+        rig.setStream(silent)
+        try rig.load(episode, at: 100)
+        try rig.setPaused(true)
+        try rig.advance(300)
+        #expect(rig.state.status == .paused && rig.alerts.isEmpty && rig.opens == 1 && rig.position == 100)
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing)
+    }
+}
