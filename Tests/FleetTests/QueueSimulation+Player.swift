@@ -13,10 +13,11 @@ extension QueueSimulation {
         if case .command(let command) = event, let request = try? WirePlaybackRequest(wireBytes: command.payload) {
             checks.note("player takes", request)
         }
-        let before = player.state
+        let before = playerState
         if isOverdue { listening.miss() }
         let effects = player.handle(event, now: now)
         let after = player.state
+        playerState = after
         if case .command(let command) = event { promises.note(after, behind: command.id) }
         complain(listening.follow(event, from: before, to: after, at: now.monotonic))
         complain(device.follow(event, from: before, to: after, at: now.monotonic))
@@ -38,7 +39,7 @@ extension QueueSimulation {
             case .call(let call): playerInbox.append(.answered(call.id, lookUp(call)))
             case .perform(.engine(let command)):
                 if command != .sample { checks.note("engine does \(String(describing: command).prefix(150))") }
-                if case .open(let load) = command { complain(listening.open(load, of: player.state.episode)) }
+                if case .open(let load) = command { complain(listening.open(load, of: playerState.episode)) }
                 if command == .reloadOutput { complain(device.tryAgain(at: now.monotonic)) }
                 engine.perform(command)
             case .perform(.examine(let load, let path)):

@@ -13,6 +13,8 @@ final class QueueSimulation {
     var random: SeededGenerator
     var queue = QueueMachine()
     var player = PlaybackMachine(context: PlaybackContext(bootID: "boot", fleetRun: "run"))
+    /// The player's state since its last event.
+    var playerState = WirePlaybackState()
     private(set) var engine: SimulatedEngine
     private let breaksPromise: Bool
     private let reported = NIOLockedValueBox<[EngineEvent]>([])
@@ -89,6 +91,7 @@ final class QueueSimulation {
         runningCalls = []
         promises.forgetPlayer()
         let effects = player.restore(Self.inOrder(playerRecords), now: now)
+        playerState = player.state
         try publish(begin(.playback, with: player.retained(now: now)))
         perform(effects)
         try announcePlayer(.ready)
@@ -157,7 +160,7 @@ final class QueueSimulation {
         now.wall = Timestamp(milliseconds: now.wall.milliseconds + Int64(passed / .milliseconds(1)))
         now.monotonic = time
         checks.time = time
-        if engine.sounding != nil { listening.hear(engine.position, in: player.state, at: time) }
+        if engine.sounding != nil { listening.hear(engine.position, in: playerState, at: time) }
         collect()
     }
 

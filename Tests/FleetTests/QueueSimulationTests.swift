@@ -9,7 +9,7 @@ import Testing
 struct QueueSimulationTests {
     static let seeds: [UInt64] = {
         let chosen = ProcessInfo.processInfo.environment["LOCKSTEP_SIMULATION_SEEDS"]
-        return chosen.map { $0.split(separator: ",").compactMap { UInt64($0) } } ?? Array(1...60)
+        return chosen.map { $0.split(separator: ",").compactMap { UInt64($0) } } ?? Array(1...40)
     }()
 
     @Test(arguments: seeds)
@@ -24,7 +24,7 @@ struct QueueSimulationTests {
         for number in 1...4_000 where simulation.checks.complaints.isEmpty {
             try simulation.step()
             if number % 1_000 == 0 { try simulation.settle() }
-            if number % 250 == 0 { try simulation.loseDeviceWhilePlaying() }
+            if number % 400 == 0 { try simulation.loseDeviceWhilePlaying() }
         }
         return simulation
     }

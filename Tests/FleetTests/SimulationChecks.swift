@@ -134,7 +134,7 @@ extension QueueSimulation {
     /// Nothing sounds but what the player says that it plays.
     func checkSound() {
         guard let sounding = engine.sounding else { return }
-        let state = player.state
+        let state = playerState
         let isToSound = state.status == .playing || state.status == .loading && state.willPlay
         if state.loadID != sounding.text || !isToSound {
             checks.complain("\(sounding) sounds while the player shows \(state.status) \(state.loadID)")
