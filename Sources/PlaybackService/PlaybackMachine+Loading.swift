@@ -73,15 +73,15 @@ extension PlaybackMachine {
     private mutating func takeState(_ found: WireEpisode?) {
         guard let session, session.isStateMissing else { return }
         self.session?.isStateMissing = false
-        if session.register.updatedAt == 0,
-            let register = book.registers[session.episode.id] ?? found.map(Self.register)
-        {
+        if session.register.updatedAt == 0, let register = state(of: session.episode.id, found) {
             self.session?.register = register
             if session.recordedDuration == nil {
                 self.session?.recordedDuration = EpisodeDuration(seconds: register.duration)
             }
         }
         if let found { takeChapters(found) }
+        // Where nothing was heard yet the stored place is the better one.
+        guard session.position(at: now.monotonic).seconds > session.playedFrom.seconds + 0.5 else { return }
         markPosition()
         pending.commit = true
     }
@@ -89,10 +89,7 @@ extension PlaybackMachine {
     /// What the library knows of the episode that is being loaded; nil: nothing.
     private mutating func takeEpisode(_ found: WireEpisode?) {
         guard let session, case .lookingUp(let request, let explicit) = session.engine else { return }
-        if let register = book.registers[session.episode.id] ?? newest(found.map(Self.register), of: session.episode.id)
-        {
-            self.session?.register = register
-        }
+        if let register = state(of: session.episode.id, found) { self.session?.register = register }
         if let found {
             preferFile(of: found.download)
             takeChapters(found)
@@ -100,9 +97,13 @@ extension PlaybackMachine {
         begin(at: explicit, for: request)
     }
 
-    /// The library may have looked before what was left last was stored, and answered behind that.
-    private func newest(_ found: WireEpisodeState?, of episode: String) -> WireEpisodeState? {
-        guard let left, left.episode == episode, left.updatedAt > found?.updatedAt ?? 0 else { return found }
+    /// The newest state of an episode that is known: not saved yet, or stored; the library may have looked before what was
+    /// left last was stored, and answered behind that.
+    private func state(of episode: String, _ found: WireEpisode?) -> WireEpisodeState? {
+        if let unsaved = book.registers[episode] { return unsaved }
+        guard let left, left.episode == episode, left.updatedAt > found?.state.updatedAt ?? 0 else {
+            return found.map(Self.register)
+        }
         return left
     }
 

@@ -34,7 +34,9 @@ struct QueueSimulationTests {
         let runs = try (1...6).map { try Self.simulate($0) }
         let met = { (count: (QueueSimulation) -> Int) in runs.map(count).reduce(0, +) }
         #expect(met(\.checks.advances) > 10)
+        #expect(met(\.checks.failures) > 10)
         #expect(met(\.checks.retries) > 5)
+        #expect(met(\.checks.skips) > 0)
         #expect(met(\.checks.refusals) > 10)
         #expect(met(\.checks.fallbacks) > 5)
         #expect(met(\.checks.losses) > 5)
