@@ -38,20 +38,22 @@ extension PlaybackMachine {
         keepBeforeEnd(audio.duration)
     }
 
-    /// Behind the end of what is open there is nothing to play. A place in its last moment is heard out; one that was saved
-    /// for a longer version of the audio, where advertisements may have been, leads to half a minute before the end.
+    /// A place in the last moment of what is open is heard out; one that was saved for a longer version of the audio, where
+    /// advertisements may have been, leads to half a minute before the end. Where nobody says that it is another version,
+    /// the length may be what is wrong: then there is something to hear there.
     private mutating func keepBeforeEnd(_ measured: MeasuredDuration?) {
         let isAnew = session?.beginsAnew == true
         session?.beginsAnew = false
         guard let measured, measured.source == .declared, let place = session?.anchor.position.seconds else { return }
         let end = measured.duration.seconds
         if place > end + 1 {
-            // Unless it is the declared length that is wrong: then there is something to hear there.
-            guard session?.sameness == .other || session?.acceptsWhatIsThere == true else {
+            if session?.acceptsWhatIsThere == true {
+                move(to: .zero)
+            } else if session?.sameness == .other {
+                move(to: Self.before(end))
+            } else {
                 session?.isBehindEnd = true
-                return
             }
-            move(to: Self.before(end))
         } else if place > end - 1 {
             // Who plays it anew does not want its last moment.
             move(to: PlaybackPosition(clamping: isAnew ? 0 : max(0, end - 1)))
@@ -206,7 +208,10 @@ extension PlaybackMachine {
         self.session?.retry = nil
         markPosition()
         let actions = session.hasStandIn ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]
-        raise(failure.code, title: "Playback stopped", failure.message, .error, actions: actions)
+        let advice =
+            session.hasStandIn
+            ? " Answer `accept` to play it all the same; a place that it does not have is given up." : ""
+        raise(failure.code, title: "Playback stopped", failure.message + advice, .error, actions: actions)
         pending.commit = true
     }
 

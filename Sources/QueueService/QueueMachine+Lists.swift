@@ -14,6 +14,9 @@ extension QueueMachine {
         return Failure(.notFound, "There is no queue “\(name)”; there are: \(names).")
     }
 
+    /// What names a queue on the command line, where it is not the usual one.
+    private static func option(_ name: String) -> String { name == mainQueue ? "" : " --queue \(name)" }
+
     mutating func create(_ name: String, of command: Command) throws(Failure) -> [OwnerEffect<Never>] {
         if let named = queues.current[name] {
             return commit(named, NamedQueue.Change(), reply(named), answering: command)
@@ -120,17 +123,18 @@ extension QueueMachine {
         var names: Set<String> = []
         let whole = episode.enclosureURL.prefix { $0 != "#" }
         if !whole.isEmpty { names.insert("url:\(whole)") }
+        let length = Int(episode.duration.rounded())
+        let telling = "\(episode.published)/\(length)/\(episode.title)"
         // Some servers tell episodes apart by the query alone: it is left out behind the name of an audio file, where it
-        // counts listeners, and still only for what is of the same length.
+        // counts listeners, and still only for what is alike in all else.
         let address = whole.prefix { $0 != "?" }
         let ending = address.split(separator: "/").dropFirst(2).last?.split(separator: ".").dropFirst().last ?? ""
         if audioEndings.contains(ending.lowercased()) {
-            names.insert("file:\(Int(episode.duration.rounded()))/\(address)")
+            names.insert("file:\(address) \(telling)")
         }
         // Bulletins have one title and one length all day long: their time tells them apart.
         if !episode.title.isEmpty, episode.duration > 0, episode.published != 0 {
-            let length = Int(episode.duration.rounded())
-            names.insert("title:\(episode.podcastID)/\(episode.published)/\(length)/\(episode.title)")
+            names.insert("title:\(episode.podcastID) \(telling)")
         }
         return names
     }
@@ -147,7 +151,7 @@ extension QueueMachine {
         guard let target = named.entries(at: revision) else {
             throw Failure(
                 .notFound,
-                "The history does not reach back to revision \(revision). `lockstep queue history` shows those that can be restored."
+                "The history of \(Self.shownName(named.name)) holds no revision \(revision). `lockstep queue history\(Self.option(named.name))` shows those that can be restored."
             )
         }
         // Undoing leads back whatever the limit; this is a new change.

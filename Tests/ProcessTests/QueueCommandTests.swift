@@ -84,7 +84,7 @@ import Testing
             try await fleet.run([
                 CommandStep("queue delete main", 64, "lockstep: "),
                 CommandStep("queue clear --queue evening", 0, "Cleared "),
-                CommandStep("queue delete evening", 0, "The queue “evening” is gone."),
+                CommandStep("queue delete evening", 0, "The queue “evening” is gone, and its history with it."),
                 CommandStep("queue delete evening", 65, "lockstep: There is no queue “evening”."),
             ])
             #expect(try await fleet.succeed("queues").split(separator: "\n").count == 2)

@@ -158,7 +158,7 @@ struct QueueListTests {
         for number in 1...4 {
             queue.details[QueueHarness.episode(number)] = .with {
                 $0.id = QueueHarness.episode(number)
-                $0.title = "T\(number)"
+                $0.title = number == 2 ? "Another" : "One"
                 $0.enclosureURL = addresses[number - 1]
             }
         }
@@ -175,14 +175,14 @@ struct QueueListTests {
         arguments: [
             "https://a.example/download.php?file=ep%.mp3", "https://a.example/listen?id=%", "https://a.example/?p=%",
             "https://a.example/audio.mp3?episode=%", "https://a.example/v1.2/play?n=%",
-        ])
-    func queriesThatTellEpisodesApart(address: String) throws {
+        ], [0.0, 60])
+    func queriesThatTellEpisodesApart(address: String, step: Double) throws {
         var queue = QueueHarness()
         for number in 1...3 {
             queue.details[QueueHarness.episode(number)] = .with {
                 $0.id = QueueHarness.episode(number)
                 $0.title = "T\(number)"
-                $0.duration = 1_000 + Double(number * 60)
+                $0.duration = 1_000 + Double(number) * step
                 $0.enclosureURL = address.replacing("%", with: "\(number)")
             }
         }

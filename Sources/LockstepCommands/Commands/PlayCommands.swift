@@ -108,7 +108,9 @@ enum EntryReference {
         if found.isEmpty { found = queue.entries.filter { $0.episode.title.lowercased() == wanted } }
         if found.isEmpty { found = queue.entries.filter { $0.episode.title.lowercased().contains(wanted) } }
         guard let first = found.first, !text.isEmpty else {
-            throw Failure(.notFound, "Nothing in \(queue.shownName) is named “\(text)”. `lockstep queue` lists it.")
+            let option = queue.name.isEmpty || queue.name == FleetView.usualQueue ? "" : " --queue \(queue.name)"
+            throw Failure(
+                .notFound, "Nothing in \(queue.shownName) is named “\(text)”. `lockstep queue\(option)` lists it.")
         }
         guard found.count == 1 else {
             throw Failure.ambiguous(

@@ -184,7 +184,7 @@ struct QueueDelete: LockstepCommand {
         try await context.withSession { session in
             _ = try await session.view(of: [.queue]).queue(name)
             let reply = try await session.queue(named: name) { $0.delete = WireDeleteQueue() }
-            try context.output.change(reply.json, "The queue “\(name)” is gone.")
+            try context.output.change(reply.json, "The queue “\(name)” is gone, and its history with it.")
         }
     }
 }
