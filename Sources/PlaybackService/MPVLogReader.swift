@@ -45,8 +45,25 @@ struct MPVLogReader: Sendable {
             let reason = "\(httpStatus.code)\(httpStatus.phrase.isEmpty ? "" : " ")\(httpStatus.phrase)"
             return Failure(refusedWith: httpStatus.code, reason: reason, by: source)
         }
+        if let text = complaint, let (host, reason) = Self.lostConnection(in: text) {
+            return Failure(.streamFailed, "\(host) could not be reached: \(reason).")
+        }
         if missing { return Failure(.fileMissing, "The file \(source) is not there.") }
-        return Failure(.streamFailed, "\(source) cannot be opened: \(complaint ?? "no reason was given").")
+        let reason = complaint.flatMap { $0.hasPrefix("Failed to open") ? nil : $0 } ?? "no reason was given"
+        return Failure(.streamFailed, "\(source) cannot be opened: \(reason).")
+    }
+
+    /// `Connection to tcp://HOST failed: REASON`, `Failed to resolve hostname HOST: REASON`.
+    private static func lostConnection(in text: String) -> (host: Substring, reason: Substring)? {
+        for (before, between) in [("Connection to tcp://", " failed: "), ("Failed to resolve hostname ", ": ")] {
+            let parts = text.split(separator: before, maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2 else { continue }
+            let named = parts[1].split(separator: between, maxSplits: 1, omittingEmptySubsequences: false)
+            // A host may carry options behind a question mark.
+            guard named.count == 2, let host = named[0].split(separator: "?").first else { continue }
+            return (host, named[1])
+        }
+        return nil
     }
 
     private static func httpStatus(in text: String) -> (Int, String)? {

@@ -107,6 +107,7 @@ extension PlaybackMachine {
         switch action {
         case "skip" where session.status.isFailed:
             session.skip = true
+            session.skippedAlert = record.alert.id
         case "restart":
             session.anchor.position = .zero
             session.anchor.running = false
@@ -161,6 +162,7 @@ extension PlaybackMachine {
                 if !isOverruled { resume() }
             case "skip" where session?.status.isFailed == true:
                 session?.skip = true
+                session?.skippedAlert = alert
                 book.mark(.session)
                 pending.state = true
                 pending.commit = true

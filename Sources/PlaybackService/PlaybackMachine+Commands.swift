@@ -111,6 +111,7 @@ extension PlaybackMachine {
     mutating func play() {
         guard let session else { return }
         self.session?.skip = false
+        self.session?.skippedAlert = ""
         self.session?.pausedAt = nil
         self.session?.pausedBy = .somebody
         switch session.status {

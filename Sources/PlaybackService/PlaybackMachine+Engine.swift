@@ -26,6 +26,7 @@ extension PlaybackMachine {
         self.session?.refusal = nil
         self.session?.wasLetIn = true
         if let stub = standIn(audio.duration) { return recover(from: stub) }
+        keepTag()
         self.session?.measured = audio.duration
         let marks = audio.chapters.map { ChapterMark(start: $0.start, title: $0.title) }
         let end = audio.duration.flatMap { $0.source == .growing ? nil : $0.duration }
@@ -207,6 +208,8 @@ extension PlaybackMachine {
         self.session?.buffering = false
         self.session?.retry = nil
         markPosition()
+        // The failure says more.
+        if session.hasStandIn { endAlerts(code: "audioChanged") }
         let actions = session.hasStandIn ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]
         let advice =
             session.hasStandIn

@@ -150,7 +150,11 @@ extension PlaybackMachine {
         self.session?.wasLetIn = false
         self.session?.playedFrom = session.anchor.position
         self.session?.opensBy = session.isStream ? now.monotonic.advanced(by: context.limits.opening) : nil
-        if case .web(let url) = source { pending.perform(.identify(session.loadID, url: url)) }
+        if case .web(let url) = source {
+            self.session?.sourceTag = nil
+            self.session?.sameness = .unknown
+            pending.perform(.identify(session.loadID, url: url))
+        }
         count += 1
         self.session?.openedAs = count
         self.session?.seekAsked = count

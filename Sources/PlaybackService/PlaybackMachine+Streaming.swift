@@ -211,9 +211,10 @@ extension PlaybackMachine {
     mutating func identify(_ tag: AudioTag) {
         guard let session, !tag.text.isEmpty else { return }
         let begun = AudioTag(stored: session.register.audioTag)
-        self.session?.register.audioTag = tag.text
-        if tag.text != begun.text { self.session?.hasNewTag = true }
+        self.session?.sourceTag = tag
         self.session?.sameness = tag.text == begun.text ? .same : tag.differs(from: begun) ? .other : .unknown
+        if session.isOpened { keepTag() }
+        if tag.text == begun.text { endAlerts(code: "audioChanged") }
         let position = session.position(at: now.monotonic)
         guard tag.differs(from: begun), position.seconds > 1 || session.register.position > 1 else { return }
         raise(
@@ -221,6 +222,13 @@ extension PlaybackMachine {
             "“\(session.episode.title)” is another file now than the one that was begun; \(clockText(position.seconds)) may be another place in it.",
             .info, actions: ["dismiss"])
         pending.commit = true
+    }
+
+    /// What is open is the episode, and what it is compared with from now on.
+    mutating func keepTag() {
+        guard let tag = session?.sourceTag, tag.text != session?.register.audioTag else { return }
+        session?.register.audioTag = tag.text
+        session?.hasNewTag = true
     }
 }
 

@@ -87,6 +87,8 @@ struct PlaybackSession: Sendable, Hashable {
     var opensBy: MonotonicTime?
     /// What its server said when it was asked beside the engine, whose library does not tell every status.
     var refusal: Failure?
+    /// Which audio its source has, as far as it says; the episode's once it is open and no stand-in.
+    var sourceTag: AudioTag?
     /// The tag in its register is not stored yet.
     var hasNewTag = false
     /// Its audio has been opened since it was tried last.
@@ -107,6 +109,8 @@ struct PlaybackSession: Sendable, Hashable {
     var isBehindEnd = false
     /// Its failure was answered with `skip`.
     var skip = false
+    /// The alert that was answered so.
+    var skippedAlert = ""
 
     /// Where its audio comes from.
     var source: AudioSource? { localPath.map { .file(path: $0) } ?? enclosure }
@@ -183,6 +187,7 @@ extension PlaybackSession {
         state.buffering = buffering
         state.local = localPath != nil
         state.skip = skip
+        state.skippedAlert = skippedAlert
         state.anchor.position = anchor.position.seconds
         state.anchor.at = anchor.at.nanoseconds
         state.anchor.bootID = anchor.bootID
@@ -224,6 +229,7 @@ extension PlaybackSession {
         record.register = register
         record.localPath = localPath ?? ""
         record.skip = skip
+        record.skippedAlert = skippedAlert
         record.pausedAt = pausedAt?.milliseconds ?? 0
         record.unplayedFrom = unplayedFrom.seconds
         switch status {
@@ -255,6 +261,7 @@ extension PlaybackSession {
         enclosure = try? AudioSource(enclosure: record.episode.enclosureURL)
         localPath = record.localPath.isEmpty ? nil : record.localPath
         skip = record.skip
+        skippedAlert = record.skippedAlert
         unplayedFrom = PlaybackPosition(clamping: record.unplayedFrom)
         if record.pausedAt > 0 {
             pausedAt = Timestamp(milliseconds: record.pausedAt)

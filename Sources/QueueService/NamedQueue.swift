@@ -37,6 +37,14 @@ struct NamedQueue: Sendable {
 
     // MARK: Changing
 
+    /// A change that was taken back or made again.
+    struct Journey {
+        var change: Change
+        var description: String
+        /// The episodes whose entries were put in, as they were then.
+        var episodes: [String]
+    }
+
     /// What a change writes and publishes.
     struct Change {
         var changes: [WireChange] = []
@@ -99,18 +107,18 @@ struct NamedQueue: Sendable {
     }
 
     /// Takes the newest change back. Nil: there is none. An entry that comes back while it is `loaded` is current again.
-    mutating func undo(loaded: String) -> (change: Change, description: String)? {
+    mutating func undo(loaded: String) -> Journey? {
         history.back().map { travel($0.undo, $0.item.description_p, loaded: loaded) }
     }
 
     /// Makes the change again that was taken back last. Nil: there is none.
-    mutating func redo(loaded: String) -> (change: Change, description: String)? {
+    mutating func redo(loaded: String) -> Journey? {
         history.forth().map { travel($0.redo, $0.item.description_p, loaded: loaded) }
     }
 
     private mutating func travel(
         _ steps: [WireQueueStep], _ description: String, loaded: String
-    ) -> (change: Change, description: String) {
+    ) -> Journey {
         // A move takes its entry out and puts it in again, and the mark would be lost on the way.
         let mark = queue.current ?? loaded
         let comesBack = steps.contains { step in
@@ -119,7 +127,10 @@ struct NamedQueue: Sendable {
         }
         let outcome = queue.apply(comesBack ? steps + [.settingCurrent(mark)] : steps)
         queue.revision += 1
-        return (finish(outcome), description)
+        let back = steps.compactMap {
+            if case .insert(let insertion) = $0.step { insertion.entry.episode.id } else { nil }
+        }
+        return Journey(change: finish(outcome), description: description, episodes: back)
     }
 
     /// Without the moves of the mark, which follow what plays.

@@ -47,7 +47,8 @@ extension QueueMachine {
     /// The alert of a failed episode was answered with `skip`: the next one plays, and the entry stays where it is.
     mutating func skip(_ state: WirePlaybackState, now: Moment) -> [OwnerEffect<Never>] {
         let succession = succession(of: state, skipping: true)
-        let mark = "skip/\(state.loadID)"
+        // The same load may fail, and be skipped, again.
+        let mark = "skip/\(state.loadID)/\(state.skippedAlert)"
         // Dealt with also where nothing follows: what is added later must not play by itself.
         guard succession.queue.advancedLoad != mark else { return [] }
         return proceed(succession, from: state, marking: mark, "Passed over “\(state.episode.title)”", now: now)

@@ -186,7 +186,9 @@ extension QueueMachine {
         // What was there once comes back, also where a limit has been set since.
         var reply = reply(named)
         reply.description_p = result.description
-        return commit(named, result.change, reply, answering: command)
+        let effects = commit(named, result.change, reply, answering: command)
+        // They may have been heard since.
+        return result.episodes.count > Self.lookupLimit ? effects : effects + refreshEpisodes(Set(result.episodes))
     }
 
     // MARK: - Playing

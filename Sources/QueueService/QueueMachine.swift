@@ -30,7 +30,7 @@ public struct QueueMachine: OwnerMachine {
     static let reconciliation = TimerName("reconcile")
 
     /// The most episodes that the library is asked for at once.
-    private static let lookupLimit = 500
+    static let lookupLimit = 500
 
     var queues: SpeculativeState<[String: NamedQueue]>
     /// What is set, and how far new episodes have been dealt with.

@@ -144,4 +144,23 @@ struct PlaybackPlaceTests {
         try rig.setPaused(false)
         #expect(rig.state.status == .playing)
     }
+
+    @Test("A stand-in does not become what the episode is compared with")
+    func forgetsTheTagOfAStandIn() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode(announced: 3_600)
+        rig.library["e1"]?.state.position = 1_800
+        rig.library["e1"]?.state.audioTag = "etag:\"hour\""
+        rig.tags["https://a/e1.mp3"] = AudioTag(etag: "\"notice\"", size: 1)
+        rig.setStream(SimulatedEngine.Audio(length: 20))
+        try rig.load(episode)
+        try rig.advance(60)
+        #expect(rig.state.status == .failed && rig.alerts.map(\.code) == ["endedEarly"])
+        #expect(rig.stored().position == 1_800 && rig.stored().audioTag == "etag:\"hour\"")
+        rig.tags["https://a/e1.mp3"] = AudioTag(etag: "\"hour\"", size: 1)
+        rig.setStream(SimulatedEngine.Audio(length: 3_600))
+        try rig.answer(try #require(rig.alerts.first).id, "retry")
+        try rig.advance(12)
+        #expect(rig.state.status == .playing && rig.position > 1_800 && rig.alerts.isEmpty)
+    }
 }

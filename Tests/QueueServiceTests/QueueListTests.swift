@@ -71,6 +71,31 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2])
     }
 
+    @Test func aLoadThatFailsAgainIsPassedOverAgain() throws {
+        var queue = QueueHarness()
+        queue.add(1)
+        queue.play(1)
+        func skip(_ alert: String) {
+            queue.playerChanges {
+                $0.status = .failed
+                $0.skip = true
+                $0.skippedAlert = alert
+            }
+        }
+        skip("a1")
+        #expect(queue.player.episode.id == QueueHarness.episode(1))
+        queue.add(2)
+        queue.restart()
+        #expect(queue.player.episode.id == QueueHarness.episode(1))
+        queue.playerChanges {
+            $0.status = .playing
+            $0.skip = false
+            $0.skippedAlert = ""
+        }
+        skip("a2")
+        #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.numbers == [1, 2])
+    }
+
     @Test func anEndThatWasDealtWithInOneQueueMovesNoOther() throws {
         var queue = QueueHarness()
         queue.add(1, 2)

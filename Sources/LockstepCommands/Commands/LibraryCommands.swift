@@ -34,7 +34,7 @@ struct Subscribe: LockstepCommand {
 struct Unsubscribe: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "Stop refreshing podcasts. Queue, positions and files stay, unless with --forget.")
-    @Flag(help: "Forget everything about them: episodes, positions, played marks, their places in queues.")
+    @Flag(help: "Forget everything about them: episodes, positions, played marks, their places in queues, their files.")
     var forget = false
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .podcasts) var podcasts: [String]
     @OptionGroup var options: GlobalOptions
@@ -43,6 +43,7 @@ struct Unsubscribe: LockstepCommand {
         try await context.withSession { session in
             var ids: [String] = []
             for text in podcasts { ids.append(try await session.persistence.findPodcast(text).id) }
+            let files = forget ? await Self.files(of: Set(ids), session) : 0
             let reply = try await session.feeds {
                 $0.unsubscribe.podcasts = ids
                 $0.unsubscribe.forget = forget
@@ -57,6 +58,9 @@ struct Unsubscribe: LockstepCommand {
             } else if !forget, !gone.isEmpty {
                 try context.output.line("Episodes, positions and queue entries stay. `--forget` removes them too.")
             }
+            if files > 0, !gone.isEmpty {
+                try context.output.line("\(NumberText.counted(files, "downloaded file")) will be deleted in a moment.")
+            }
         }
     }
 
@@ -66,6 +70,12 @@ struct Unsubscribe: LockstepCommand {
             "\(NumberText.counted(count, "entry", "entries")) from \(WireQueueState.shownName(queue))"
         }
         return "Removed \(parts.joined(separator: " and "))."
+    }
+
+    /// How many episodes of these podcasts are downloaded.
+    private static func files(of podcasts: Set<String>, _ session: Session) async -> Int {
+        let downloads = await session.presentView().downloads.values
+        return downloads.count { podcasts.contains($0.podcastID) && $0.state == .downloaded }
     }
 
     /// Takes what has been forgotten out of the queues, and says how many entries that were.

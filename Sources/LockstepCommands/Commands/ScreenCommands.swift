@@ -175,7 +175,9 @@ extension Session {
         case .remove(let entry, let name): _ = try await queue(named: name) { $0.remove.entries = [entry] }
         case .undo(let name):
             let reply = try await queue(named: name) { $0.undo.fromRevision = 0 }
-            return reply.changed ? "Undone: \(Sentence.stopped(reply.description_p))" : "There is nothing to undo."
+            let place = name.isEmpty || name == FleetView.usualQueue ? "" : " in \(WireQueueState.shownName(name))"
+            guard reply.changed else { return "There is nothing to undo\(place)." }
+            return "Undone\(place): \(Sentence.stopped(reply.description_p))"
         case .sleep(let request): _ = try await playback { $0.setSleep = request }
         case .bookmark(let episode, let position):
             _ = try await playback {

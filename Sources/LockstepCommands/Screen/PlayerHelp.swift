@@ -9,7 +9,7 @@ enum PlayerHelp {
             ["space pauses and resumes", "← → seek", "< > chapter", "[ ] speed", "+ - volume", "n p next and previous"]
             + list
             + [
-                "u undoes the last change of Up Next", "z sleep timer", "b bookmark", "digits answer alerts",
+                "u undoes the last change of the queue", "z sleep timer", "b bookmark", "digits answer alerts",
                 "i says everything in a sentence", "? shows the keys", "q quits",
             ]
         return "Keys: \(keys.joined(separator: ", "))."

@@ -768,6 +768,12 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
     set {_uniqueStorage()._pausedBy = newValue}
   }
 
+  /// with `skip`: which alert; another failure of the same load has another
+  public var skippedAlert: String {
+    get {_storage._skippedAlert}
+    set {_uniqueStorage()._skippedAlert = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum Status: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -1100,6 +1106,11 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
   public var pausedBy: WirePlaybackState.PausedBy {
     get {_storage._pausedBy}
     set {_uniqueStorage()._pausedBy = newValue}
+  }
+
+  public var skippedAlert: String {
+    get {_storage._skippedAlert}
+    set {_uniqueStorage()._skippedAlert = newValue}
   }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2340,7 +2351,7 @@ nonisolated extension WireAnchor: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackState"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0\u{1}retry\0\u{1}sleep\0\u{1}chapter\0\u{1}sound\0\u{1}local\0\u{1}skip\0\u{1}queue\0\u{3}paused_by\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{1}anchor\0\u{1}duration\0\u{1}speed\0\u{1}volume\0\u{1}error\0\u{1}chapters\0\u{1}output\0\u{3}null_output\0\u{3}queue_entry\0\u{1}buffering\0\u{1}revision\0\u{3}will_play\0\u{1}retry\0\u{1}sleep\0\u{1}chapter\0\u{1}sound\0\u{1}local\0\u{1}skip\0\u{1}queue\0\u{3}paused_by\0\u{3}skipped_alert\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -2366,6 +2377,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
     var _skip: Bool = false
     var _queue: String = String()
     var _pausedBy: WirePlaybackState.PausedBy = .somebody
+    var _skippedAlert: String = String()
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2399,6 +2411,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       _skip = source._skip
       _queue = source._queue
       _pausedBy = source._pausedBy
+      _skippedAlert = source._skippedAlert
     }
   }
 
@@ -2440,6 +2453,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         case 21: try { try decoder.decodeSingularBoolField(value: &_storage._skip) }()
         case 22: try { try decoder.decodeSingularStringField(value: &_storage._queue) }()
         case 23: try { try decoder.decodeSingularEnumField(value: &_storage._pausedBy) }()
+        case 24: try { try decoder.decodeSingularStringField(value: &_storage._skippedAlert) }()
         default: break
         }
       }
@@ -2521,6 +2535,9 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
       if _storage._pausedBy != .somebody {
         try visitor.visitSingularEnumField(value: _storage._pausedBy, fieldNumber: 23)
       }
+      if !_storage._skippedAlert.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._skippedAlert, fieldNumber: 24)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2553,6 +2570,7 @@ nonisolated extension WirePlaybackState: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._skip != rhs_storage._skip {return false}
         if _storage._queue != rhs_storage._queue {return false}
         if _storage._pausedBy != rhs_storage._pausedBy {return false}
+        if _storage._skippedAlert != rhs_storage._skippedAlert {return false}
         return true
       }
       if !storagesAreEqual {return false}
@@ -2801,7 +2819,7 @@ nonisolated extension WireOutputState.Device: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SessionRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{3}local_path\0\u{3}paused_at\0\u{1}skip\0\u{3}unplayed_from\0\u{1}queue\0\u{3}paused_by\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{3}local_path\0\u{3}paused_at\0\u{1}skip\0\u{3}unplayed_from\0\u{1}queue\0\u{3}paused_by\0\u{3}skipped_alert\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -2823,6 +2841,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
     var _unplayedFrom: Double = 0
     var _queue: String = String()
     var _pausedBy: WirePlaybackState.PausedBy = .somebody
+    var _skippedAlert: String = String()
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2852,6 +2871,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       _unplayedFrom = source._unplayedFrom
       _queue = source._queue
       _pausedBy = source._pausedBy
+      _skippedAlert = source._skippedAlert
     }
   }
 
@@ -2889,6 +2909,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         case 17: try { try decoder.decodeSingularDoubleField(value: &_storage._unplayedFrom) }()
         case 18: try { try decoder.decodeSingularStringField(value: &_storage._queue) }()
         case 19: try { try decoder.decodeSingularEnumField(value: &_storage._pausedBy) }()
+        case 20: try { try decoder.decodeSingularStringField(value: &_storage._skippedAlert) }()
         default: break
         }
       }
@@ -2958,6 +2979,9 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       if _storage._pausedBy != .somebody {
         try visitor.visitSingularEnumField(value: _storage._pausedBy, fieldNumber: 19)
       }
+      if !_storage._skippedAlert.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._skippedAlert, fieldNumber: 20)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2986,6 +3010,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._unplayedFrom != rhs_storage._unplayedFrom {return false}
         if _storage._queue != rhs_storage._queue {return false}
         if _storage._pausedBy != rhs_storage._pausedBy {return false}
+        if _storage._skippedAlert != rhs_storage._skippedAlert {return false}
         return true
       }
       if !storagesAreEqual {return false}
