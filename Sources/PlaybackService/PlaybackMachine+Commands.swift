@@ -137,7 +137,8 @@ extension PlaybackMachine {
             self.session?.retry = nil
             self.session?.status = .loading(plays: true)
             setAnchor(session.position(at: now.monotonic), running: false)
-            openEngine()
+            // It may have been downloaded since it was loaded.
+            if session.isStream { lookUpAgain() } else { openEngine() }
         }
         book.mark(.session)
         pending.state = true

@@ -48,6 +48,13 @@ extension PlaybackMachine {
         pending.calls.append(Call(id: id, to: .persistence, payload: query.wireBytes, limit: limit))
     }
 
+    /// What is loaded is opened where it is once the library has said what there is of it now.
+    mutating func lookUpAgain() {
+        guard let session else { return }
+        self.session?.engine = .lookingUp(nil, explicit: session.anchor.position)
+        lookUp(session.episode.id, as: Self.lookup(session.loadID))
+    }
+
     static func lookup(_ load: LoadID) -> CallID { CallID("lookup/\(load.text)") }
 
     mutating func handleAnswer(_ call: CallID, _ result: Result<[UInt8], Failure>) {

@@ -163,4 +163,30 @@ struct PlaybackPlaceTests {
         try rig.advance(12)
         #expect(rig.state.status == .playing && rig.position > 1_800 && rig.alerts.isEmpty)
     }
+
+    @Test(
+        "What was downloaded since it was loaded plays from its file when it is resumed or tried again",
+        arguments: [true, false])
+    func changesOverToItsFile(byRetry: Bool) throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.load(episode, at: 100)
+        try rig.advance(12)
+        if byRetry {
+            rig.setStream(.broken(Failure(.episodeUnavailable, "gone")))
+            try rig.send { $0.stop = WireStopPlayback() }
+            try rig.setPaused(false)
+            #expect(rig.state.status == .failed)
+        } else {
+            try rig.send { $0.stop = WireStopPlayback() }
+        }
+        rig.download("e1", SimulatedEngine.Audio(length: 600))
+        if byRetry {
+            try rig.answer(try #require(rig.alerts.first).id, "retry")
+        } else {
+            try rig.setPaused(false)
+        }
+        #expect(rig.state.status == .playing && rig.state.local && abs(rig.position - 112) < 0.5)
+    }
 }
