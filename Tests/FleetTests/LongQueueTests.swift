@@ -13,7 +13,7 @@ struct LongQueueTests {
     /// An address as long as feeds may have them; every hundredth is that of the one before it.
     private static func address(_ number: Int) -> String {
         let file = number % 100 == 0 ? number - 1 : number
-        return "https://media.example.net/\(file)/" + String(repeating: "x", count: 3_900) + ".mp3?\(number)"
+        return "https://media.example.net/\(file)/" + String(repeating: "x", count: 3_900) + ".mp3?\(file)"
     }
 
     private static func ids(_ view: FleetView) -> [String] { view.mainQueue?.entries.map(\.episode.id) ?? [] }
