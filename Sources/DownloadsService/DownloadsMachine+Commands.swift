@@ -122,9 +122,7 @@ extension DownloadsMachine {
         let isOnTheWay = download.state == .queued || download.state == .downloading
         guard waits || isOnTheWay && download.automatic else { return false }
         if waits { download.begin() }
-        download.requestedAt = now.wall.milliseconds
-        download.automatic = false
-        download.reason = "asked for by \(command.origin.isEmpty ? "hand" : command.origin)"
+        download.wish(by: command.origin, at: now.wall)
         return true
     }
 
@@ -248,10 +246,15 @@ extension DownloadsMachine {
 
 extension WireDownload {
     /// Somebody asks for it, perhaps anew: it is no rule's any more.
-    mutating func begin(wishedBy origin: String, at time: Timestamp) {
+    mutating func wish(by origin: String, at time: Timestamp) {
         requestedAt = time.milliseconds
         automatic = false
         reason = "asked for by \(origin.isEmpty ? "hand" : origin)"
+    }
+
+    /// It is wanted by somebody, from the first try on.
+    mutating func begin(wishedBy origin: String, at time: Timestamp) {
+        wish(by: origin, at: time)
         begin()
     }
 

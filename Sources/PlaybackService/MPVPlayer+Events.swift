@@ -19,15 +19,9 @@ extension MPVPlayer {
 
     private func handleReply(_ event: mpv_event) {
         if event.reply_userdata == Self.opening | opens {
-            guard let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee,
-                case .map(let map) = MPVValue(reply.result), let entry = map["playlist_entry_id"]?.number
-            else { return }
-            current?.entry = Int64(entry)
+            if let entry = Self.entry(in: event) { current?.entry = entry }
         } else if event.reply_userdata == Self.preparing | prepares {
-            guard let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee,
-                case .map(let map) = MPVValue(reply.result), let entry = map["playlist_entry_id"]?.number
-            else { return }
-            next?.entry = Int64(entry)
+            if let entry = Self.entry(in: event) { next?.entry = entry }
         } else if let asked = current?.seekAsked, event.reply_userdata == asked.serial {
             current?.seekTaken = asked.serial
             guard event.error < 0 else { return }
@@ -35,6 +29,14 @@ extension MPVPlayer {
             current?.seekDone = asked.serial
             tellProgress()
         }
+    }
+
+    /// libmpv's number for the file of a `loadfile` that it replies to; nil: it has not taken it.
+    private static func entry(in event: mpv_event) -> Int64? {
+        guard let reply = event.data?.assumingMemoryBound(to: mpv_event_command.self).pointee,
+            case .map(let map) = MPVValue(reply.result)
+        else { return nil }
+        return map["playlist_entry_id"]?.number.map { Int64($0) }
     }
 
     private func handleLog(_ event: mpv_event) {

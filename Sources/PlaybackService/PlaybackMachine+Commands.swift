@@ -114,17 +114,14 @@ extension PlaybackMachine {
         self.session?.skippedAlert = ""
         self.session?.pausedAt = nil
         self.session?.pausedBy = .somebody
+        var opens = false
         switch session.status {
-        case .playing, .finished: return
-        case .loading(plays: true) where session.retry?.nextAt == nil: return
-        default: endAlerts(of: session.loadID)
-        }
-        switch session.status {
-        case .playing, .finished: return
         case .loading where session.retry?.nextAt != nil:
             // Whoever resumes does not want to wait.
             self.session?.status = .loading(plays: true)
             reconnect()
+        case .playing, .finished, .loading(plays: true):
+            return
         case .loading:
             self.session?.status = .loading(plays: true)
             if session.engine == .open { pending.perform(.engine(.setPaused(false))) }
@@ -137,8 +134,14 @@ extension PlaybackMachine {
             self.session?.retry = nil
             self.session?.status = .loading(plays: true)
             setAnchor(session.position(at: now.monotonic), running: false)
-            // It may have been downloaded since it was loaded.
-            if session.isStream { lookUpAgain() } else { openEngine() }
+            opens = true
+        }
+        endAlerts(of: session.loadID)
+        // What cannot be opened has an alert of its own. A stream may have been downloaded since it was loaded.
+        if opens, session.isStream {
+            lookUpAgain(at: self.session?.anchor.position)
+        } else if opens {
+            openEngine()
         }
         book.mark(.session)
         pending.state = true

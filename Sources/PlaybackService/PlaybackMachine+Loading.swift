@@ -48,10 +48,10 @@ extension PlaybackMachine {
         pending.calls.append(Call(id: id, to: .persistence, payload: query.wireBytes, limit: limit))
     }
 
-    /// What is loaded is opened where it is once the library has said what there is of it now.
-    mutating func lookUpAgain() {
+    /// What is loaded goes on once the library has said what there is of it now: at a place, or (nil) where it was left.
+    mutating func lookUpAgain(at explicit: PlaybackPosition?) {
         guard let session else { return }
-        self.session?.engine = .lookingUp(nil, explicit: session.anchor.position)
+        self.session?.engine = .lookingUp(nil, explicit: explicit)
         lookUp(session.episode.id, as: Self.lookup(session.loadID))
     }
 

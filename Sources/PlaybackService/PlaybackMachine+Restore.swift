@@ -75,9 +75,7 @@ extension PlaybackMachine {
     private mutating func lookUpIfUnknown() {
         guard let session, session.register.updatedAt == 0, session.status == .paused else { return }
         let place = session.anchor.position
-        let isSought = place.seconds != session.register.position
-        self.session?.engine = .lookingUp(nil, explicit: isSought ? place : nil)
-        lookUp(session.episode.id, as: Self.lookup(session.loadID))
+        lookUpAgain(at: place.seconds == session.register.position ? nil : place)
     }
 
     /// What was loaded cannot be known any more; the episodes' own positions are stored elsewhere.

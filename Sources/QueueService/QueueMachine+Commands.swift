@@ -294,10 +294,13 @@ extension QueueMachine {
     /// As sentences name a queue: Up Next, the usual one, or by its name.
     static func shownName(_ name: String) -> String { name == mainQueue ? "Up Next" : "“\(name)”" }
 
+    /// What names a queue on the command line, where it is not the usual one.
+    static func option(_ name: String) -> String { name == mainQueue ? "" : " --queue \(name)" }
+
     private static func empty(_ name: String) -> Failure {
-        let option = name == mainQueue ? "" : "--queue \(name) "
-        return Failure(
-            .queueEmpty, "\(shownName(name)) is empty. Add something with `lockstep queue add \(option)EPISODE`.")
+        Failure(
+            .queueEmpty,
+            "\(shownName(name)) is empty. Add something with `lockstep queue add\(option(name)) EPISODE`.")
     }
 
     private func requirePlayer() throws(Failure) {

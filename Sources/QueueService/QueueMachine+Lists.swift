@@ -14,9 +14,6 @@ extension QueueMachine {
         return Failure(.notFound, "There is no queue “\(name)”; there are: \(names).")
     }
 
-    /// What names a queue on the command line, where it is not the usual one.
-    private static func option(_ name: String) -> String { name == mainQueue ? "" : " --queue \(name)" }
-
     mutating func create(_ name: String, of command: Command) throws(Failure) -> [OwnerEffect<Never>] {
         if let named = queues.current[name] {
             return commit(named, NamedQueue.Change(), reply(named), answering: command)
