@@ -110,6 +110,30 @@ public struct Command: Sendable, Hashable {
     }
 }
 
+/// What a part of an owner's state has to have written and published for a change of its own; the owner makes a
+/// transaction of several.
+public struct OwnerChange: Sendable {
+    /// For the database.
+    public var changes: [WireChange]
+    /// For the stream, once that is durable.
+    public var publications: [Publication]
+
+    /// A change; without anything, none.
+    public init(changes: [WireChange] = [], publications: [Publication] = []) {
+        self.changes = changes
+        self.publications = publications
+    }
+
+    /// Whether nothing is different in the database.
+    public var isEmpty: Bool { changes.isEmpty }
+
+    /// Done in the same step, after it.
+    public mutating func append(_ other: OwnerChange) {
+        changes += other.changes
+        publications += other.publications
+    }
+}
+
 /// A step that is committed whole or not at all.
 public struct Transaction: Sendable {
     /// The machine's name for it, in `committed` and `refused`.

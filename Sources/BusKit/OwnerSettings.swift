@@ -49,19 +49,11 @@ public struct OwnerSettings: Sendable {
 
     // MARK: Changing
 
-    /// What a change writes and publishes.
-    public struct Change: Sendable {
-        /// For the database.
-        public let changes: [WireChange]
-        /// For the stream.
-        public let publications: [Publication]
-    }
-
     /// Sets a value, or (an empty one) takes it back. Nil: it was so already.
     ///
     /// - Throws: `invalidArgument` for a key of another owner or of none, a value that it cannot take, a podcast's id that
     ///   is none, and a key that podcasts cannot have.
-    public mutating func set(_ setting: WireSetSetting) throws(Failure) -> Change? {
+    public mutating func set(_ setting: WireSetSetting) throws(Failure) -> OwnerChange? {
         guard let key = SettingKey(rawValue: setting.key), key.rule.owner.rawValue == owner.text else {
             throw Failure(.invalidArgument, "There is no setting “\(setting.key)” of \(owner).")
         }
@@ -77,14 +69,14 @@ public struct OwnerSettings: Sendable {
         guard value != own(key, podcast: setting.podcast) else { return nil }
         values[setting.podcast, default: [:]][key.rawValue] = value
         if values[setting.podcast]?.isEmpty == true { values[setting.podcast] = nil }
-        return Change(
+        return OwnerChange(
             changes: [record(setting.podcast, key.rawValue)], publications: [publication(of: setting.podcast)])
     }
 
     /// Drops what is set for a podcast that was forgotten. Nil: nothing was.
-    public mutating func forget(podcast: String) -> Change? {
+    public mutating func forget(podcast: String) -> OwnerChange? {
         guard !podcast.isEmpty, let keys = values.removeValue(forKey: podcast)?.keys.sorted() else { return nil }
-        return Change(changes: keys.map { record(podcast, $0) }, publications: [publication(of: podcast)])
+        return OwnerChange(changes: keys.map { record(podcast, $0) }, publications: [publication(of: podcast)])
     }
 
     /// A setting as it is now, for the database; deleted if it is not set.

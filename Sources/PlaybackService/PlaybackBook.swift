@@ -13,6 +13,7 @@ struct PlaybackBook: Sendable {
         case alert(String)
         case setting(podcast: String, key: String)
         case sleep
+        case chapters
 
         private var order: (Int, String, String) {
             switch self {
@@ -22,6 +23,7 @@ struct PlaybackBook: Sendable {
             case .alert(let id): (3, id, "")
             case .setting(let podcast, let key): (4, podcast, key)
             case .sleep: (5, "", "")
+            case .chapters: (6, "", "")
             }
         }
 
@@ -125,6 +127,9 @@ extension PlaybackMachine {
             return settings.record(podcast, key)
         case .sleep:
             return sleep.map { .putting("sleep", "current", $0.wire(context)) } ?? .deleting("sleep", "current")
+        case .chapters:
+            return fileChapters.chapters.isEmpty
+                ? .deleting("chapters", "current") : .putting("chapters", "current", fileChapters)
         }
     }
 
@@ -133,6 +138,7 @@ extension PlaybackMachine {
         var changes = [change(.settings)]
         if let session {
             changes.append(change(.session))
+            if !fileChapters.chapters.isEmpty { changes.append(change(.chapters)) }
             if session.register.updatedAt > 0 {
                 var register = WireChange()
                 register.putEpisodeState = session.register
@@ -188,6 +194,7 @@ extension PlaybackMachine {
         case .state?, .marking?, .bookmark?, nil: break
         }
         if book.refusals == 0, !book.dirty.isEmpty, !book.isBusy { pending.commit = true }
+        showEnd(id)
         if session?.engine == .awaitingCommit(id) { openEngine() }
     }
 
@@ -213,6 +220,7 @@ extension PlaybackMachine {
         }
         let wait = min(30, 1 << min(book.refusals, 5))
         timers.wanted[PlaybackTimers.retry] = now.monotonic.advanced(by: .seconds(wait))
+        showEnd(id)
         guard session?.engine == .awaitingCommit(id) else { return }
         if session?.resumedAt != nil {
             // What crashed may crash again, and that could not be found out now.
@@ -222,5 +230,12 @@ extension PlaybackMachine {
         } else {
             openEngine()
         }
+    }
+
+    /// An end is shown when it is durable; one that cannot be saved is as true, and holds nothing up.
+    private mutating func showEnd(_ id: TransactionID) {
+        guard unsavedEnd == .underWay(id) else { return }
+        unsavedEnd = nil
+        pending.state = true
     }
 }

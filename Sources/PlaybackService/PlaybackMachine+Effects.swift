@@ -69,7 +69,7 @@ extension PlaybackMachine {
         setTimers()
         var effects: [Effect] = []
         var publications: [Publication] = []
-        if pending.state {
+        if pending.state, unsavedEnd == nil {
             revision += 1
             publications.append(Publication(.put, .playbackState, state.wireBytes))
         }
@@ -97,6 +97,7 @@ extension PlaybackMachine {
         let id = nextTransaction()
         book.begin(id, .state(items, request: reply?.0, fact: pending.answer?.fact ?? ""))
         if case .awaitingCommit(nil)? = session?.engine { session?.engine = .awaitingCommit(id) }
+        if unsavedEnd == .due { unsavedEnd = .underWay(id) }
         let events = items.compactMap { item -> Publication? in
             guard case .register(let episode) = item, let register = book.registers[episode] else { return nil }
             return Publication(.event, .episodeState(episode), register.wireBytes)

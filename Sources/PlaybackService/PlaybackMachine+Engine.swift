@@ -30,7 +30,7 @@ extension PlaybackMachine {
         self.session?.measured = audio.duration
         let marks = audio.chapters.map { ChapterMark(start: $0.start, title: $0.title) }
         let end = audio.duration.flatMap { $0.source == .growing ? nil : $0.duration }
-        self.session?.fileChapters = Self.shown(marks, duration: end)
+        takeFileChapters(Self.shown(marks, duration: end))
         pending.state = true
         if session.status == .loading(plays: false) {
             self.session?.status = .paused
@@ -192,6 +192,7 @@ extension PlaybackMachine {
         pending.perform(.engine(.unload))
         endAlerts(of: session.loadID)
         sleepAfterEpisode()
+        unsavedEnd = .due
         book.mark(.session)
         book.mark(register)
         pending.commit = true

@@ -35,6 +35,7 @@ extension PlaybackMachine {
                 position: explicit ?? PlaybackPosition(clamping: register.position), speed: speed, at: now.monotonic,
                 bootID: context.bootID, running: false, wall: now.wall),
             register: register)
+        recallFileChapters()
         if sleeps, !load.paused { session?.pausedBy = .sleepTimer }
         pending.state = true
         if let known { return takeEpisode(known) }

@@ -55,6 +55,26 @@ extension PlaybackMachine {
         pending.state = true
     }
 
+    /// What is known of the file that is loaded, before it is open.
+    mutating func recallFileChapters() {
+        guard session?.episode.id == fileChapters.episode else { return }
+        session?.fileChapters = fileChapters.chapters
+    }
+
+    /// Those that the open file carries are stored: they are shown when it is loaded again and not open yet.
+    mutating func takeFileChapters(_ chapters: [WireChapter]) {
+        session?.fileChapters = chapters
+        var record = WirePlaybackChaptersRecord()
+        if let session, !chapters.isEmpty {
+            record.episode = session.episode.id
+            record.chapters = chapters
+        }
+        guard record != fileChapters else { return }
+        fileChapters = record
+        book.mark(.chapters)
+        pending.commit = true
+    }
+
     /// Chapters as the state shows them: in order and sound, without their addresses, which are in the library and would
     /// make each change of the state many times larger.
     static func shown(_ marks: [ChapterMark], duration: EpisodeDuration?) -> [WireChapter] {

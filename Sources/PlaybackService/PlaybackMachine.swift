@@ -131,6 +131,17 @@ public struct PlaybackMachine: OwnerMachine {
     var prepared: PreparedEpisode?
     /// A sound device that was lost while it played.
     var lostDevice: LostDevice?
+    /// The chapters that the last opened file with any carries, as they are stored.
+    var fileChapters = WirePlaybackChaptersRecord()
+    /// An episode's end that is not durable yet. Until it is, the stream shows what was before it: who acts on an end, as
+    /// the queue does, must find it true also when this process dies.
+    var unsavedEnd: UnsavedEnd?
+
+    /// How far the saving of an end has come.
+    enum UnsavedEnd: Sendable, Equatable {
+        case due
+        case underWay(TransactionID)
+    }
 
     /// A player with nothing loaded.
     public init(context: PlaybackContext) {

@@ -39,24 +39,16 @@ struct NamedQueue: Sendable {
 
     /// A change that was taken back or made again.
     struct Journey {
-        var change: Change
+        var change: OwnerChange
         var description: String
-        /// The episodes whose entries were put in, as they were then.
+        /// The episodes whose entries came back, as they were then.
         var episodes: [String]
     }
 
-    /// What a change writes and publishes.
-    struct Change {
-        var changes: [WireChange] = []
-        var publications: [Publication] = []
-        /// Whether anything is different now.
-        var isEmpty: Bool { changes.isEmpty }
-    }
-
     /// A change that a user made, or an advance: it gets a revision and can be undone.
-    mutating func edit(_ steps: [WireQueueStep], _ description: String, origin: String, now: Timestamp) -> Change {
+    mutating func edit(_ steps: [WireQueueStep], _ description: String, origin: String, now: Timestamp) -> OwnerChange {
         let outcome = queue.apply(steps)
-        guard !outcome.steps.isEmpty else { return Change() }
+        guard !outcome.steps.isEmpty else { return OwnerChange() }
         queue.revision += 1
         var record = WireQueueHistoryRecord()
         record.redo = Self.structural(outcome.steps)
@@ -74,24 +66,24 @@ struct NamedQueue: Sendable {
     }
 
     /// An episode's title or position was brought up to date: no revision, nothing to undo.
-    mutating func refresh(_ steps: [WireQueueStep]) -> Change {
+    mutating func refresh(_ steps: [WireQueueStep]) -> OwnerChange {
         let outcome = queue.apply(steps)
-        return outcome.steps.isEmpty ? Change() : finish(outcome)
+        return outcome.steps.isEmpty ? OwnerChange() : finish(outcome)
     }
 
     /// Only what stands beside the entries has changed: the load under way, the advance.
-    func headerChange() -> Change {
-        Change(changes: [.putting("queue", name, header)])
+    func headerChange() -> OwnerChange {
+        OwnerChange(changes: [.putting("queue", name, header)])
     }
 
     /// The modes are others now; they are no part of the history.
-    mutating func modesChange() -> Change {
-        Change(changes: [.putting("queue", name, header)], publications: wholePut())
+    mutating func modesChange() -> OwnerChange {
+        OwnerChange(changes: [.putting("queue", name, header)], publications: wholePut())
     }
 
     /// The queue goes, with all that is stored of it.
-    var deletion: Change {
-        Change(
+    var deletion: OwnerChange {
+        OwnerChange(
             changes: [
                 .deleting("queue", name), .deletingAll("entry/\(name)"), .deletingAll("history/\(name)"),
             ], publications: [Publication(.delete, .queue(name))])
@@ -127,10 +119,8 @@ struct NamedQueue: Sendable {
         }
         let outcome = queue.apply(comesBack ? steps + [.settingCurrent(mark)] : steps)
         queue.revision += 1
-        let back = steps.compactMap {
-            if case .insert(let insertion) = $0.step { insertion.entry.episode.id } else { nil }
-        }
-        return Journey(change: finish(outcome), description: description, episodes: back)
+        return Journey(
+            change: finish(outcome), description: description, episodes: WireQueueStep.newcomers(of: steps))
     }
 
     /// Without the moves of the mark, which follow what plays.
@@ -167,11 +157,11 @@ struct NamedQueue: Sendable {
         [.putting("queue", name, header)] + queue.entries.map(record) + history.everything(of: name)
     }
 
-    private mutating func finish(_ outcome: Queue.Outcome, with history: [WireChange] = []) -> Change {
+    private mutating func finish(_ outcome: Queue.Outcome, with history: [WireChange] = []) -> OwnerChange {
         // A load whose entry was taken away is not wanted any more, also when the entry comes back. That it may have begun
         // is still to be known.
         if let entry = pending?.entry, outcome.removed.contains(entry) { pending?.entry = "" }
-        var change = Change()
+        var change = OwnerChange()
         change.changes.append(.putting("queue", name, header))
         if outcome.removed.count > queue.entries.count {
             change.changes.append(.deletingAll("entry/\(name)"))

@@ -291,6 +291,19 @@ extension WireQueueStep {
         return step
     }
 
+    /// The episodes whose entries come with these steps, and were not there before: a move takes an entry out and puts
+    /// it in again.
+    static func newcomers(of steps: [WireQueueStep]) -> [String] {
+        let moved = Set(steps.compactMap { if case .remove(let id)? = $0.step { id } else { nil } })
+        return steps.compactMap {
+            if case .insert(let insertion)? = $0.step, !moved.contains(insertion.entry.id) {
+                insertion.entry.episode.id
+            } else {
+                nil
+            }
+        }
+    }
+
     /// An entry goes.
     static func removing(_ id: String) -> WireQueueStep {
         var step = WireQueueStep()

@@ -12,12 +12,6 @@ struct QueueAlerts: Sendable {
     private(set) var alerts: [String: WireAlert] = [:]
     private var answers: [String: String] = [:]
 
-    /// What a change of the alerts writes and publishes.
-    struct Change {
-        var changes: [WireChange] = []
-        var publications: [Publication] = []
-    }
-
     /// Takes a stored record over; false: it is none of these.
     mutating func restore(_ record: StoredRecord) throws -> Bool {
         switch record.collection {
@@ -31,8 +25,8 @@ struct QueueAlerts: Sendable {
     /// New episodes of a podcast did not fit into the queue of its rule. Takes the place of what was said of it before.
     mutating func raiseFull(
         _ queue: NamedQueue, _ episodes: [WireEpisode], of podcast: String, now: Timestamp
-    ) -> Change {
-        guard let first = episodes.first else { return Change() }
+    ) -> OwnerChange {
+        guard let first = episodes.first else { return OwnerChange() }
         var change = clear(podcast: podcast)
         let title = first.podcastTitle.isEmpty ? podcast : first.podcastTitle
         let what =
@@ -57,8 +51,8 @@ struct QueueAlerts: Sendable {
     }
 
     /// What was said of a podcast is over.
-    mutating func clear(podcast: String) -> Change {
-        var change = Change()
+    mutating func clear(podcast: String) -> OwnerChange {
+        var change = OwnerChange()
         for id in alerts.values.filter({ $0.podcast == podcast }).map(\.id).sorted() { end(id, &change) }
         return change
     }
@@ -66,7 +60,7 @@ struct QueueAlerts: Sendable {
     /// An answer. Nil: the same one was given before.
     ///
     /// - Throws: `notFound`; `alreadyAnswered` with another one; `invalidArgument` for an answer that it does not take.
-    mutating func answer(_ answer: WireAnswerAlert) throws(Failure) -> Change? {
+    mutating func answer(_ answer: WireAnswerAlert) throws(Failure) -> OwnerChange? {
         if let won = answers[answer.alert] {
             guard won == answer.action else {
                 throw Failure(.alreadyAnswered, "The alert has been answered with “\(won)”.")
@@ -81,7 +75,7 @@ struct QueueAlerts: Sendable {
                 .invalidArgument,
                 "“\(answer.action)” is no answer to this alert; there are: \(alert.actions.joined(separator: ", ")).")
         }
-        var change = Change()
+        var change = OwnerChange()
         end(alert.id, &change)
         if answers.count >= Self.answersKept, let other = answers.keys.sorted().first {
             answers[other] = nil
@@ -92,7 +86,7 @@ struct QueueAlerts: Sendable {
         return change
     }
 
-    private mutating func end(_ id: String, _ change: inout Change) {
+    private mutating func end(_ id: String, _ change: inout OwnerChange) {
         alerts[id] = nil
         change.changes.append(.deleting("alert", id))
         change.publications.append(Publication(.delete, .alert(.queue, id)))
@@ -114,13 +108,5 @@ struct QueueAlerts: Sendable {
     /// Everything, for the stream.
     var retained: [Publication] {
         alerts.sorted { $0.key < $1.key }.map { Publication(.put, .alert(.queue, $0.key), $0.value.wireBytes) }
-    }
-}
-
-extension NamedQueue.Change {
-    /// Done in the same step.
-    mutating func append(_ alerts: QueueAlerts.Change) {
-        changes += alerts.changes
-        publications += alerts.publications
     }
 }

@@ -114,7 +114,7 @@ extension QueueMachine {
         let place = try Self.place(of: move, from: from, in: queue, named: name)
         var reply = reply(named)
         reply.entries = [entry.wire]
-        guard place != from else { return commit(named, NamedQueue.Change(), reply, answering: command) }
+        guard place != from else { return commit(named, OwnerChange(), reply, answering: command) }
         let anchor = place == 0 ? nil : queue.entries[place <= from ? place - 1 : place]
         var steps: [WireQueueStep] = [.removing(move.entry), .inserting(entry.wire, after: anchor?.id ?? "")]
         // Moving keeps the mark where it was, on this entry too.
@@ -181,14 +181,12 @@ extension QueueMachine {
         guard let result = back ? named.undo(loaded: loaded) : named.redo(loaded: loaded) else {
             var reply = reply(named)
             reply.description_p = ""
-            return commit(named, NamedQueue.Change(), reply, answering: command)
+            return commit(named, OwnerChange(), reply, answering: command)
         }
         // What was there once comes back, also where a limit has been set since.
         var reply = reply(named)
         reply.description_p = result.description
-        let effects = commit(named, result.change, reply, answering: command)
-        // They may have been heard since.
-        return result.episodes.count > Self.lookupLimit ? effects : effects + refreshEpisodes(Set(result.episodes))
+        return commit(named, result.change, reply, answering: command) + lookAtReturned(result.episodes, to: name)
     }
 
     // MARK: - Playing

@@ -16,7 +16,7 @@ extension QueueMachine {
 
     mutating func create(_ name: String, of command: Command) throws(Failure) -> [OwnerEffect<Never>] {
         if let named = queues.current[name] {
-            return commit(named, NamedQueue.Change(), reply(named), answering: command)
+            return commit(named, OwnerChange(), reply(named), answering: command)
         }
         guard QueueName.isValid(name) else {
             throw Failure(.invalidArgument, "“\(name)” cannot be a queue's name, which is \(QueueName.rule).")
@@ -68,7 +68,7 @@ extension QueueMachine {
             modes.limit = set.limit
         }
         guard modes != named.modes else {
-            return commit(named, NamedQueue.Change(), reply(named), answering: command)
+            return commit(named, OwnerChange(), reply(named), answering: command)
         }
         var named = named
         named.modes = modes
@@ -169,6 +169,7 @@ extension QueueMachine {
         var reply = reply(named)
         reply.description_p = Self.counted(target.count)
         return commit(named, change, reply, answering: command)
+            + lookAtReturned(WireQueueStep.newcomers(of: steps), to: named.name)
     }
 }
 

@@ -27,7 +27,7 @@ extension QueueMachine {
         var change = named.edit(steps, description, origin: command.origin, now: now.wall)
         if change.isEmpty { change = named.headerChange() }
         let others = withoutPendingLoads(but: name)
-        change.changes += others.flatMap { $0.headerChange().changes }
+        others.forEach { change.append($0.headerChange()) }
         var reply = reply(named)
         reply.entries = [entry]
         reply.loadID = named.pending?.loadID ?? ""

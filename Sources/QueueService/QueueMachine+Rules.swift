@@ -55,8 +55,8 @@ struct QueueRules: Sendable {
     var retained: [Publication] { settings.retained + alerts.retained }
 
     /// A podcast is gone, or no rule is interested in it any more.
-    mutating func forget(podcast: String) -> NamedQueue.Change {
-        var change = NamedQueue.Change()
+    mutating func forget(podcast: String) -> OwnerChange {
+        var change = OwnerChange()
         if marks.removeValue(forKey: podcast) != nil { change.changes.append(.deleting("rule", podcast)) }
         change.append(alerts.clear(podcast: podcast))
         return change
@@ -79,14 +79,12 @@ extension QueueMachine {
             throw noQueue(setting.value)
         }
         var rules = rules.current
-        guard let set = try rules.settings.set(setting) else {
-            return commit(main, NamedQueue.Change(), reply(main), answering: command)
+        guard var change = try rules.settings.set(setting) else {
+            return commit(main, OwnerChange(), reply(main), answering: command)
         }
-        var change = NamedQueue.Change(changes: set.changes, publications: set.publications)
         for podcast in rules.marks.keys.sorted() where rules.rule(of: podcast) == nil {
             let forgotten = rules.forget(podcast: podcast)
-            change.changes += forgotten.changes
-            change.publications += forgotten.publications
+            change.append(forgotten)
         }
         let effects = commit(main, change, reply(main), answering: command, rules: rules)
         let concerned = setting.podcast.isEmpty ? episodeCounts.keys.sorted() : [setting.podcast]
@@ -109,8 +107,7 @@ extension QueueMachine {
         var rules = rules.current
         var change = rules.forget(podcast: podcast)
         if let settings = rules.settings.forget(podcast: podcast) {
-            change.changes += settings.changes
-            change.publications += settings.publications
+            change.append(settings)
         }
         return commit(main, change, rules: rules)
     }
@@ -164,7 +161,7 @@ extension QueueMachine {
         var rules = rules.current
         rules.marks[podcast] = mark
         var named = queues.current[rule.queue] ?? main
-        var change = NamedQueue.Change()
+        var change = OwnerChange()
         if let before {
             let news = news(among: episodes, since: before)
             let room = max(0, named.limit - named.queue.entries.count)
@@ -194,7 +191,7 @@ extension QueueMachine {
         var reply = reply(main)
         reply.alertAnswered.alert = answer.alert
         reply.alertAnswered.action = answer.action
-        var change = NamedQueue.Change()
+        var change = OwnerChange()
         if let done { change.append(done) }
         return commit(main, change, reply, answering: command, rules: rules)
     }
@@ -202,10 +199,15 @@ extension QueueMachine {
     /// Those that no rule has dealt with, the oldest first, without those that are heard or stand in a queue already.
     private func news(among episodes: [WireEpisode], since mark: WireQueueRuleRecord) -> [WireEpisode] {
         let dealt = Set(mark.dealt)
+        func isNew(_ episode: WireEpisode) -> Bool {
+            episode.firstSeen > mark.since || episode.firstSeen == mark.since && !dealt.contains(episode.id)
+        }
+        // What is newer than all that was known is news, however late its feed shows it.
+        let newest = episodes.filter { !isNew($0) }.map(\.published).max() ?? .max
         return episodes.filter { episode in
-            (episode.firstSeen > mark.since || episode.firstSeen == mark.since && !dealt.contains(episode.id))
-                && !episode.state.played && !episode.enclosureURL.isEmpty
-                && (episode.published == 0 || episode.published >= mark.since - Self.newsAge)
+            isNew(episode) && !episode.state.played && !episode.enclosureURL.isEmpty
+                && (episode.published == 0 || episode.published >= mark.since - Self.newsAge
+                    || episode.published > newest)
                 && !queues.current.values.contains { $0.queue.entry(episode: episode.id) != nil }
         }.sorted { ($0.published, $0.id) < ($1.published, $1.id) }
     }
@@ -229,8 +231,8 @@ extension QueueMachine {
 
 extension NamedQueue {
     /// New entries in the place that a rule says.
-    fileprivate mutating func enter(_ entries: [WireQueueEntry], at place: String, now: Timestamp) -> Change {
-        guard let first = entries.first else { return Change() }
+    fileprivate mutating func enter(_ entries: [WireQueueEntry], at place: String, now: Timestamp) -> OwnerChange {
+        guard let first = entries.first else { return OwnerChange() }
         var after =
             switch place {
             case "top": ""

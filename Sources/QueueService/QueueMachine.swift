@@ -38,10 +38,10 @@ public struct QueueMachine: OwnerMachine {
     private var lastTransaction: UInt64 = 0
     private var unsettled: [TransactionID: Unsettled] = [:]
     /// What waits for the library, in order. One question is under way; those that come meanwhile are asked together.
-    private var lookups: [(episodes: [String], purpose: Lookup)] = []
-    private var lookingUp: (call: CallID, count: Int)?
+    var lookups: [(episodes: [String], purpose: Lookup)] = []
+    var lookingUp: (call: CallID, count: Int)?
     /// Names each call once in a life of the process.
-    private var callCount: UInt64 = 0
+    var callCount: UInt64 = 0
 
     /// The player as last seen; nil: not yet.
     var player: WirePlaybackState?
@@ -75,9 +75,11 @@ public struct QueueMachine: OwnerMachine {
     }
 
     /// What an answer about episodes is for.
-    private enum Lookup: Sendable {
+    enum Lookup: Sendable {
         case command(Command, WireQueueRequest)
         case refresh
+        /// The past of a queue has brought them back.
+        case returned(queue: String)
     }
 
     /// An owner that knows nothing yet.
@@ -187,7 +189,7 @@ public struct QueueMachine: OwnerMachine {
         }
     }
 
-    private mutating func perform(
+    mutating func perform(
         _ request: WireQueueRequest, of command: Command, knowing episodes: [String: WireEpisodeSummary], now: Moment
     ) -> [Effect] {
         do throws(Failure) {
@@ -201,7 +203,7 @@ public struct QueueMachine: OwnerMachine {
 
     /// Puts a changed queue in force and has it committed. A change that is none is answered without that.
     mutating func commit(
-        _ named: NamedQueue, _ change: NamedQueue.Change, _ reply: WireQueueReply = WireQueueReply(),
+        _ named: NamedQueue, _ change: OwnerChange, _ reply: WireQueueReply = WireQueueReply(),
         answering command: Command? = nil, loads: Bool = false, with others: [NamedQueue] = [],
         rules newRules: QueueRules? = nil, checking podcast: String? = nil, deleting: Bool = false
     ) -> [OwnerEffect<Never>] {
@@ -250,102 +252,6 @@ public struct QueueMachine: OwnerMachine {
             case .resume, nil: String?.none
             }
         return holder ?? playingQueue
-    }
-
-    // MARK: - Looking episodes up
-
-    /// A name for a call that no other has.
-    mutating func nextCall(_ kind: String) -> CallID {
-        callCount += 1
-        return CallID("\(kind)/\(callCount)")
-    }
-
-    private mutating func lookUp(_ episodes: [String], for purpose: Lookup) -> [Effect] {
-        lookups.append((episodes, purpose))
-        return askLibrary()
-    }
-
-    private mutating func askLibrary() -> [Effect] {
-        guard lookingUp == nil, !lookups.isEmpty else { return [] }
-        var ids: [String] = []
-        var count = 0
-        for lookup in lookups {
-            guard count == 0 || ids.count + lookup.episodes.count <= Self.lookupLimit else { break }
-            ids += lookup.episodes
-            count += 1
-        }
-        let id = nextCall("episodes")
-        lookingUp = (id, count)
-        var request = WirePersistenceRequest()
-        request.episodesByID.ids = ids
-        request.episodesByID.brief = true
-        return [.call(Call(id: id, to: .persistence, payload: request.wireBytes))]
-    }
-
-    mutating func refreshEpisodes(_ episodes: Set<String>) -> [Effect] {
-        let ids = episodes.sorted()
-        return stride(from: 0, to: ids.count, by: Self.lookupLimit).flatMap { start in
-            lookUp(Array(ids[start..<min(start + Self.lookupLimit, ids.count)]), for: .refresh)
-        }
-    }
-
-    private mutating func handle(answer result: Result<[UInt8], Failure>, to call: CallID, now: Moment) -> [Effect] {
-        if let command = resuming.removeValue(forKey: call) {
-            return [.reply(command.id, result.map { _ in reply(named(playingQueue)).wireBytes })]
-        }
-        if call == preparing {
-            // Preparing only saves time: what did not come about is not repeated.
-            preparing = nil
-            return []
-        }
-        if call == checking { return podcastChecked(result, now: now) }
-        guard let lookingUp, lookingUp.call == call else { return loadAnswered(result, call: call, now: now) }
-        self.lookingUp = nil
-        let purposes = lookups.prefix(lookingUp.count).map(\.purpose)
-        lookups.removeFirst(lookingUp.count)
-        var effects: [Effect] = []
-        do {
-            let page = try WirePersistenceReply(wireBytes: result.get()).episodes.episodes
-            let episodes = Dictionary(page.map { ($0.id, WireEpisodeSummary($0)) }) { first, _ in first }
-            for purpose in purposes {
-                switch purpose {
-                case .command(let command, let request):
-                    effects += perform(request, of: command, knowing: episodes, now: now)
-                case .refresh: effects += refresh(with: episodes)
-                }
-            }
-        } catch {
-            let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
-            for purpose in purposes {
-                switch purpose {
-                case .command(let command, _): effects.append(.reply(command.id, .failure(failure)))
-                case .refresh:
-                    effects.append(.log(.warning, "episodes of the queue could not be looked up: \(failure)"))
-                }
-            }
-        }
-        return effects + askLibrary()
-    }
-
-    /// Brings entries up to date with what the library says of their episodes.
-    mutating func refresh(with episodes: [String: WireEpisodeSummary]) -> [Effect] {
-        var effects: [Effect] = []
-        for name in queues.current.keys.sorted() {
-            let queue = named(name).queue
-            let concerned =
-                episodes.count < 8 ? episodes.keys.sorted().compactMap(queue.entry(episode:)) : queue.entries
-            let steps = concerned.compactMap { entry -> WireQueueStep? in
-                guard let episode = episodes[entry.episode], entry.wire.episode != episode else { return nil }
-                var updated = entry.wire
-                updated.episode = episode
-                return .updating(updated)
-            }
-            guard !steps.isEmpty else { continue }
-            var named = named(name)
-            let change = named.refresh(steps)
-            effects += commit(named, change)
-        }
-        return effects
     }
 
     var main: NamedQueue { named(Self.mainQueue) }

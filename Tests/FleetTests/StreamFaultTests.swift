@@ -249,7 +249,8 @@ struct StreamFaultTests {
     ) async throws {
         let limits: PlaybackLimits = {
             var limits = PlaybackLimits()
-            limits.reconnect = [.milliseconds(200), .milliseconds(500), .milliseconds(1_000)]
+            // Long enough before the last that a server can be mended meanwhile, on a busy machine too.
+            limits.reconnect = [.milliseconds(200), .milliseconds(1_000), .milliseconds(3_000)]
             (limits.stall, limits.opening) = (stall, opening)
             return limits
         }()

@@ -23,6 +23,46 @@ struct PlaybackEndTests {
         #expect(rig.alerts.isEmpty)
     }
 
+    @Test("An end is shown when it is durable, and not before")
+    func showsWhatIsSaved() throws {
+        try rig.start()
+        try rig.load(rig.episode(length: 20, announced: 20), at: 15)
+        rig.holdsCommits = true
+        try rig.advance(6)
+        #expect(rig.machine.state.status == .finished && rig.state.status == .playing)
+        // What changes meanwhile does not give it away either.
+        try rig.send { $0.setVolume.volume = 40 }
+        #expect(rig.state.status == .playing)
+        try rig.releaseCommits()
+        #expect(rig.state.status == .finished && rig.state.volume == 40)
+        #expect(rig.stored().played)
+    }
+
+    @Test("Killed at any point of an end, who saw the end finds it saved")
+    func endOutlivesDeath() throws {
+        for limit in 1...40 {
+            let rig = PlayerRig()
+            try rig.start()
+            try rig.load(rig.episode(length: 20, announced: 20), at: 18)
+            let before = rig.performed
+            rig.killAfter = before + limit
+            do { try rig.advance(3) } catch is PlayerRig.Killed {}
+            #expect(rig.state.status != .finished || rig.stored().played && rig.session?.status == .finished)
+        }
+    }
+
+    @Test("An end that cannot be saved is shown all the same, and is saved when that is possible")
+    func endOnFullDisk() throws {
+        try rig.start()
+        try rig.load(rig.episode(length: 20, announced: 20), at: 15)
+        rig.refusal = Failure(.diskFull, "the disk is full.")
+        try rig.advance(6)
+        #expect(rig.state.status == .finished && !rig.stored().played)
+        rig.refusal = nil
+        try rig.advance(40)
+        #expect(rig.stored().played)
+    }
+
     @Test("The finished marker stays through restarts and commands until the next load")
     func staysFinished() throws {
         try rig.start()

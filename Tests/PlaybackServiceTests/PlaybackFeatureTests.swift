@@ -181,6 +181,25 @@ struct PlaybackFeatureTests {
         #expect(rig.state.chapters.map(\.title) == ["Late"] && rig.state.chapter == 0)
     }
 
+    @Test("Chapters that the file carries are there before it is open again, and go with another file")
+    func keepsChaptersOfTheFile() throws {
+        try rig.start()
+        let episode = rig.episode()
+        let chapters = [AudioChapter(start: .zero, title: "First"), AudioChapter(start: .init(clamping: 90), title: "Last")]
+        rig.setFile("e1", SimulatedEngine.Audio(length: 600, chapters: chapters))
+        try rig.load(episode, at: 100)
+        #expect(rig.state.chapters.map(\.title) == ["First", "Last"])
+        try rig.stopProcess()
+        rig.context.fleetRun = "run2"
+        try rig.start()
+        #expect(rig.engine.performed.isEmpty)
+        #expect(rig.state.chapters.map(\.title) == ["First", "Last"] && rig.state.chapter == 2)
+        try rig.load(rig.episode("e2"), as: "l2")
+        #expect(rig.state.chapters.isEmpty)
+        try rig.start()
+        #expect(rig.state.chapters.isEmpty && rig.records["chapters/current"] == nil)
+    }
+
     // MARK: Sleep
 
     @Test("The sleep timer fades out and pauses; the chosen volume stays, and is heard again afterwards")

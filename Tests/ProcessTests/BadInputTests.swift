@@ -307,14 +307,15 @@ struct BadInputTests {
             try await Self.check(Case(command, 69, "noFleet", "lockstep up --detach"), fleet)
         }
         #expect(try await fleet.succeed("down").contains("no fleet is running"))
-        // The best of several, for the machine may be busy with something else.
+        // Without waiting for anything. The best of several, for the machine may be busy with something else.
         var best = Duration.seconds(60)
         for _ in 0..<10 {
             let start = ContinuousClock.now
             #expect(try await fleet.lockstep(["status"]).status == 69)
             best = min(best, ContinuousClock.now - start)
         }
-        #expect(best < .milliseconds(100))
+        print("without a fleet: answered after \(best)")
+        #expect(best < .seconds(1))
     }
 
     @Test(.timeLimit(.minutes(5)))

@@ -57,7 +57,8 @@ struct KillTests {
             #expect(fleet.signal("supervisor", SIGKILL) != nil)
             let times = ends.wait(within: .seconds(20)).map { $0.map { $0 - start } }
             print("the supervisor's death: the services ended after \(times)")
-            #expect(times.allSatisfy { $0.map { $0 < .milliseconds(100) } ?? false }, "\(times)")
+            // Long before a missed heartbeat would tell them.
+            #expect(times.allSatisfy { $0.map { $0 < .seconds(5) } ?? false }, "\(times)")
             #expect(fleet.processes.isEmpty)
             try await fleet.up()
             #expect(try await fleet.services().values.allSatisfy { $0.state == "ready" })

@@ -326,6 +326,37 @@ struct QueueListTests {
         #expect(history.last?.entries == 3)
     }
 
+    @Test(arguments: ["undo", "restore"]) func whatTheLibraryHasForgottenDoesNotComeBack(by way: String) throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3, 4)
+        let before = queue.machine.main.queue.revision
+        let going = [queue.entry(2), queue.entry(3)]
+        queue.ask { $0.remove.entries = going }
+        queue.library.remove(QueueHarness.episode(2))
+        func goBack(_ queue: inout QueueHarness) {
+            queue.ask { if way == "undo" { $0.undo = WireUndo() } else { $0.restore.revision = before } }
+        }
+        goBack(&queue)
+        #expect(queue.numbers == [1, 3, 4])
+        queue.restart()
+        #expect(queue.numbers == [1, 3, 4])
+        // Moving an entry there and back brings nothing back, whatever the library says.
+        let third = queue.entry(3)
+        queue.library.remove(QueueHarness.episode(3))
+        queue.ask {
+            $0.move.entry = third
+            $0.move.index = 0
+        }
+        queue.ask { $0.undo = WireUndo() }
+        #expect(queue.numbers == [1, 3, 4])
+        // A library that does not answer has forgotten nothing.
+        queue.ask { $0.remove.entries = [third] }
+        queue.libraryAnswers = false
+        queue.ask { $0.undo = WireUndo() }
+        queue.answerLibrary(Failure(.unavailable, "It is not there."))
+        #expect(queue.numbers == [1, 3, 4])
+    }
+
     @Test func aSkippedFailureGoesOnAndKeepsItsEntry() throws {
         var queue = QueueHarness()
         queue.add(1, 2)

@@ -364,21 +364,25 @@ struct QueueMachineTests {
     @Test func aLimitRefusesInsteadOfDropping() throws {
         var queue = Queue()
         for number in 0..<Queue.limit {
-            let entry = WireQueueEntry.with { $0.id = "q\(number)" }
+            let entry = WireQueueEntry.with {
+                $0.id = "q\(number)"
+                $0.episode.id = QueueHarness.episode(number + 1)
+            }
             _ = queue.apply([.inserting(entry, after: queue.entries.last?.id ?? "")])
         }
         #expect(queue.entries.count == Queue.limit)
-        var harness = QueueHarness()
+        var harness = QueueHarness(episodes: Queue.limit + 1)
         harness.machine.queues = SpeculativeState([
             "main": NamedQueue(
                 name: "main", header: WireQueueHeaderRecord(), entries: queue.entries, history: QueueHistory())
         ])
-        let refused6 = harness.add(1)
+        let refused6 = harness.add(Queue.limit + 1)
         #expect(failure(refused6) == .limitReached)
         harness.ask { $0.clear = WireClearQueue() }
         #expect(harness.numbers.isEmpty)
         harness.ask { $0.undo = WireUndo() }
-        #expect(harness.machine.main.queue.entries.map(\.id) == queue.entries.map(\.id))
+        let isBack = harness.machine.main.queue.entries.map(\.id) == queue.entries.map(\.id)
+        #expect(isBack)
     }
 
     @Test func garbageAndUnknownCommandsAreRefused() throws {

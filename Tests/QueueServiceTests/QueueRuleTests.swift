@@ -57,6 +57,16 @@ struct QueueRuleTests {
         #expect(queue.numbers == [21])
     }
 
+    @Test func theNewestEpisodeIsNewsHoweverLateItsFeedShowsIt() throws {
+        var queue = QueueHarness()
+        publish(&queue, [1, 2], published: -40 * Self.day)
+        set(&queue, "autoEnqueue", "bottom")
+        publish(&queue, [3], seen: 10, published: -30 * Self.day)
+        #expect(queue.numbers == [3])
+        publish(&queue, [4], seen: 20, published: -35 * Self.day)
+        #expect(queue.numbers == [3])
+    }
+
     @Test func heardEpisodesAndThoseThatStandInAQueueDoNotEnter() throws {
         var queue = QueueHarness()
         publish(&queue, [3])

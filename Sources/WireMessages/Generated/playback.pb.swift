@@ -1142,6 +1142,21 @@ public nonisolated struct WirePlaybackSettingsRecord: Sendable {
   public init() {}
 }
 
+/// Record `chapters`/`current`: the chapters that the loaded episode's file carries, while there are any.
+public nonisolated struct WirePlaybackChaptersRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var episode: String = String()
+
+  public var chapters: [WireChapter] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 /// Record `alert`/<id>, until it is answered or its cause is gone.
 public nonisolated struct WirePlaybackAlertRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -3060,6 +3075,41 @@ nonisolated extension WirePlaybackSettingsRecord: SwiftProtobuf.Message, SwiftPr
     if lhs.volume != rhs.volume {return false}
     if lhs.output != rhs.output {return false}
     if lhs.devices != rhs.devices {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlaybackChaptersRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlaybackChaptersRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}chapters\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.episode) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.chapters) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.episode.isEmpty {
+      try visitor.visitSingularStringField(value: self.episode, fieldNumber: 1)
+    }
+    if !self.chapters.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.chapters, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlaybackChaptersRecord, rhs: WirePlaybackChaptersRecord) -> Bool {
+    if lhs.episode != rhs.episode {return false}
+    if lhs.chapters != rhs.chapters {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

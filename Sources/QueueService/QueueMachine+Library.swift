@@ -1,0 +1,125 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+// What the library says of episodes: of those that a command names, and of those that stand in a queue.
+
+extension QueueMachine {
+    /// A name for a call that no other has.
+    mutating func nextCall(_ kind: String) -> CallID {
+        callCount += 1
+        return CallID("\(kind)/\(callCount)")
+    }
+
+    mutating func lookUp(_ episodes: [String], for purpose: Lookup) -> [Effect] {
+        lookups.append((episodes, purpose))
+        return askLibrary()
+    }
+
+    private mutating func askLibrary() -> [Effect] {
+        guard lookingUp == nil, !lookups.isEmpty else { return [] }
+        var ids: [String] = []
+        var count = 0
+        for lookup in lookups {
+            guard count == 0 || ids.count + lookup.episodes.count <= Self.lookupLimit else { break }
+            ids += lookup.episodes
+            count += 1
+        }
+        let id = nextCall("episodes")
+        lookingUp = (id, count)
+        var request = WirePersistenceRequest()
+        request.episodesByID.ids = ids
+        request.episodesByID.brief = true
+        return [.call(Call(id: id, to: .persistence, payload: request.wireBytes))]
+    }
+
+    mutating func refreshEpisodes(_ episodes: Set<String>) -> [Effect] { look(at: episodes, for: .refresh) }
+
+    /// Looks at episodes that undoing, redoing or restoring has brought back: they may have been heard since, or be
+    /// forgotten.
+    mutating func lookAtReturned(_ episodes: [String], to queue: String) -> [Effect] {
+        look(at: Set(episodes), for: .returned(queue: queue))
+    }
+
+    private mutating func look(at episodes: Set<String>, for purpose: Lookup) -> [Effect] {
+        let ids = episodes.sorted()
+        return stride(from: 0, to: ids.count, by: Self.lookupLimit).flatMap { start in
+            lookUp(Array(ids[start..<min(start + Self.lookupLimit, ids.count)]), for: purpose)
+        }
+    }
+
+    mutating func handle(answer result: Result<[UInt8], Failure>, to call: CallID, now: Moment) -> [Effect] {
+        if let command = resuming.removeValue(forKey: call) {
+            return [.reply(command.id, result.map { _ in reply(named(playingQueue)).wireBytes })]
+        }
+        if call == preparing {
+            // Preparing only saves time: what did not come about is not repeated.
+            preparing = nil
+            return []
+        }
+        if call == checking { return podcastChecked(result, now: now) }
+        guard let lookingUp, lookingUp.call == call else { return loadAnswered(result, call: call, now: now) }
+        self.lookingUp = nil
+        let asked = lookups.prefix(lookingUp.count)
+        lookups.removeFirst(lookingUp.count)
+        var effects: [Effect] = []
+        do {
+            let page = try WirePersistenceReply(wireBytes: result.get()).episodes.episodes
+            let episodes = Dictionary(page.map { ($0.id, WireEpisodeSummary($0)) }) { first, _ in first }
+            for (ids, purpose) in asked {
+                switch purpose {
+                case .command(let command, let request):
+                    effects += perform(request, of: command, knowing: episodes, now: now)
+                case .refresh: effects += refresh(with: episodes)
+                case .returned(let queue):
+                    effects += refresh(with: episodes)
+                    effects += drop(Set(ids.filter { episodes[$0] == nil }), from: queue)
+                }
+            }
+        } catch {
+            let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
+            for (_, purpose) in asked {
+                switch purpose {
+                case .command(let command, _): effects.append(.reply(command.id, .failure(failure)))
+                case .refresh, .returned:
+                    effects.append(.log(.warning, "episodes of the queue could not be looked up: \(failure)"))
+                }
+            }
+        }
+        return effects + askLibrary()
+    }
+
+    /// Brings entries up to date with what the library says of their episodes.
+    mutating func refresh(with episodes: [String: WireEpisodeSummary]) -> [Effect] {
+        var effects: [Effect] = []
+        for name in queues.current.keys.sorted() {
+            let queue = named(name).queue
+            let concerned =
+                episodes.count < 8 ? episodes.keys.sorted().compactMap(queue.entry(episode:)) : queue.entries
+            let steps = concerned.compactMap { entry -> WireQueueStep? in
+                guard let episode = episodes[entry.episode], entry.wire.episode != episode else { return nil }
+                var updated = entry.wire
+                updated.episode = episode
+                return .updating(updated)
+            }
+            guard !steps.isEmpty else { continue }
+            var named = named(name)
+            let change = named.refresh(steps)
+            effects += commit(named, change)
+        }
+        return effects
+    }
+
+    /// Takes the entries of forgotten episodes out again, as if they had never come back: there is nothing to play in
+    /// them, and nothing to undo.
+    private mutating func drop(_ forgotten: Set<String>, from name: String) -> [Effect] {
+        guard !forgotten.isEmpty, var named = queues.current[name] else { return [] }
+        let entries = named.queue.entries.filter { forgotten.contains($0.episode) }
+        let change = named.refresh(entries.map { .removing($0.id) })
+        let effects = commit(named, change)
+        guard !effects.isEmpty else { return [] }
+        return effects + [
+            .log(.info, "\(Self.counted(entries.count)) of forgotten episodes did not come back to the queue \(name)")
+        ]
+    }
+}
