@@ -185,7 +185,9 @@ struct PlaybackFeatureTests {
     func keepsChaptersOfTheFile() throws {
         try rig.start()
         let episode = rig.episode()
-        let chapters = [AudioChapter(start: .zero, title: "First"), AudioChapter(start: .init(clamping: 90), title: "Last")]
+        let chapters = [
+            AudioChapter(start: .zero, title: "First"), AudioChapter(start: .init(clamping: 90), title: "Last"),
+        ]
         rig.setFile("e1", SimulatedEngine.Audio(length: 600, chapters: chapters))
         try rig.load(episode, at: 100)
         #expect(rig.state.chapters.map(\.title) == ["First", "Last"])
