@@ -175,7 +175,7 @@ let package = Package(
             "FeedsServiceTests",
             [
                 "FeedsService", "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "TestSupport", protobuf, locks,
-                logging,
+                logging, httpClient,
             ]),
         tests(
             "DownloadsServiceTests",

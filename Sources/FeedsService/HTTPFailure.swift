@@ -50,7 +50,9 @@ enum HTTPFailure {
         case .invalidURL, .emptyHost, .emptyScheme, .unsupportedScheme(url.scheme):
             return Failure(.badURL, "“\(url.text.prefix(200))” is no address that can be fetched.")
         case .connectTimeout: return Failure(.fetchFailed, "\(url.host) could not be reached within 10 s.")
-        case .readTimeout: return Failure(.fetchFailed, "\(url.host) stopped in the middle of its answer.")
+        case .readTimeout:
+            let what = inBody ? "stopped in the middle of its answer" : "takes connections, but does not answer"
+            return Failure(.fetchFailed, "\(url.host) \(what).")
         case .deadlineExceeded: return Failure(.fetchFailed, "\(url.host) did not deliver the feed in time.")
         case .remoteConnectionClosed:
             return Failure(.fetchFailed, "\(url.host) closed the connection before the feed was complete.")

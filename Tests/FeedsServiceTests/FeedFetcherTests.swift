@@ -1,3 +1,4 @@
+import AsyncHTTPClient
 import FeedParsing
 import FoundationEssentials
 import Logging
@@ -9,6 +10,17 @@ import WireMessages
 @testable import FeedsService
 
 @Suite struct FeedFetcherTests {
+    @Test(arguments: [
+        (false, "a.example takes connections, but does not answer."),
+        (true, "a.example stopped in the middle of its answer."),
+    ])
+    func `a server that fell silent is not said to have begun to answer if it did not`(
+        inBody: Bool, message: String
+    ) throws {
+        let address = try #require(WebAddress("http://a.example/feed.xml"))
+        #expect(HTTPFailure.connection(HTTPClientError.readTimeout, address, inBody: inBody).message == message)
+    }
+
     private let text = rss([("1", "1.mp3", "One")])
 
     private func fetching<Value: Sendable>(
