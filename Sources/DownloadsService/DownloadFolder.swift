@@ -13,7 +13,7 @@ import Darwin
 struct DownloadFolder: Sendable {
     /// Free space that is left to others, in bytes.
     static let reserve: UInt64 = 50_000_000
-    private static let partial = ".partial"
+    static let partial = ".partial"
 
     /// Its path.
     let root: String
@@ -30,8 +30,8 @@ struct DownloadFolder: Sendable {
     // MARK: Fetching
 
     /// The name of what has come of this version of an episode's file: bytes of two versions never meet.
-    static func partialName(_ episode: String, etag: String, lastModified: String) -> String {
-        "\(episode)-\(EpisodeID.derived(from: "\(etag)\n\(lastModified)").text.dropFirst())"
+    static func partialName(_ episode: String, _ version: FileVersion) -> String {
+        "\(episode)-\(EpisodeID.derived(from: "\(version.etag)\n\(version.lastModified)").text.dropFirst())"
     }
 
     /// Opens what has come of an episode's file, cut to the bytes that are certain; what other versions left is deleted.
@@ -144,59 +144,7 @@ struct DownloadFolder: Sendable {
         for name in Self.names(in: folder) where name.hasPrefix("\(episode)-") { unlinkat(folder, name, 0) }
     }
 
-    // MARK: What is there
-
-    /// Deletes a downloaded file, if it is a file whose name ends as ours do with the episode's id.
-    ///
-    /// - Returns: why it was not, to be tried again unless it is not ours; nil also if it was not there.
-    func delete(_ episode: String, at path: String) -> Failure? {
-        let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
-        guard parts.count == 2, parts.allSatisfy(Self.isComponent), parts[1].contains("[\(episode)].") else {
-            return notOurs("\(path) is not where downloads of \(episode) lie")
-        }
-        let folder: Int32
-        do throws(Failure) { folder = try openFolder(parts[0], making: false) } catch {
-            return errno == ENOENT ? nil : error
-        }
-        defer { close(folder) }
-        var status = stat()
-        guard fstatat(folder, parts[1], &status, AT_SYMLINK_NOFOLLOW) == 0 else {
-            return errno == ENOENT ? nil : failure("The file cannot be looked at", path)
-        }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            return notOurs("\(root)/\(path) is not the file that was downloaded")
-        }
-        guard unlinkat(folder, parts[1], 0) == 0 else { return failure("The file cannot be deleted", path) }
-        fsync(folder)
-        // Goes only if it is empty.
-        if let top = try? openRoot(making: false) {
-            unlinkat(top, parts[0], AT_REMOVEDIR)
-            close(top)
-        }
-        return nil
-    }
-
-    /// The files in the folder and its folders, with their sizes; symbolic links are not followed, and count as files.
-    ///
-    /// - Throws: `storageFailed`.
-    func files() throws(Failure) -> [String: UInt64] {
-        let top = try openRoot(making: true)
-        defer { close(top) }
-        var files: [String: UInt64] = [:]
-        for name in Self.names(in: top) where name != Self.partial {
-            guard let entry = Self.status(of: name, in: top) else { continue }
-            guard entry.st_mode & S_IFMT == S_IFDIR, let folder = try? openFolder(name, making: false) else {
-                files[name] = UInt64(max(0, entry.st_size))
-                continue
-            }
-            defer { close(folder) }
-            for inner in Self.names(in: folder) {
-                guard let entry = Self.status(of: inner, in: folder) else { continue }
-                files["\(name)/\(inner)"] = UInt64(max(0, entry.st_size))
-            }
-        }
-        return files
-    }
+    // MARK: Space
 
     /// Refuses to begin, or to go on with, what would leave too little space.
     ///
@@ -217,14 +165,14 @@ struct DownloadFolder: Sendable {
 
     // MARK: Steps
 
-    private func openRoot(making: Bool) throws(Failure) -> Int32 {
+    func openRoot(making: Bool) throws(Failure) -> Int32 {
         if making { mkdir(root, 0o700) }
         let descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw failure("The folder of downloads cannot be opened", "") }
         return descriptor
     }
 
-    private func openFolder(_ name: String, making: Bool) throws(Failure) -> Int32 {
+    func openFolder(_ name: String, making: Bool) throws(Failure) -> Int32 {
         let top = try openRoot(making: making)
         defer { close(top) }
         if making, mkdirat(top, name, 0o700) != 0, errno != EEXIST {
@@ -244,10 +192,6 @@ struct DownloadFolder: Sendable {
         return (parts[0], parts[1])
     }
 
-    private func notOurs(_ what: String) -> Failure {
-        Failure(code: FailureCode.storageFailed.rawValue, message: "\(what); it is left alone.")
-    }
-
     private func occupied(_ path: String) -> Failure {
         Failure(
             code: FailureCode.storageFailed.rawValue,
@@ -255,7 +199,7 @@ struct DownloadFolder: Sendable {
     }
 
     /// Whether a part of a path names something within its folder.
-    private static func isComponent(_ name: String) -> Bool {
+    static func isComponent(_ name: String) -> Bool {
         !name.isEmpty && name != "." && name != ".." && !name.contains("/")
     }
 
@@ -280,12 +224,12 @@ struct DownloadFolder: Sendable {
         return true
     }
 
-    private static func status(of name: String, in folder: Int32) -> stat? {
+    static func status(of name: String, in folder: Int32) -> stat? {
         var status = stat()
         return fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
     }
 
-    private static func names(in folder: Int32) -> [String] {
+    static func names(in folder: Int32) -> [String] {
         let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard copy >= 0, let entries = fdopendir(copy) else { return [] }
         defer { closedir(entries) }
@@ -299,7 +243,7 @@ struct DownloadFolder: Sendable {
         return names.sorted()
     }
 
-    private func failure(_ what: String, _ path: String, _ reason: Int32 = errno) -> Failure {
+    func failure(_ what: String, _ path: String, _ reason: Int32 = errno) -> Failure {
         let place = path.isEmpty ? root : "\(root)/\(path)"
         let text = "\(what) (\(place)): \(String(cString: strerror(reason)))."
         return Failure(reason == ENOSPC || reason == EDQUOT ? .insufficientStorage : .storageFailed, text)

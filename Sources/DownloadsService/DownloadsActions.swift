@@ -1,5 +1,27 @@
 public import PodcastModel
 
+/// Which version of a file a server says that it sends.
+public struct FileVersion: Sendable, Hashable {
+    /// Its `ETag`; empty: none was sent.
+    public var etag: String
+    /// Its `Last-Modified`; empty: none was sent.
+    public var lastModified: String
+
+    /// What a request names it by that wants more of it and nothing of another (RFC 9110, section 13.1.5: a weak ETag
+    /// does not tell). Empty: nothing does, so that no part of it can be continued.
+    public var condition: String { etag.isEmpty || etag.hasPrefix("W/") ? lastModified : etag }
+}
+
+/// What lies where a file was put.
+public enum FoundFile: Sendable, Hashable {
+    /// Nothing.
+    case nothing
+    /// A file of so many bytes.
+    case file(UInt64)
+    /// Something that is no file, or a link.
+    case other
+}
+
 /// A file to fetch.
 public struct TransferOrder: Sendable, Hashable {
     /// Which transfer its reports name.
@@ -12,10 +34,8 @@ public struct TransferOrder: Sendable, Hashable {
     public var path: String
     /// The bytes that are on disk for certain, of the version that these name; 0: none.
     public var received: UInt64
-    /// The version that was begun; empty: not known, so that nothing of it can be continued.
-    public var etag: String
-    /// See `etag`.
-    public var lastModified: String
+    /// The version that was begun.
+    public var version: FileVersion
     /// Its size in bytes as the feed says; 0: it does not.
     public var announced: UInt64
 }
@@ -27,9 +47,7 @@ public struct TransferStart: Sendable, Hashable {
     /// Where it is begun: 0, or where it was left.
     public var offset: UInt64
     /// Its version.
-    public var etag: String
-    /// See `etag`.
-    public var lastModified: String
+    public var version: FileVersion
     /// What kind of file it says it is.
     public var contentType: String
     /// Nothing lies where it goes.
@@ -58,16 +76,18 @@ public enum DownloadsInput: Sendable, Hashable {
     case progressed(UInt64, received: UInt64, bytesPerSecond: Double)
     /// So many bytes are on disk for certain.
     case saved(UInt64, received: UInt64)
-    /// It was ended by order; so many bytes of the version with this ETag are on disk for certain.
-    case stopped(episode: String, etag: String, received: UInt64)
+    /// It was ended by order; so many bytes of this version are on disk for certain.
+    case stopped(episode: String, FileVersion, received: UInt64)
     /// The file is whole, checked, on disk and at its place.
     case completed(UInt64, bytes: UInt64)
     /// It did not come.
     case failed(UInt64, TransferFailure)
     /// What was to be cancelled has ended, and reports nothing more.
     case ended(UInt64)
-    /// What there is in the folder: sizes in bytes by path, relative to it; and the episode that was asked about, or nil for all of them.
-    case surveyed([String: UInt64], about: String?)
+    /// What there is in the folder: sizes in bytes by path, relative to it.
+    case surveyed([String: UInt64])
+    /// What lies where the files of these episodes were put; those that could not be looked at are left out.
+    case looked(UInt64, [String: FoundFile])
     /// The folder could not be read.
     case surveyFailed(Failure)
     /// The file of an episode has been deleted, or could not be.
@@ -86,8 +106,10 @@ public enum DownloadsAction: Sendable, Hashable {
     case discard(episode: String)
     /// Delete an episode's file, if it is a file and lies where this path, relative to the folder, says.
     case delete(episode: String, path: String)
-    /// Look what there is in the folder, about one episode or (nil) all of them.
-    case survey(about: String?)
+    /// Look what there is in the folder.
+    case survey
+    /// Look what lies at these paths, relative to the folder, by episode; the number comes back with what was found.
+    case look(UInt64, [String: String])
     /// See which way out there is, and what time it is.
     case lookAround
     /// So many bytes a second for all transfers together; 0: as many as come.

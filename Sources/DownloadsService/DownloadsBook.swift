@@ -66,7 +66,9 @@ struct BookChange: Sendable {
     }
 
     /// Notes why a file is gone; with a path the file is to be deleted yet.
-    mutating func note(_ episode: String, _ reason: String, path: String = "", at: Timestamp) {
+    mutating func note(
+        _ episode: String, _ reason: String, path: String = "", at: Timestamp
+    ) {
         var past = WirePastDownload()
         past.episode = episode
         past.reason = reason

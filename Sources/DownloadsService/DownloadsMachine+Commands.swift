@@ -41,7 +41,9 @@ extension DownloadsMachine {
                 guard isKnown(query.episode) else {
                     return [call(.why(command), episodes: [query.episode])]
                 }
-                return Self.explain(why(query.episode, now: now), to: command)
+                // What somebody asks about is looked at before it is told.
+                return look(at: [query.episode], for: .why(command, query.episode))
+                    ?? Self.explain(why(query.episode, now: now), to: command)
             case .setSetting(let setting)?: return try set(setting, command, now: now)
             case .answerAlert(let answer)?: return try self.answer(answer, command, now: now)
             case nil: throw Failure(.unknownCommand, "Downloads does not know this command.")
@@ -82,7 +84,14 @@ extension DownloadsMachine {
 
     // MARK: Adding
 
+    /// Adds episodes; the files of those that are downloaded are looked at before.
     private mutating func add(_ episodes: [String], _ command: Command, now: Moment) throws(Failure) -> [Effect] {
+        if let looking = look(at: episodes, for: .add(command, episodes)) { return looking }
+        return try addKnown(episodes, command, now: now)
+    }
+
+    /// Adds episodes of which it is known whether their files are there.
+    mutating func addKnown(_ episodes: [String], _ command: Command, now: Moment) throws(Failure) -> [Effect] {
         let unknown = episodes.filter { book.current.downloads[$0] == nil }
         guard unknown.isEmpty else { return [call(.add(command, episodes), episodes: unknown)] }
         return try add(episodes, knowing: [:], command, now: now)
@@ -192,7 +201,8 @@ extension DownloadsMachine {
 
     /// A download ends, and its file, or what has come of it, is deleted once that is durable.
     func leave(_ download: WireDownload, _ reason: String, _ change: inout BookChange, now: Moment) {
-        let path = download.state == .downloaded ? relative(download.path) ?? "" : ""
+        let isWhole = download.state == .downloaded
+        let path = isWhole ? relative(download.path) ?? "" : ""
         change.note(download.episode, reason, path: path, at: now.wall)
         var gone = download
         gone.state = .notDownloaded
@@ -210,7 +220,7 @@ extension DownloadsMachine {
         var effects = commit(change, answering: (command.id, WireDownloadsReply().wireBytes))
         guard isChanged else { return effects }
         if setting.key == SettingKey.bandwidthLimit.rawValue { effects.append(.perform(limitAction)) }
-        effects += setting.podcast.isEmpty ? followRules() : askNewest(of: setting.podcast)
+        effects += setting.podcast.isEmpty ? [askPodcasts()] : askNewest(of: setting.podcast)
         return effects + [.perform(.lookAround)] + retainSoon(now: now)
     }
 

@@ -5,93 +5,8 @@ import WireMessages
 extension DownloadsMachine {
     // MARK: Fetching by rule
 
-    /// Looks what the rules want: of podcasts with settings of their own, and of all where one holds for all.
-    mutating func followRules() -> [Effect] {
-        guard book.current.settings.number(.autoDownload) > 0 else {
-            return book.current.settings.podcasts.flatMap { askNewest(of: $0) }
-        }
-        return [askPodcasts(after: "")]
-    }
-
-    private mutating func askPodcasts(after cursor: String) -> Effect {
-        call(.podcasts) {
-            $0.podcasts.limit = 500
-            $0.podcasts.after = cursor
-        }
-    }
-
-    func countedAlready(_ podcasts: [WirePodcast]) -> [String: UInt32] {
-        episodeCounts.merging(podcasts.map { ($0.id, $0.episodeCount) }) { seen, _ in seen }
-    }
-
-    /// Asks for the newest episodes of a podcast, if it has a rule.
-    mutating func askNewest(of podcast: String) -> [Effect] {
-        let count = UInt32(book.current.settings.number(.autoDownload, podcast: podcast))
-        guard count > 0 else { return [] }
-        return [
-            call(.newest(podcast: podcast)) {
-                $0.episodes.podcast = podcast
-                $0.episodes.limit = min(count, 500)
-            }
-        ]
-    }
-
-    /// Asks which episodes have been played, as while this service was not there.
-    mutating func askPlayed() -> [Effect] { askPlayed(book.current.downloads.keys.sorted()) }
-
-    private mutating func askPlayed(_ ids: [String]) -> [Effect] {
-        return stride(from: 0, to: ids.count, by: 500).map { start in
-            call(.played, episodes: Array(ids[start..<min(start + 500, ids.count)]))
-        }
-    }
-
-    mutating func answered(_ call: CallID, _ result: Result<[UInt8], Failure>, now: Moment) -> [Effect] {
-        guard let purpose = lookups.removeValue(forKey: call) else { return [] }
-        let reply: WirePersistenceReply
-        do {
-            reply = try WirePersistenceReply(wireBytes: result.get())
-        } catch {
-            let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
-            switch purpose {
-            case .add(let command, _), .titles(let command, _): return [.reply(command.id, .failure(failure))]
-            case .why(let command): return Self.explain([Self.neverWanted(nil)], to: command)
-            case .newest, .podcasts, .played, .census:
-                return [.log(.warning, "episodes could not be looked up: \(failure)")]
-            }
-        }
-        let page = reply.episodes
-        switch purpose {
-        case .podcasts:
-            let more = reply.podcasts.next.isEmpty ? [] : [askPodcasts(after: reply.podcasts.next)]
-            episodeCounts = countedAlready(reply.podcasts.podcasts)
-            return reply.podcasts.podcasts.flatMap { askNewest(of: $0.id) } + more
-        case .add(let command, let episodes):
-            do throws(Failure) {
-                let found = Dictionary(page.episodes.map { ($0.id, $0) }) { first, _ in first }
-                return try add(episodes, knowing: found, command, now: now)
-            } catch {
-                return [.reply(command.id, .failure(error))]
-            }
-        case .why(let command): return Self.explain([Self.neverWanted(page.episodes.first)], to: command)
-        case .titles(let command, let episodes):
-            return [.reply(command.id, .failure(Self.notWanted(episodes, page.episodes)))]
-        case .newest(let podcast): return follow(podcast, page.episodes, now: now)
-        case .played:
-            for episode in page.episodes where episode.state.played {
-                played[episode.id] = max(episode.state.completedAt, played[episode.id] ?? 0)
-            }
-            return retainSoon(now: now)
-        case .census(let counted):
-            let there = counted.union(reply.podcasts.podcasts.map(\.id))
-            guard reply.podcasts.next.isEmpty else { return [askCensus(after: reply.podcasts.next, beside: there)] }
-            return forget(
-                Set(book.current.downloads.values.map(\.podcastID)).subtracting(there).subtracting(episodeCounts.keys),
-                now: now)
-        }
-    }
-
     /// Downloads the newest episodes that were neither played nor taken away before.
-    private mutating func follow(_ podcast: String, _ episodes: [WireEpisode], now: Moment) -> [Effect] {
+    mutating func follow(_ podcast: String, _ episodes: [WireEpisode], now: Moment) -> [Effect] {
         let count = Int(book.current.settings.number(.autoDownload, podcast: podcast))
         var change = change
         for episode in episodes.prefix(count)
@@ -105,31 +20,6 @@ extension DownloadsMachine {
             change.put(download)
         }
         return commit(change)
-    }
-
-    // MARK: Podcasts that were forgotten
-
-    mutating func askCensus(after cursor: String, beside counted: Set<String>) -> Effect {
-        call(.census(counted)) {
-            // What is merely not subscribed to any more keeps what it has.
-            $0.podcasts.includeUnsubscribed = true
-            $0.podcasts.limit = 500
-            $0.podcasts.after = cursor
-        }
-    }
-
-    /// What is on its way for them ends at once; whole files go as by rule.
-    private mutating func forget(_ podcasts: Set<String>, now: Moment) -> [Effect] {
-        let podcasts = podcasts.subtracting([""])
-        guard !podcasts.isEmpty else { return [] }
-        forgotten.formUnion(podcasts)
-        var change = change
-        for podcast in podcasts.sorted() { change.forgetSettings(of: podcast) }
-        for download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode })
-        where podcasts.contains(download.podcastID) && download.state != .downloaded {
-            leave(download, "given up, as its podcast was forgotten", &change, now: now)
-        }
-        return commit(change) + retainSoon(now: now)
     }
 
     // MARK: Keeping by rule
@@ -173,9 +63,7 @@ extension DownloadsMachine {
     mutating func observe(_ event: StreamEvent, now: Moment) -> [Effect] {
         switch (event.topic.parts.dropFirst().first, event.topic.parts.dropFirst(2).first) {
         case ("feeds"?, "podcast"?): return observePodcast(event, now: now)
-        case ("feeds"?, _):
-            guard let news = try? WireEpisodesChanged(wireBytes: event.payload), !news.added.isEmpty else { return [] }
-            return askNewest(of: news.podcast)
+        case ("feeds"?, _): return observeEpisodes(event)
         case ("playback"?, "state"?):
             guard event.header.kind == .put, let state = try? WirePlaybackState(wireBytes: event.payload) else {
                 return []
@@ -185,7 +73,7 @@ extension DownloadsMachine {
             loaded = state.status == .idle ? "" : state.episode.id
             guard loaded != before else { return [] }
             // The news that it was played to its end may have been missed.
-            let asked = book.current.downloads[before] == nil ? [] : askPlayed([before])
+            let asked = book.current.downloads[before] == nil ? [] : askAgain([before])
             return asked + retainSoon(now: now)
         case ("playback"?, "episode"?):
             guard let state = try? WireEpisodeState(wireBytes: event.payload) else { return [] }
@@ -202,25 +90,9 @@ extension DownloadsMachine {
     /// The player has met a file that it could not use: perhaps it is gone.
     private mutating func observeAlert(_ event: StreamEvent) -> [Effect] {
         guard event.header.kind == .put, let alert = try? WireAlert(wireBytes: event.payload),
-            alert.code == "playsStream", book.current.downloads[alert.episode]?.state == .downloaded
+            alert.code == "playsStream"
         else { return [] }
-        return [.perform(.survey(about: alert.episode))]
-    }
-
-    /// News of episodes can be missed, their number not.
-    private mutating func observePodcast(_ event: StreamEvent, now: Moment) -> [Effect] {
-        let id = String(event.topic.parts.last ?? "")
-        switch event.header.kind {
-        case .put:
-            guard let podcast = try? WirePodcast(wireBytes: event.payload) else { return [] }
-            forgotten.remove(id)
-            let before = episodeCounts.updateValue(podcast.episodeCount, forKey: id)
-            return before == podcast.episodeCount ? [] : askNewest(of: id)
-        case .delete:
-            episodeCounts[id] = nil
-            return forget([id], now: now)
-        default: return []
-        }
+        return look(at: [alert.episode], for: .review) ?? []
     }
 
     private mutating func observeQueue(_ event: StreamEvent, now: Moment) -> [Effect] {

@@ -20,6 +20,7 @@ extension DownloadsMachine {
         effects = commit(change) + effects
         effects += set(
             Self.scheduleTimer, to: next.map { now.monotonic.advanced(by: .milliseconds($0 - now.wall.milliseconds)) })
+        effects += scheduleReview(now: now)
         guard isWatching else { return effects + set(Self.lookTimer, to: nil) }
         return isSet(Self.lookTimer)
             ? effects : effects + set(Self.lookTimer, to: now.monotonic.advanced(by: Self.lookInterval))
@@ -102,7 +103,7 @@ extension DownloadsMachine {
             .start(
                 TransferOrder(
                     number: number, episode: download.episode, url: download.url, path: path,
-                    received: download.receivedBytes, etag: download.etag, lastModified: download.lastModified,
+                    received: download.receivedBytes, version: download.version,
                     announced: download.announcedBytes)))
     }
 
@@ -177,6 +178,9 @@ extension DownloadsMachine {
 }
 
 extension WireDownload {
+    /// The version of the bytes that are there.
+    var version: FileVersion { FileVersion(etag: etag, lastModified: lastModified) }
+
     /// It has failed for want of a network, or of a server.
     var isUnreachable: Bool { state == .failed && error.code == FailureCode.unreachable.rawValue }
 

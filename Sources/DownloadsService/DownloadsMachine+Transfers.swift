@@ -13,14 +13,14 @@ extension DownloadsMachine {
         case .began(let number, let start): return began(number, start)
         case .progressed(let number, let received, let speed): return progressed(number, received, speed)
         case .saved(let number, let received): return saved(number, received)
-        case .stopped(let episode, let etag, let received): return stopped(episode, etag, received)
+        case .stopped(let episode, let version, let received): return stopped(episode, version, received)
         case .completed(let number, let bytes): return completed(number, bytes, now: now)
         case .failed(let number, let failure): return failed(number, failure, now: now)
         case .ended(let number):
             ended[number] = nil
             return []
-        case .surveyed(let files, nil): return surveyed(files, now: now)
-        case .surveyed(let files, let episode?): return surveyed(files, about: episode, now: now)
+        case .surveyed(let files): return surveyed(files, now: now)
+        case .looked(let number, let found): return looked(number, found, now: now)
         case .surveyFailed(let failure): return [.log(.warning, "the folder of downloads cannot be read: \(failure)")]
         case .deleted(let episode, let failure): return deleted(episode, failure)
         case .surroundings(let interfaces, let hour): return lookedAround(interfaces, hour, now: now)
@@ -35,8 +35,8 @@ extension DownloadsMachine {
         download.path = start.isPlaceFree ? transfers[number].map { root + "/" + $0.path } ?? "" : ""
         download.receivedBytes = start.offset
         download.totalBytes = start.total
-        download.etag = start.etag
-        download.lastModified = start.lastModified
+        download.etag = start.version.etag
+        download.lastModified = start.version.lastModified
         if !start.contentType.isEmpty { download.contentType = start.contentType }
         var change = change
         if probing == download.episode {
@@ -70,10 +70,9 @@ extension DownloadsMachine {
     }
 
     /// What came until it was paused is worth keeping.
-    private mutating func stopped(_ episode: String, _ etag: String, _ received: UInt64) -> [Effect] {
-        guard var download = book.current.downloads[episode], download.state == .paused, download.etag == etag else {
-            return []
-        }
+    private mutating func stopped(_ episode: String, _ version: FileVersion, _ received: UInt64) -> [Effect] {
+        guard var download = book.current.downloads[episode], download.state == .paused, download.version == version
+        else { return [] }
         download.receivedBytes = received
         var change = change
         change.put(download)

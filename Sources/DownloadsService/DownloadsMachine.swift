@@ -27,6 +27,7 @@ public struct DownloadsMachine: OwnerMachine {
     static let scheduleTimer = TimerName("schedule")
     static let lookTimer = TimerName("look around")
     static let retainTimer = TimerName("retain")
+    static let reviewTimer = TimerName("review")
     /// From the last change of what is loaded and queued to deleting by rule: queues are seen one after the other.
     private static let retainsAfter = Duration.seconds(10)
 
@@ -58,12 +59,11 @@ public struct DownloadsMachine: OwnerMachine {
         case why(Command)
         /// The newest episodes of a podcast, for its rule.
         case newest(podcast: String)
-        /// Which podcasts there are, for a rule that holds for all.
-        case podcasts
-        /// Which podcasts there are, beside those that were counted already: files of others have nobody any more.
-        case census(Set<String>)
-        /// Whether downloaded episodes have been played meanwhile.
-        case played
+        /// Which podcasts there are, beside those that were counted already: for the rules, and as files of others have
+        /// nobody any more.
+        case podcasts(Set<String>)
+        /// What has become of episodes that are downloaded, or are to be.
+        case again
     }
 
     /// The folder of downloads.
@@ -75,6 +75,10 @@ public struct DownloadsMachine: OwnerMachine {
     /// The number of the newest transfer; none is used twice in a life of the process.
     var lastTransfer: UInt64 = 0
     var lookups: [CallID: Lookup] = [:]
+    /// Looks at files that are under way.
+    var looks: [UInt64: Look] = [:]
+    /// Whose files were there when the folder was to be surveyed: what a survey says of later ones may be too old.
+    var surveying: Set<String> = []
     /// The ways out, once they have been looked at; and the hour of the day.
     var interfaces: [String]?
     var hour: Int?
@@ -97,7 +101,8 @@ public struct DownloadsMachine: OwnerMachine {
     /// The timers as they are set.
     private var timers: [TimerName: MonotonicTime] = [:]
     private var unsettled: [TransactionID: Unsettled] = [:]
-    private var count: UInt64 = 0
+    /// Counts what needs a name of its own.
+    var count: UInt64 = 0
 
     /// An owner that knows nothing yet. `root`: the folder of downloads, absolute.
     public init(root: String) {
@@ -125,13 +130,12 @@ public struct DownloadsMachine: OwnerMachine {
         }
         self.book = SpeculativeState(book)
         effects += moveIn()
-        effects += [.perform(.survey(about: nil)), .perform(.lookAround), .perform(limitAction)]
+        effects += [survey(), .perform(.lookAround), .perform(limitAction)]
         for past in book.past.values.sorted(by: { $0.episode < $1.episode }) where !past.path.isEmpty {
             effects.append(.perform(.delete(episode: past.episode, path: past.path)))
         }
-        effects += askPlayed()
-        effects += followRules()
-        effects.append(askCensus(after: "", beside: []))
+        effects += askAgain()
+        effects.append(askPodcasts())
         return effects + schedule(now: now)
     }
 
@@ -170,8 +174,9 @@ public struct DownloadsMachine: OwnerMachine {
             if name == Self.scheduleTimer { schedulesAt = nil }
             if name == Self.lookTimer { effects = [.perform(.lookAround)] }
             if name == Self.retainTimer { effects = retain(now: now) }
+            if name == Self.reviewTimer { effects = review() }
         case .input(let input): effects = take(input, now: now)
-        case .databaseReplaced: effects = [.perform(.survey(about: nil))] + askPlayed()
+        case .databaseReplaced: effects = [survey()] + askAgain()
         case .stopping:
             isStopping = true
             return transfers.keys.sorted().map { .perform(.cancel($0)) }

@@ -44,6 +44,7 @@ public struct DownloadsShell: ServiceLifecycle.Service {
 /// Carries actions out, in order, but for the transfers, which run side by side.
 private final class DownloadsWorker: Sendable {
     private let folder: DownloadFolder
+    private let sight: FolderSight
     private let client: TransferClient
     private let steps: AsyncStream<@Sendable () async -> Void>.Continuation
     private let task: Task<Void, Never>
@@ -51,6 +52,7 @@ private final class DownloadsWorker: Sendable {
     init(root: String, stall: Duration, logger: Logger) {
         let folder = DownloadFolder(root: root)
         self.folder = folder
+        sight = FolderSight(folder)
         client = TransferClient(folder: folder, stall: stall, logger: logger)
         let (stream, steps) = AsyncStream.makeStream(of: (@Sendable () async -> Void).self)
         self.steps = steps
@@ -58,7 +60,7 @@ private final class DownloadsWorker: Sendable {
     }
 
     func perform(_ action: DownloadsAction, report: @escaping @Sendable (DownloadsInput) -> Void) {
-        let (folder, client) = (folder, client)
+        let (folder, sight, client) = (folder, sight, client)
         switch action {
         case .start(let order): steps.yield { client.start(order, report: report) }
         case .cancel(let number):
@@ -69,14 +71,15 @@ private final class DownloadsWorker: Sendable {
         case .discard(let episode): steps.yield { folder.discard(episode) }
         case .delete(let episode, let path):
             steps.yield { report(.deleted(episode: episode, folder.delete(episode, at: path))) }
-        case .survey(let episode):
+        case .survey:
             steps.yield {
                 do throws(Failure) {
-                    report(.surveyed(try folder.files(), about: episode))
+                    report(.surveyed(try folder.files()))
                 } catch {
                     report(.surveyFailed(error))
                 }
             }
+        case .look(let number, let paths): steps.yield { report(.looked(number, sight.look(at: paths))) }
         case .lookAround:
             steps.yield { report(.surroundings(interfaces: Surroundings.interfaces, hour: Surroundings.hour)) }
         case .limit(let rate): client.limit(bytesPerSecond: rate)

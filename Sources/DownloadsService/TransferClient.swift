@@ -101,7 +101,8 @@ final class TransferClient: Sendable {
         }
         if case .success(let bytes)? = outcome { return bytes }
         guard !silence.isTooLong, case .failure(let failure)? = outcome else {
-            throw TransferFailure(Failure(.streamFailed, "\(order.host) sent nothing any more."))
+            let what = silence.hasSpoken ? "sent nothing any more" : "does not answer"
+            throw TransferFailure(Failure(.streamFailed, "\(order.host) \(what)."))
         }
         throw failure
     }
@@ -109,9 +110,8 @@ final class TransferClient: Sendable {
     private func fetch(
         _ order: TransferOrder, _ report: TransferWatch
     ) async throws(TransferFailure) -> UInt64 {
-        let isKnown = !order.etag.isEmpty && !order.etag.hasPrefix("W/") || !order.lastModified.isEmpty
-        let name = DownloadFolder.partialName(order.episode, etag: order.etag, lastModified: order.lastModified)
-        let kept = isKnown ? order.received : 0
+        let name = DownloadFolder.partialName(order.episode, order.version)
+        let kept = order.version.condition.isEmpty ? 0 : order.received
         try check { () throws(Failure) in try folder.requireSpace(for: 0) }
         var offset: UInt64 = 0
         if kept > 0 {
@@ -138,13 +138,14 @@ final class TransferClient: Sendable {
         }
         if offset > 0 {
             request.headers.add(name: "Range", value: "bytes=\(offset)-")
-            let isStrong = !order.etag.isEmpty && !order.etag.hasPrefix("W/")
-            request.headers.add(name: "If-Range", value: isStrong ? order.etag : order.lastModified)
+            request.headers.add(name: "If-Range", value: order.version.condition)
         }
         report.silence.begins()
         defer { report.silence.ends() }
         do {
-            return try await client.execute(request, deadline: .distantFuture, logger: nil)
+            let response = try await client.execute(request, deadline: .distantFuture, logger: nil)
+            report.silence.breaks()
+            return response
         } catch {
             throw TransferFailure(Self.connection(error, order))
         }
@@ -159,7 +160,8 @@ final class TransferClient: Sendable {
         guard status == 200 || status == 206 && asked > 0 else { throw Self.refused(status, headers, order) }
         var start = TransferStart(
             total: headers.first(name: "content-length").flatMap { UInt64($0) } ?? 0, offset: 0,
-            etag: headers.first(name: "etag") ?? "", lastModified: headers.first(name: "last-modified") ?? "",
+            version: FileVersion(
+                etag: headers.first(name: "etag") ?? "", lastModified: headers.first(name: "last-modified") ?? ""),
             contentType: headers.first(name: "content-type") ?? "")
         if status == 206 {
             guard let range = ContentRange(headers.first(name: "content-range") ?? ""), range.first == asked else {
@@ -169,8 +171,8 @@ final class TransferClient: Sendable {
             start.offset = asked
             start.total = range.total
             // Some leave them out of a part.
-            if start.etag.isEmpty { start.etag = order.etag }
-            if start.lastModified.isEmpty { start.lastModified = order.lastModified }
+            if start.version.etag.isEmpty { start.version.etag = order.version.etag }
+            if start.version.lastModified.isEmpty { start.version.lastModified = order.version.lastModified }
         }
         try Self.verify(type: start.contentType, order)
         let left = start.total > start.offset ? start.total - start.offset : 0
@@ -178,7 +180,7 @@ final class TransferClient: Sendable {
             try folder.requireSpace(for: left)
             return try folder.isFree(order.path, for: start.total)
         }
-        let name = DownloadFolder.partialName(order.episode, etag: start.etag, lastModified: start.lastModified)
+        let name = DownloadFolder.partialName(order.episode, start.version)
         let partial = try check { () throws(Failure) -> DownloadFolder.Partial in
             try folder.openPartial(name, of: order.episode, keeping: start.offset)
         }
@@ -276,7 +278,7 @@ final class TransferClient: Sendable {
         try check { () throws(Failure) in try folder.save(partial) }
         report(
             Task.isCancelled && !report.silence.isTooLong
-                ? .stopped(episode: order.episode, etag: start.etag, received: received)
+                ? .stopped(episode: order.episode, start.version, received: received)
                 : .saved(order.number, received: received))
     }
 
@@ -292,38 +294,5 @@ final class TransferClient: Sendable {
 
     private func check<Value: ~Copyable>(_ body: () throws(Failure) -> Value) throws(TransferFailure) -> Value {
         do throws(Failure) { return try body() } catch { throw TransferFailure(error) }
-    }
-}
-
-/// When to save, to look at the space and to tell of what has come, and how fast it does.
-private struct Pace {
-    private var saved: MonotonicTime
-    private var told: MonotonicTime
-    private var toldBytes: UInt64
-
-    private var lookedAt: UInt64
-
-    init(now: MonotonicTime, received: UInt64) {
-        (saved, told, toldBytes, lookedAt) = (now, now, received, received)
-    }
-
-    mutating func isToBeLookedAt(_ received: UInt64, every bytes: UInt64) -> Bool {
-        guard received - lookedAt >= bytes else { return false }
-        lookedAt = received
-        return true
-    }
-
-    mutating func isToBeSaved(_ now: MonotonicTime, every interval: Duration) -> Bool {
-        guard now.since(saved) >= interval else { return false }
-        saved = now
-        return true
-    }
-
-    /// Bytes a second since it was told last; nil: that is not long ago.
-    mutating func speed(at received: UInt64, _ now: MonotonicTime, every interval: Duration) -> Double? {
-        let elapsed = now.since(told)
-        guard elapsed >= interval else { return nil }
-        defer { (told, toldBytes) = (now, received) }
-        return Double(received - toldBytes) / (elapsed / .seconds(1))
     }
 }

@@ -43,10 +43,10 @@ struct DownloadsMachineTests {
         rig.begin(number)
         rig.send { $0.pause.episodes = ["e1"] }
         #expect(rig.state("e1") == .paused && rig.actions.contains(.cancel(number)))
-        rig.report(.stopped(episode: "e1", etag: "\"a\"", received: 400))
+        rig.report(.stopped(episode: "e1", FileVersion(etag: "\"a\"", lastModified: ""), received: 400))
         #expect(rig.send { $0.pause.episodes = ["e1"] }?.reply?.changed == [false])
         rig.send { $0.resume.episodes = ["e1"] }
-        #expect(try rig.order("e1").received == 400 && rig.order("e1").etag == "\"a\"")
+        #expect(try rig.order("e1").received == 400 && rig.order("e1").version.etag == "\"a\"")
         rig.send { $0.cancel.episodes = ["e1"] }
         #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil)
         #expect(rig.actions.suffix(2).contains(.discard(episode: "e1")))
@@ -162,7 +162,7 @@ struct DownloadsMachineTests {
         rig.report(.saved(number, received: 300))
         rig.start()
         #expect(rig.state("e1") == .downloading)
-        #expect(try rig.order("e1").received == 300 && rig.order("e1").etag == "\"a\"")
+        #expect(try rig.order("e1").received == 300 && rig.order("e1").version.etag == "\"a\"")
         rig.report(.completed(number + 17, bytes: 1_000))
         #expect(rig.state("e1") == .downloading)
     }
@@ -181,7 +181,7 @@ struct DownloadsMachineTests {
             .surveyed(
                 [
                     "Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 3, "Show/Part 4 [e4].mp3": 55, "mine.txt": 9,
-                ], about: nil))
+                ]))
         #expect(rig.state("e1") == .downloaded && rig.state("e2") == .notDownloaded)
         #expect(rig.state("e3") == .notDownloaded && rig.state("e4") == .downloaded)
         #expect(rig.why("e3").contains("not there any more"))
@@ -345,7 +345,7 @@ struct DownloadsMachineTests {
         for _ in 0..<300 {
             let episode = "e\(Int.random(in: 1...5, using: &random))"
             let number = rig.orders.last { $0.episode == episode }?.number ?? 0
-            switch Int.random(in: 0..<14, using: &random) {
+            switch Int.random(in: 0..<15, using: &random) {
             case 0, 1: rig.add(episode)
             case 2: rig.send { $0.pause.episodes = [episode] }
             case 3: rig.send { $0.resume.episodes = [episode] }
@@ -357,7 +357,8 @@ struct DownloadsMachineTests {
             case 9: rig.report(.saved(number, received: 10))
             case 10: rig.advance(Double.random(in: 0...70, using: &random))
             case 11: rig.report(.ended(number))
-            case 12: rig.refusal = rig.refusal == nil ? Failure(.diskFull, "full") : nil
+            case 12: rig.found[episode] = [nil, .nothing, .other, .file(3)].randomElement(using: &random) ?? nil
+            case 13: rig.refusal = rig.refusal == nil ? Failure(.diskFull, "full") : nil
             default: rig.start()
             }
             rig.refusal = Bool.random(using: &random) ? rig.refusal : nil

@@ -14,6 +14,10 @@ final class DownloadsRig {
     /// Podcasts of it that are not subscribed to any more.
     var unsubscribed: Set<String> = []
     var refusal: Failure?
+    /// What lies where the files of episodes were put, if it is not the file.
+    var found: [String: FoundFile] = [:]
+    /// Nothing can be looked at.
+    var isDiskOut = false
     private(set) var records: [String: StoredRecord] = [:]
     private(set) var retained: [Topic: [UInt8]] = [:]
     private(set) var actions: [DownloadsAction] = []
@@ -105,7 +109,9 @@ final class DownloadsRig {
         report(
             .began(
                 number,
-                TransferStart(total: bytes, offset: offset, etag: etag, lastModified: "", contentType: "audio/mpeg")))
+                TransferStart(
+                    total: bytes, offset: offset, version: FileVersion(etag: etag, lastModified: ""),
+                    contentType: "audio/mpeg")))
     }
 
     func state(_ episode: String) -> WireDownload.State { stored(episode)?.state ?? .notDownloaded }
@@ -139,10 +145,18 @@ final class DownloadsRig {
             case .reply(let request, let result): reply(request, result)
             case .call(let call): look(call)
             case .timer(let name, let at): timers[name] = at
-            case .perform(let action): actions.append(action)
+            case .perform(let action):
+                actions.append(action)
+                if case .look(let number, let paths) = action {
+                    inbox.append(.input(.looked(number, paths.reduce(into: [:]) { $0[$1.key] = lies($1.key) })))
+                }
             case .log: break
             }
         }
+    }
+
+    private func lies(_ episode: String) -> FoundFile? {
+        isDiskOut ? nil : found[episode] ?? .file(machine.book.current.downloads[episode]?.totalBytes ?? 0)
     }
 
     private func conclude(_ transaction: Transaction) {
@@ -194,6 +208,7 @@ final class DownloadsRig {
             reply.podcasts.podcasts = there.sorted().map { id in
                 var podcast = WirePodcast()
                 podcast.id = id
+                podcast.subscribed = !unsubscribed.contains(id)
                 return podcast
             }
         default: reply.episodes.episodes = request.episodesByID.ids.compactMap { library[$0] }

@@ -71,7 +71,8 @@ struct DownloadAction: Sendable {
 
 struct DownloadAdd: DownloadChange {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Download episodes; those that failed go on where they were.")
+        commandName: "add",
+        abstract: "Download episodes; what failed goes on, and a file that is gone is fetched again.")
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "To be downloaded:"

@@ -1,0 +1,131 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+// What the library has, and what it has no more.
+
+extension DownloadsMachine {
+    /// Asks which podcasts there are: for what the rules want of them, and for those that are there no more.
+    mutating func askPodcasts() -> Effect { askPodcasts(after: "", beside: []) }
+
+    private mutating func askPodcasts(after cursor: String, beside counted: Set<String>) -> Effect {
+        call(.podcasts(counted)) {
+            // What is merely not subscribed to any more keeps what it has.
+            $0.podcasts.includeUnsubscribed = true
+            $0.podcasts.limit = 500
+            $0.podcasts.after = cursor
+        }
+    }
+
+    /// Follows the rules of podcasts that are subscribed to; once all were counted, what belongs to others is given up.
+    private mutating func counted(
+        _ podcasts: [WirePodcast], beside counted: Set<String>, next: String, now: Moment
+    ) -> [Effect] {
+        let seen = Set(episodeCounts.keys)
+        episodeCounts.merge(podcasts.map { ($0.id, $0.episodeCount) }) { seen, _ in seen }
+        let effects = podcasts.filter(\.subscribed).flatMap { askNewest(of: $0.id) }
+        let there = counted.union(podcasts.map(\.id))
+        guard next.isEmpty else { return effects + [askPodcasts(after: next, beside: there)] }
+        let others = Set(book.current.downloads.values.map(\.podcastID)).subtracting(there).subtracting(seen)
+        return effects + forget(others, now: now)
+    }
+
+    /// Asks for the newest episodes of a podcast, if it has a rule.
+    mutating func askNewest(of podcast: String) -> [Effect] {
+        let count = UInt32(book.current.settings.number(.autoDownload, podcast: podcast))
+        guard count > 0 else { return [] }
+        return [
+            call(.newest(podcast: podcast)) {
+                $0.episodes.podcast = podcast
+                $0.episodes.limit = min(count, 500)
+            }
+        ]
+    }
+
+    /// Asks what has become of all episodes here, as while this service was not there.
+    mutating func askAgain() -> [Effect] { askAgain(book.current.downloads.keys.sorted()) }
+
+    /// Asks whether episodes have been played.
+    mutating func askAgain(_ ids: [String]) -> [Effect] {
+        stride(from: 0, to: ids.count, by: 500).map { start in
+            call(.again, episodes: Array(ids[start..<min(start + 500, ids.count)]))
+        }
+    }
+
+    mutating func answered(_ call: CallID, _ result: Result<[UInt8], Failure>, now: Moment) -> [Effect] {
+        guard let purpose = lookups.removeValue(forKey: call) else { return [] }
+        let reply: WirePersistenceReply
+        do {
+            reply = try WirePersistenceReply(wireBytes: result.get())
+        } catch {
+            let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
+            switch purpose {
+            case .add(let command, _), .titles(let command, _): return [.reply(command.id, .failure(failure))]
+            case .why(let command): return Self.explain([Self.neverWanted(nil)], to: command)
+            case .newest, .podcasts, .again:
+                return [.log(.warning, "episodes could not be looked up: \(failure)")]
+            }
+        }
+        let page = reply.episodes
+        switch purpose {
+        case .podcasts(let counted):
+            return self.counted(reply.podcasts.podcasts, beside: counted, next: reply.podcasts.next, now: now)
+        case .add(let command, let episodes):
+            do throws(Failure) {
+                let found = Dictionary(page.episodes.map { ($0.id, $0) }) { first, _ in first }
+                return try add(episodes, knowing: found, command, now: now)
+            } catch {
+                return [.reply(command.id, .failure(error))]
+            }
+        case .why(let command): return Self.explain([Self.neverWanted(page.episodes.first)], to: command)
+        case .titles(let command, let episodes):
+            return [.reply(command.id, .failure(Self.notWanted(episodes, page.episodes)))]
+        case .newest(let podcast): return follow(podcast, page.episodes, now: now)
+        case .again:
+            for episode in page.episodes where episode.state.played {
+                played[episode.id] = max(episode.state.completedAt, played[episode.id] ?? 0)
+            }
+            return retainSoon(now: now)
+        }
+    }
+
+    // MARK: News
+
+    /// New episodes.
+    mutating func observeEpisodes(_ event: StreamEvent) -> [Effect] {
+        guard let news = try? WireEpisodesChanged(wireBytes: event.payload) else { return [] }
+        return news.added.isEmpty ? [] : askNewest(of: news.podcast)
+    }
+
+    /// News of episodes can be missed, their number not.
+    mutating func observePodcast(_ event: StreamEvent, now: Moment) -> [Effect] {
+        let id = String(event.topic.parts.last ?? "")
+        switch event.header.kind {
+        case .put:
+            guard let podcast = try? WirePodcast(wireBytes: event.payload) else { return [] }
+            forgotten.remove(id)
+            let before = episodeCounts.updateValue(podcast.episodeCount, forKey: id)
+            return before == podcast.episodeCount ? [] : askNewest(of: id)
+        case .delete:
+            episodeCounts[id] = nil
+            return forget([id], now: now)
+        default: return []
+        }
+    }
+
+    // MARK: Podcasts that were forgotten
+
+    /// What is on its way for them ends at once; whole files go as by rule.
+    private mutating func forget(_ podcasts: Set<String>, now: Moment) -> [Effect] {
+        let podcasts = podcasts.subtracting([""])
+        guard !podcasts.isEmpty else { return [] }
+        forgotten.formUnion(podcasts)
+        var change = change
+        for podcast in podcasts.sorted() { change.forgetSettings(of: podcast) }
+        for download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode })
+        where podcasts.contains(download.podcastID) && download.state != .downloaded {
+            leave(download, "given up, as its podcast was forgotten", &change, now: now)
+        }
+        return commit(change) + retainSoon(now: now)
+    }
+}

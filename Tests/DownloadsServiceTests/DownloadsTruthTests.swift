@@ -1,0 +1,166 @@
+import BusKit
+import NIOConcurrencyHelpers
+import PodcastModel
+import TestSupport
+import Testing
+import WireMessages
+
+@testable import DownloadsService
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What is said of downloads is what is so, also after somebody else has been at the files.
+struct DownloadsTruthTests {
+    private let rig = DownloadsRig()
+    private let cut = TransferFailure(Failure(.streamFailed, "cut"))
+
+    // MARK: Files that are gone
+
+    @Test(
+        "A file that was deleted or replaced from outside is not downloaded any more soon, and nothing of it is deleted",
+        arguments: [FoundFile.nothing, .file(999), .other])
+    func notices(_ found: FoundFile) throws {
+        rig.add("e1", "e2")
+        try rig.complete("e1")
+        try rig.complete("e2")
+        rig.found["e1"] = found
+        rig.advance(16)
+        #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil && rig.state("e2") == .downloaded)
+        let what = found == .nothing ? "not there any more" : "not the one that was downloaded"
+        #expect(rig.why("e1") == "It is not downloaded any more: its file was \(what).")
+        #expect(!rig.actions.contains { if case .delete = $0 { true } else { false } })
+    }
+
+    @Test("Who asks for a downloaded episode gets its file again if that is gone, and no second one if it is there")
+    func addsAgain() throws {
+        rig.add("e1", "e2")
+        try rig.complete("e1")
+        try rig.complete("e2")
+        #expect(rig.add("e1", "e2")?.reply?.changed == [false, false])
+        rig.found["e1"] = .nothing
+        let reply = rig.add("e1", "e2")?.reply
+        #expect(reply?.changed == [true, false] && reply?.downloads.map(\.state) == [.queued, .downloaded])
+        #expect(rig.state("e1") == .downloading && rig.state("e2") == .downloaded && rig.orders.count == 3)
+        rig.found["e1"] = nil
+        try rig.complete("e1")
+        #expect(rig.why("e1") == "It is downloaded: asked for by test.")
+    }
+
+    @Test("Who asks why an episode is downloaded hears it as it is now")
+    func explainsWhatIs() throws {
+        rig.add("e1")
+        try rig.complete("e1")
+        rig.found["e1"] = .nothing
+        #expect(rig.why("e1").contains("its file was not there any more"))
+        #expect(rig.state("e1") == .notDownloaded)
+    }
+
+    @Test("What cannot be looked at, as with its disk, stays downloaded")
+    func keepsWhatCannotBeSeen() throws {
+        rig.add("e1")
+        try rig.complete("e1")
+        rig.isDiskOut = true
+        rig.advance(100)
+        #expect(rig.add("e1")?.reply?.changed == [false])
+        #expect(rig.why("e1") == "It is downloaded: asked for by test.")
+    }
+
+    @Test("A survey says nothing of files that came after it was asked for")
+    func oldSurveys() throws {
+        rig.add("e1")
+        rig.start()
+        try rig.complete("e1")
+        rig.report(.surveyed([:]))
+        #expect(rig.state("e1") == .downloaded)
+    }
+
+    @Test("Files are looked at every 15 s while there are any, and never otherwise")
+    func idles() throws {
+        func looks() -> Int { rig.actions.count { if case .look = $0 { true } else { false } } }
+        rig.add("e1")
+        for _ in 0..<20 { rig.advance(5) }
+        #expect(looks() == 0)
+        try rig.complete("e1")
+        for _ in 0..<12 { rig.advance(5) }
+        #expect(looks() == 4)
+        rig.send { $0.remove.episodes = ["e1"] }
+        for _ in 0..<20 { rig.advance(5) }
+        #expect(looks() == 4)
+    }
+
+    @Test("A file is seen by its size; a link or a folder in its place, and what is behind a link, are not it")
+    func looks() throws {
+        let temporary = try TemporaryFolder()
+        let folder = DownloadFolder(root: temporary.path + "/downloads")
+        #expect(folder.look(at: ["e1": "P/T [e1].mp3"]) == ["e1": .nothing])
+        for name in ["downloads", "downloads/P", "downloads/P/dir", "other"] {
+            mkdir("\(temporary.path)/\(name)", 0o700)
+        }
+        try temporary.file("downloads/P/T [e1].mp3", "audio".utf8)
+        try temporary.file("other/T [e1].mp3", "audio".utf8)
+        symlink(temporary.path + "/other/T [e1].mp3", folder.root + "/P/link")
+        symlink(temporary.path + "/other", folder.root + "/Q")
+        let found = folder.look(at: [
+            "e1": "P/T [e1].mp3", "e2": "P/gone", "e3": "P/link", "e4": "P/dir", "e5": "Q/T [e1].mp3", "e6": "R/gone",
+        ])
+        #expect(
+            found == ["e1": .file(5), "e2": .nothing, "e3": .other, "e4": .other, "e5": .nothing, "e6": .nothing])
+    }
+
+    @Test("Files of a disk that is out are not taken for gone; of one that is there, they are")
+    func disks() throws {
+        let temporary = try TemporaryFolder()
+        let folder = DownloadFolder(root: temporary.path + "/downloads")
+        let devices = Devices()
+        let sight = FolderSight(folder) { devices.now }
+        let paths = ["e1": "P/T [e1].mp3"]
+        #expect(sight.look(at: paths) == ["e1": .nothing])
+        devices.now = 2
+        #expect(sight.look(at: paths).isEmpty)
+        // Files came to this one.
+        for name in ["downloads", "downloads/P"] { mkdir("\(temporary.path)/\(name)", 0o700) }
+        try temporary.file("downloads/P/T [e1].mp3", "audio".utf8)
+        #expect(sight.look(at: paths) == ["e1": .file(5)])
+        unlink(folder.root + "/P/T [e1].mp3")
+        #expect(sight.look(at: paths) == ["e1": .nothing])
+        devices.changes = true
+        #expect(sight.look(at: paths).isEmpty)
+        #expect(folder.device != nil && folder.device == DownloadFolder(root: temporary.path).device)
+    }
+
+    // MARK: Rules
+
+    @Test("No rule fetches of a podcast that is not subscribed to any more")
+    func ruleOfUnsubscribed() {
+        rig.unsubscribed = ["p1"]
+        rig.set(.autoDownload, "1")
+        rig.start()
+        #expect(rig.orders.isEmpty)
+    }
+}
+
+/// A disk that can be taken out.
+private final class Devices: Sendable {
+    private let state = NIOLockedValueBox((device: UInt64(1), changes: false))
+
+    var now: UInt64 {
+        get {
+            state.withLockedValue { state in
+                if state.changes { state.device += 1 }
+                return state.device
+            }
+        }
+        set { state.withLockedValue { $0.device = newValue } }
+    }
+
+    var changes: Bool {
+        get { state.withLockedValue(\.changes) }
+        set { state.withLockedValue { $0.changes = newValue } }
+    }
+}

@@ -1,0 +1,76 @@
+import BusKit
+import Foundation
+import PodcastModel
+import SwiftProtobuf
+import TestSupport
+import Testing
+import WireMessages
+
+/// What the commands say of downloads is what is so: of files that somebody else has been at, of what cannot be continued,
+/// and of episodes that the library has forgotten.
+@Suite(.serialized, .timeLimit(.minutes(5)))
+struct DownloadTruthTests {
+    private static let audio = Tone.wav(seconds: 20)
+
+    private static func feed(_ server: HTTPTestServer) -> HTTPTestResponse {
+        .feed(
+            """
+            <?xml version="1.0" encoding="UTF-8"?><rss version="2.0"><channel><title>Show</title>
+            <description>x</description><item><title>One</title><guid>1</guid>
+            <pubDate>Mon, 01 Jan 2024 10:00:00 GMT</pubDate>
+            <enclosure url="\(server.url("/1.wav"))" type="audio/wav" length="\(audio.count)"/></item></channel></rss>
+            """)
+    }
+
+    /// A fleet that has subscribed to a podcast of one episode.
+    private func with(
+        _ change: (inout HTTPTestResponse) -> Void = { $0.etag = "\"one\"" },
+        _ body: @escaping @Sendable (ProcessFleet, FleetObserver, HTTPTestServer) async throws -> Void
+    ) async throws {
+        var audio = HTTPTestResponse.audio(Self.audio, type: "audio/wav")
+        change(&audio)
+        let response = audio
+        try await HTTPTestServer.with { server in
+            server.route("/feed.xml", Self.feed(server))
+            server.route("/1.wav", response)
+            try await ProcessFleet.with { fleet in
+                try await FleetObserver.with(1, of: fleet) { observers in
+                    try await observers[0].untilReady()
+                    _ = try await fleet.succeed("subscribe", server.url("/feed.xml"))
+                    try await body(fleet, observers[0], server)
+                }
+            }
+        }
+    }
+
+    /// Where the file is, once it is there.
+    private func add(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws -> String {
+        #expect(try await fleet.succeed("download", "add", "One") == "To be downloaded: “One”.\n")
+        try await observer.until("it is downloaded") { $0.downloads.values.first?.state == .downloaded }
+        return try #require(observer.view.downloads.values.first).path
+    }
+
+    @Test func aFileThatWasDeletedIsFetchedAgainByWhoAsksForIt() async throws {
+        try await with { fleet, observer, server in
+            let path = try await add(fleet, observer)
+            #expect(try await fleet.succeed("download", "add", "One").hasPrefix("No change: “One” is downloaded"))
+            unlink(path)
+            #expect(try await add(fleet, observer) == path)
+            #expect(FileManager.default.contents(atPath: path) == Data(Self.audio))
+            #expect(server.requests(for: "/1.wav").count == 2)
+        }
+    }
+
+    @Test func aFileThatWasDeletedIsNotDownloadedAnyMoreAlsoIfNobodyAsks() async throws {
+        try await with { fleet, observer, _ in
+            unlink(try await add(fleet, observer))
+            try await observer.until("it is not downloaded any more") { $0.downloads.isEmpty }
+            #expect(try await fleet.succeed("why", "One").contains("its file was not there any more"))
+            // Asked for anew, and gone again: whoever asks why hears of it at once.
+            let path = try await add(fleet, observer)
+            unlink(path)
+            #expect(try await fleet.succeed("why", "One").contains("its file was not there any more"))
+            #expect(try await fleet.succeed("downloads").hasPrefix("Nothing is downloaded."))
+        }
+    }
+}
