@@ -382,6 +382,43 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e2") == .notDownloaded)
     }
 
+    @Test(
+        "A forgotten episode that comes back to a queue keeps its file only as long as it is there",
+        arguments: [false, true])
+    func forgetsWhatCameBack(restarts: Bool) throws {
+        func queue(_ episodes: [String]) {
+            var main = WireQueueState()
+            main.name = "main"
+            main.entries = episodes.map { id in
+                var entry = WireQueueEntry()
+                entry.id = "q\(id)"
+                entry.episode.id = id
+                return entry
+            }
+            rig.observe(.queue("main"), .put, main.wireBytes)
+        }
+        rig.observe(.playbackState, .put, WirePlaybackState().wireBytes)
+        queue(["e1"])
+        rig.add("e1")
+        try rig.complete("e1")
+        rig.observe(.podcast("p1"), .delete, [])
+        rig.library = [:]
+        queue([])
+        rig.advance(5)
+        queue(["e1"])
+        if restarts {
+            rig.start()
+            rig.observe(.playbackState, .put, WirePlaybackState().wireBytes)
+            queue(["e1"])
+        }
+        rig.advance(60)
+        #expect(rig.state("e1") == .downloaded)
+        queue([])
+        rig.advance(60)
+        #expect(rig.state("e1") == .notDownloaded)
+        #expect(rig.actions.contains(.delete(episode: "e1", path: "Show/Part 1 [e1].mp3")))
+    }
+
     @Test("A podcast that is there, or is followed again, keeps its files")
     func remembers() throws {
         rig.add("e1")

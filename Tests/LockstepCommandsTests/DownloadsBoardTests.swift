@@ -112,6 +112,13 @@ import WireMessages
         #expect(said([]) == ["“e1”: not downloaded."])
     }
 
+    @Test(arguments: [("e12", "e12"), ("e1", "e1"), ("e2", "e2"), ("Title e2", "e2"), ("e", nil), ("x", nil)])
+    func `a download is named by its id, the beginning of one or a part of its title`(text: String, episode: String?) {
+        let downloads = ["e1", "e12", "e2"].map { Self.download($0, .downloaded) }
+        let known = Dictionary(downloads.map { ($0.episode, $0) }) { first, _ in first }
+        #expect(DownloadText.named(text, in: known)?.episode == episode)
+    }
+
     @Test func `JSON has the documented members first`() {
         let json = Self.download("e1", .failed, 5).json.line
         #expect(

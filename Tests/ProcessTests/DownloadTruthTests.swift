@@ -73,4 +73,22 @@ struct DownloadTruthTests {
             #expect(try await fleet.succeed("downloads").hasPrefix("Nothing is downloaded."))
         }
     }
+
+    @Test func theDownloadOfAForgottenEpisodeThatIsLoadedCanBeRemoved() async throws {
+        try await with { fleet, observer, _ in
+            let path = try await add(fleet, observer)
+            _ = try await fleet.succeed("play", "One")
+            _ = try await fleet.succeed("pause")
+            _ = try await fleet.succeed("unsubscribe", "--forget", "Show")
+            #expect(try await fleet.succeed("downloads").contains("One"))
+            #expect(try await fleet.succeed("why", "One").contains("It is downloaded"))
+            #expect(try await fleet.succeed("download", "remove", "One") == "Removed the download of “One”.\n")
+            try await observer.until("it is gone") { $0.downloads.isEmpty }
+            let nobody = try await fleet.lockstep(["download", "remove", "One"])
+            #expect(nobody.status != 0 && nobody.errors.contains("One"))
+            // What was to be deleted is deleted when the service has ended.
+            _ = try await fleet.succeed("down")
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+    }
 }

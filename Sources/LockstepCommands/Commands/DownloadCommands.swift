@@ -50,7 +50,7 @@ struct DownloadAction: Sendable {
             throw Failure(.invalidArgument, "\(count) episodes are too many at once; 500 are the most.")
         }
         try await context.withSession { session in
-            let found = try await session.findEpisodes(names)
+            let found = try await session.findDownloads(names)
             let reply = try await session.downloads { build(&$0, found.map(\.id)) }
             let changed = found.indices.filter { reply.changed.indices.contains($0) ? reply.changed[$0] : true }
             let same = found.indices.filter { !changed.contains($0) }
@@ -66,6 +66,32 @@ struct DownloadAction: Sendable {
             }
             try context.output.change(.array(values), Sentence.stopped(parts.joined(separator: "; ")))
         }
+    }
+}
+
+extension Session {
+    /// The episodes that texts mean, each once, in order; also those that have a download alone, as the library has
+    /// forgotten them.
+    ///
+    /// - Throws: `notFound`, `ambiguous`.
+    func findDownloads(_ texts: [String]) async throws(Failure) -> [WireEpisode] {
+        do { return try await findEpisodes(texts) } catch {
+            guard error.known == .notFound else { throw error }
+        }
+        let downloads = await presentView().downloads
+        var found: [WireEpisode] = []
+        for text in texts {
+            var episode = WireEpisode()
+            do { episode = try await persistence.findEpisode(text) } catch {
+                guard error.known == .notFound, let download = DownloadText.named(text, in: downloads) else {
+                    throw error
+                }
+                episode.id = download.episode
+                episode.title = download.title
+            }
+            if !found.contains(where: { $0.id == episode.id }) { found.append(episode) }
+        }
+        return found
     }
 }
 

@@ -168,7 +168,8 @@ struct Why: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            let found = try await session.persistence.findEpisode(episode)
+            // One that has a download alone can be asked about, too.
+            let found = try await session.findDownloads([episode]).first ?? WireEpisode()
             var file: [String] = []
             var failure: Failure?
             do throws(Failure) {

@@ -115,6 +115,16 @@ struct DownloadsBoard: Sendable {
 enum DownloadText {
     static let none = "Nothing is downloaded. Begin with `lockstep download add EPISODE`."
 
+    /// The one download that an id, the beginning of one, or a part of a title means.
+    static func named(_ text: String, in downloads: [String: WireDownload]) -> WireDownload? {
+        if let download = downloads[text] { return download }
+        let wanted = text.lowercased()
+        let found = downloads.values.filter {
+            $0.episode.hasPrefix(text) || $0.title.lowercased().contains(wanted)
+        }
+        return found.count == 1 ? found.first : nil
+    }
+
     /// How much of it has come, 0 to 1; nil: not known.
     static func part(_ download: WireDownload) -> Double? {
         guard download.totalBytes > 0 else { return nil }
