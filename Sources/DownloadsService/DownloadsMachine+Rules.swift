@@ -163,6 +163,7 @@ extension DownloadsMachine {
             }
         default: break
         }
+        if !download.note.isEmpty, download.state != .downloading { sentences.append(download.note) }
         return sentences
     }
 }

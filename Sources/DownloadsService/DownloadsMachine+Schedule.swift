@@ -178,8 +178,32 @@ extension DownloadsMachine {
 }
 
 extension WireDownload {
+    /// By so many times a file must be smaller than its feed announces to be remarked: sizes in feeds are often old, or
+    /// without the advertisements.
+    private static let smallness: UInt64 = 10
+    /// What a feed announces that is less than this, in bytes, is no size (many put the seconds there, or 1).
+    private static let leastSize: UInt64 = 1_000_000
+
     /// The version of the bytes that are there.
     var version: FileVersion { FileVersion(etag: etag, lastModified: lastModified) }
+
+    /// It is coming, from a server that may not say which version of the file it sends.
+    mutating func noteVersion() {
+        let host = WebAddress(url)?.host ?? "its server"
+        note =
+            version.condition.isEmpty
+            ? "It cannot be continued, only begun anew: \(host) does not say which version of the file it sends." : ""
+    }
+
+    /// It is whole, but perhaps not what was announced.
+    private mutating func noteSize() {
+        guard announcedBytes >= Self.leastSize, totalBytes < announcedBytes / Self.smallness else {
+            note = ""
+            return
+        }
+        let (whole, tenth) = (announcedBytes / 1_000_000, announcedBytes / 100_000 % 10)
+        note = "Its feed announces \(whole).\(tenth) MB; perhaps something else was sent in place of the episode."
+    }
 
     /// It has failed for want of a network, or of a server.
     var isUnreachable: Bool { state == .failed && error.code == FailureCode.unreachable.rawValue }
@@ -190,6 +214,7 @@ extension WireDownload {
         path = place
         receivedBytes = bytes
         totalBytes = bytes
+        noteSize()
         finishedAt = time.milliseconds
         attempt = 0
         waitsFor = ""

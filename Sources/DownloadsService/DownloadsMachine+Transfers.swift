@@ -37,6 +37,7 @@ extension DownloadsMachine {
         download.totalBytes = start.total
         download.etag = start.version.etag
         download.lastModified = start.version.lastModified
+        download.noteVersion()
         if !start.contentType.isEmpty { download.contentType = start.contentType }
         var change = change
         if probing == download.episode {

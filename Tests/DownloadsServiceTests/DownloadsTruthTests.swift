@@ -134,6 +134,40 @@ struct DownloadsTruthTests {
         #expect(folder.device != nil && folder.device == DownloadFolder(root: temporary.path).device)
     }
 
+    // MARK: Notes
+
+    @Test(
+        "What cannot be continued says so from the pause on, until it is whole",
+        arguments: [("", "", true), ("W/\"a\"", "", true), ("\"a\"", "", false), ("", "Mon, 01 Jan 2024", false)])
+    func cannotBeContinued(etag: String, date: String, isAnew: Bool) throws {
+        rig.add("e1")
+        let version = FileVersion(etag: etag, lastModified: date)
+        let start = TransferStart(total: 1_000, offset: 0, version: version, contentType: "audio/mpeg")
+        rig.report(.began(try rig.order("e1").number, start))
+        let note = rig.send { $0.pause.episodes = ["e1"] }?.reply?.downloads.first?.note
+        #expect(note?.contains("cannot be continued, only begun anew: host1") == isAnew && note?.isEmpty == !isAnew)
+        rig.report(.stopped(episode: "e1", version, received: 400))
+        #expect(rig.why("e1").contains("only begun anew") == isAnew)
+        #expect(rig.send { $0.resume.episodes = ["e1"] }?.reply?.downloads.first?.note == note)
+        rig.report(.began(try rig.order("e1").number, start))
+        rig.report(.completed(try rig.order("e1").number, bytes: 1_000))
+        #expect(rig.stored("e1")?.note.isEmpty == true)
+    }
+
+    @Test(
+        "A file that is much smaller than its feed announces is kept, with a word of warning",
+        arguments: [
+            (28_800_000, 160_000, true), (28_800_000, 2_879_999, true), (28_800_000, 2_880_000, false),
+            (28_800_000, 28_000_000, false), (28_800_000, 60_000_000, false), (3_600, 100, false), (0, 5, false),
+        ])
+    func warnsOfSize(announced: UInt64, came: UInt64, warns: Bool) throws {
+        rig.library["e1"]?.enclosureLength = announced
+        rig.add("e1")
+        try rig.complete("e1", bytes: came)
+        #expect(rig.state("e1") == .downloaded && rig.stored("e1")?.note.isEmpty == !warns)
+        #expect(rig.why("e1").contains("Its feed announces 28.8 MB") == warns)
+    }
+
     // MARK: Rules
 
     @Test("No rule fetches of a podcast that is not subscribed to any more")

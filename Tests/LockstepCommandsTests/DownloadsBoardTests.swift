@@ -112,6 +112,22 @@ import WireMessages
         #expect(said([]) == ["“e1”: not downloaded."])
     }
 
+    @Test(
+        arguments: zip(
+            [.paused, .downloaded, .failed, .downloading] as [WireDownload.State],
+            [
+                "paused at 5 B of 10 B. Mind this.", "downloaded, 10 B. Mind this.",
+                "failed: The server said 404. Mind this.", "downloading 50 %, 5 B of 10 B",
+            ]))
+    func `what people should know is said with the state, but not while it comes`(
+        state: WireDownload.State, text: String
+    ) {
+        var download = Self.download("e1", state, 5, 10)
+        download.note = "Mind this."
+        #expect(DownloadText.state(download) == text)
+        #expect(download.json.line.hasSuffix(#""note":"Mind this."}"#))
+    }
+
     @Test(arguments: [("e12", "e12"), ("e1", "e1"), ("e2", "e2"), ("Title e2", "e2"), ("e", nil), ("x", nil)])
     func `a download is named by its id, the beginning of one or a part of its title`(text: String, episode: String?) {
         let downloads = ["e1", "e12", "e2"].map { Self.download($0, .downloaded) }

@@ -74,6 +74,24 @@ struct DownloadTruthTests {
         }
     }
 
+    @Test func whatCannotBeContinuedSaysSoWhenItIsPausedAndWhenItGoesOn() async throws {
+        try await with({ $0.fault = .stall(afterBytes: 100_000) }) { fleet, observer, server in
+            _ = try await fleet.succeed("download", "add", "One")
+            try await observer.until("it comes") { ($0.downloads.values.first?.totalBytes ?? 0) > 0 }
+            let host = try #require(WebAddress(server.url("/1.wav"))?.host)
+            let says =
+                "It cannot be continued, only begun anew: \(host) does not say which version of the file it sends."
+            #expect(
+                try await fleet.succeed("download", "pause", "One") == "Paused the download of “One”. \(says)\n")
+            try await observer.until("what came is kept") { ($0.downloads.values.first?.receivedBytes ?? 0) > 0 }
+            #expect(try await fleet.succeed("downloads", "--json").contains(says))
+            #expect(try await fleet.succeed("show", "One").contains(says))
+            #expect(
+                try await fleet.succeed("download", "resume", "One")
+                    == "Going on with the download of “One”. \(says)\n")
+        }
+    }
+
     @Test func theDownloadOfAForgottenEpisodeThatIsLoadedCanBeRemoved() async throws {
         try await with { fleet, observer, _ in
             let path = try await add(fleet, observer)

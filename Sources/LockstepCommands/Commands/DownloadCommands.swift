@@ -64,7 +64,18 @@ struct DownloadAction: Sendable {
             let values = reply.downloads.enumerated().map { index, download in
                 download.json.adding("changed", .bool(changed.contains(index)))
             }
-            try context.output.change(.array(values), Sentence.stopped(parts.joined(separator: "; ")))
+            let notes = Self.notes(
+                of: changed.compactMap { reply.downloads.indices.contains($0) ? reply.downloads[$0] : nil })
+            try context.output.change(
+                .array(values), ([Sentence.stopped(parts.joined(separator: "; "))] + notes).joined(separator: " "))
+        }
+    }
+
+    /// What people should know of these downloads, of several by title.
+    private static func notes(of downloads: [WireDownload]) -> [String] {
+        downloads.filter { !$0.note.isEmpty && $0.state != .notDownloaded }.map { download in
+            let note = DisplayText.sanitised(download.note)
+            return downloads.count == 1 ? note : "“\(DisplayText.sanitised(download.title))”: \(note)"
         }
     }
 }
@@ -110,7 +121,9 @@ struct DownloadAdd: DownloadChange {
 
 struct DownloadPause: DownloadChange {
     static let configuration = CommandConfiguration(
-        commandName: "pause", abstract: "Pause downloads; what has come is kept.")
+        commandName: "pause",
+        abstract: "Pause downloads; what has come is kept.",
+        discussion: "A server that does not say which version of a file it sends begins anew; then that is said.")
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Paused the download of"

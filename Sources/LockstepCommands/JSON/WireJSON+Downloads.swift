@@ -28,7 +28,7 @@ extension WireDownload {
             "podcast": .object(["id": .string(podcastID), "title": .string(podcastTitle)]), "path": .text(path),
             "reason": .text(reason), "waitsFor": .text(waitsFor), "attempt": .integer(Int64(attempt)),
             "nextAttempt": .moment(milliseconds: nextAttempt), "requestedAt": .moment(milliseconds: requestedAt),
-            "finishedAt": .moment(milliseconds: finishedAt),
+            "finishedAt": .moment(milliseconds: finishedAt), "note": .text(note),
         ])
     }
 }

@@ -137,8 +137,13 @@ enum DownloadText {
         return download.totalBytes > 0 ? "\(received) of \(NumberText.bytes(download.totalBytes))" : received
     }
 
-    /// The state and what belongs to it: `queued, waits for the network`, `failed: …`.
+    /// The state, what belongs to it, and what people should know of it: `queued, waits for the network`, `failed: …`.
     static func state(_ download: WireDownload) -> String {
+        guard !download.note.isEmpty, download.state != .downloading else { return bareState(download) }
+        return "\(Sentence.stopped(bareState(download))) \(DisplayText.sanitised(download.note))"
+    }
+
+    private static func bareState(_ download: WireDownload) -> String {
         let word = download.state.shownWord
         switch download.state {
         case .queued:

@@ -409,6 +409,12 @@ public nonisolated struct WireDownload: @unchecked Sendable {
     set {_uniqueStorage()._announcedBytes = newValue}
   }
 
+  /// what people should know of it, a sentence; empty: nothing
+  public var note: String {
+    get {_storage._note}
+    set {_uniqueStorage()._note = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum State: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -991,7 +997,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Download"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}state\0\u{3}received_bytes\0\u{3}total_bytes\0\u{1}error\0\u{1}path\0\u{1}title\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}url\0\u{1}etag\0\u{3}last_modified\0\u{3}content_type\0\u{1}reason\0\u{3}requested_at\0\u{3}finished_at\0\u{1}attempt\0\u{3}next_attempt\0\u{3}waits_for\0\u{1}automatic\0\u{3}announced_bytes\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}state\0\u{3}received_bytes\0\u{3}total_bytes\0\u{1}error\0\u{1}path\0\u{1}title\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}url\0\u{1}etag\0\u{3}last_modified\0\u{3}content_type\0\u{1}reason\0\u{3}requested_at\0\u{3}finished_at\0\u{1}attempt\0\u{3}next_attempt\0\u{3}waits_for\0\u{1}automatic\0\u{3}announced_bytes\0\u{1}note\0")
 
   fileprivate class _StorageClass {
     var _episode: String = String()
@@ -1015,6 +1021,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
     var _waitsFor: String = String()
     var _automatic: Bool = false
     var _announcedBytes: UInt64 = 0
+    var _note: String = String()
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1046,6 +1053,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
       _waitsFor = source._waitsFor
       _automatic = source._automatic
       _announcedBytes = source._announcedBytes
+      _note = source._note
     }
   }
 
@@ -1085,6 +1093,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
         case 19: try { try decoder.decodeSingularStringField(value: &_storage._waitsFor) }()
         case 20: try { try decoder.decodeSingularBoolField(value: &_storage._automatic) }()
         case 21: try { try decoder.decodeSingularUInt64Field(value: &_storage._announcedBytes) }()
+        case 22: try { try decoder.decodeSingularStringField(value: &_storage._note) }()
         default: break
         }
       }
@@ -1160,6 +1169,9 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
       if _storage._announcedBytes != 0 {
         try visitor.visitSingularUInt64Field(value: _storage._announcedBytes, fieldNumber: 21)
       }
+      if !_storage._note.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._note, fieldNumber: 22)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1190,6 +1202,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
         if _storage._waitsFor != rhs_storage._waitsFor {return false}
         if _storage._automatic != rhs_storage._automatic {return false}
         if _storage._announcedBytes != rhs_storage._announcedBytes {return false}
+        if _storage._note != rhs_storage._note {return false}
         return true
       }
       if !storagesAreEqual {return false}
