@@ -45,7 +45,7 @@ extension DownloadsMachine {
     /// Asks what has become of all episodes here, as while this service was not there.
     mutating func askAgain() -> [Effect] { askAgain(book.current.downloads.keys.sorted()) }
 
-    /// Asks whether episodes have been played.
+    /// Asks whether episodes have been played, and where they are now.
     mutating func askAgain(_ ids: [String]) -> [Effect] {
         stride(from: 0, to: ids.count, by: 500).map { start in
             call(.again, episodes: Array(ids[start..<min(start + 500, ids.count)]))
@@ -85,16 +85,39 @@ extension DownloadsMachine {
             for episode in page.episodes where episode.state.played {
                 played[episode.id] = max(episode.state.completedAt, played[episode.id] ?? 0)
             }
-            return retainSoon(now: now)
+            return renew(page.episodes) + retainSoon(now: now)
         }
+    }
+
+    /// What has not come yet is fetched from where it is now: its feed may have mended an address that failed.
+    private mutating func renew(_ episodes: [WireEpisode]) -> [Effect] {
+        var change = change
+        for episode in episodes {
+            guard var download = book.current.downloads[episode.id], download.url != episode.enclosureURL,
+                [.queued, .paused, .failed].contains(download.state),
+                let now = try? Self.download(of: episode, episode.id)
+            else { continue }
+            // Many an address is signed anew each time; behind it is the same file, or the server says otherwise. What came
+            // from elsewhere is of another version.
+            if download.url.prefix(while: { $0 != "?" }) != now.url.prefix(while: { $0 != "?" }) {
+                (download.etag, download.lastModified, download.receivedBytes) = ("", "", 0)
+                (download.totalBytes, download.path, download.note) = (0, "", "")
+            }
+            download.url = now.url
+            download.contentType = now.contentType
+            download.announcedBytes = now.announcedBytes
+            change.put(download)
+        }
+        return commit(change)
     }
 
     // MARK: News
 
-    /// New episodes.
+    /// New episodes, and others that may be elsewhere now.
     mutating func observeEpisodes(_ event: StreamEvent) -> [Effect] {
         guard let news = try? WireEpisodesChanged(wireBytes: event.payload) else { return [] }
-        return news.added.isEmpty ? [] : askNewest(of: news.podcast)
+        let waiting = news.updated.filter { ![nil, .downloaded].contains(book.current.downloads[$0]?.state) }
+        return (news.added.isEmpty ? [] : askNewest(of: news.podcast)) + askAgain(waiting)
     }
 
     /// News of episodes can be missed, their number not.

@@ -168,7 +168,43 @@ struct DownloadsTruthTests {
         #expect(rig.why("e1").contains("Its feed announces 28.8 MB") == warns)
     }
 
-    // MARK: Rules
+    // MARK: Where it is
+
+    /// What was fetched, where it is now, what of it is kept, and whether the service was away when its feed changed.
+    @Test(
+        "What failed is fetched from where its feed says it is now; what came is kept only of the same file",
+        arguments: [
+            ("http://host1/new.mp3", 0, false), ("http://host1/new.mp3", 0, true),
+            ("http://host1/1.mp3?token=2", 400, false),
+        ])
+    func moves(url: String, kept: UInt64, isAway: Bool) throws {
+        rig.add("e1")
+        rig.begin(try rig.order("e1").number)
+        rig.report(.saved(try rig.order("e1").number, received: 400))
+        rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.episodeUnavailable, "404"))))
+        rig.library["e1"]?.enclosureURL = url
+        var news = WireEpisodesChanged()
+        news.podcast = "p1"
+        news.updated = ["e1", "e2"]
+        if isAway { rig.start() } else { rig.observe(.episodes(of: "p1"), .event, news.wireBytes) }
+        rig.send { $0.resume.episodes = ["e1"] }
+        #expect(try rig.order("e1").url == url && rig.order("e1").received == kept)
+    }
+
+    @Test(
+        "What comes, or is there, stays what it is when its feed says that it is elsewhere", arguments: [false, true])
+    func doesNotMove(isWhole: Bool) throws {
+        rig.add("e1")
+        rig.begin(try rig.order("e1").number)
+        if isWhole { rig.report(.completed(try rig.order("e1").number, bytes: 1_000)) }
+        let before = rig.stored("e1")
+        rig.library["e1"]?.enclosureURL = "http://host1/new.mp3"
+        var news = WireEpisodesChanged()
+        news.podcast = "p1"
+        news.updated = ["e1"]
+        rig.observe(.episodes(of: "p1"), .event, news.wireBytes)
+        #expect(rig.stored("e1") == before && rig.orders.count == 1)
+    }
 
     @Test("No rule fetches of a podcast that is not subscribed to any more")
     func ruleOfUnsubscribed() {
