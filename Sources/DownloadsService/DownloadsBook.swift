@@ -65,15 +65,16 @@ struct BookChange: Sendable {
         publications.append(DownloadsBook.publication(download))
     }
 
-    /// Notes why a file is gone; with a path the file is to be deleted yet.
+    /// Notes why a file is gone, or did not come; with a path the file is to be deleted yet.
     mutating func note(
-        _ episode: String, _ reason: String, path: String = "", at: Timestamp
+        _ episode: String, _ reason: String, path: String = "", isUnfinished: Bool = false, at: Timestamp
     ) {
         var past = WirePastDownload()
         past.episode = episode
         past.reason = reason
         past.at = at.milliseconds
         past.path = path
+        past.unfinished = isUnfinished
         book.past[episode] = past
         changes.append(.putting("past", episode, past))
         let settled = book.past.values.lazy.filter(\.path.isEmpty)

@@ -16,7 +16,8 @@ extension DownloadsMachine {
             download.requestedAt = now.wall.milliseconds
             download.begin()
             download.automatic = true
-            download.reason = "by a rule, as one of the newest \(count) of “\(episode.podcastTitle)”"
+            let place = count == 1 ? "the newest" : "one of the newest \(count)"
+            download.reason = "by a rule, as \(place) of “\(episode.podcastTitle)”"
             change.put(download)
         }
         return commit(change)
@@ -134,7 +135,8 @@ extension DownloadsMachine {
             guard let past = book.current.past[episode] else {
                 return [Self.neverWanted(nil)]
             }
-            return ["It is not downloaded any more: \(past.reason)."]
+            let state = past.unfinished ? "It is not downloaded; its download was" : "It is not downloaded any more:"
+            return ["\(state) \(past.reason)."]
         }
         var sentences = ["It is \(download.state.word): \(download.reason)."]
         if download.state == .failed {
@@ -159,7 +161,7 @@ extension DownloadsMachine {
             }
             let limit = Int(settings.number(.keepDownloads, podcast: download.podcastID))
             if limit > 0 {
-                sentences.append("Of its podcast the newest \(limit == 1 ? "one is" : "\(limit) are") kept.")
+                sentences.append("Of its podcast the newest \(limit == 1 ? "file is" : "\(limit) files are") kept.")
             }
         default: break
         }

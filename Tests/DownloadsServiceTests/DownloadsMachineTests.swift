@@ -50,7 +50,7 @@ struct DownloadsMachineTests {
         rig.send { $0.cancel.episodes = ["e1"] }
         #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil)
         #expect(rig.actions.suffix(2).contains(.discard(episode: "e1")))
-        #expect(rig.why("e1") == "It is not downloaded any more: given up by test.")
+        #expect(rig.why("e1") == "It is not downloaded; its download was given up by test.")
         rig.add("e2")
         try rig.complete("e2")
         #expect(rig.send { $0.cancel.episodes = ["e2"] }?.failure?.known == .invalidArgument)

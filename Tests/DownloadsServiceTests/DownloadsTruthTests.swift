@@ -213,6 +213,23 @@ struct DownloadsTruthTests {
         rig.start()
         #expect(rig.orders.isEmpty)
     }
+
+    // MARK: Why
+
+    @Test("Who did it is said in plain words", arguments: [("cli", "hand"), ("expanded", "hand"), ("robot", "robot")])
+    func agents(origin: String, agent: String) {
+        #expect(DownloadsMachine.agent(origin) == agent)
+    }
+
+    @Test("What was given up before it was whole is not said to have been downloaded")
+    func givenUp() throws {
+        rig.add("e1", "e2")
+        try rig.complete("e1")
+        rig.send { $0.remove.episodes = ["e1"] }
+        rig.send { $0.cancel.episodes = ["e2"] }
+        #expect(rig.why("e1") == "It is not downloaded any more: removed by test.")
+        #expect(rig.why("e2") == "It is not downloaded; its download was given up by test.")
+    }
 }
 
 /// A disk that can be taken out.

@@ -116,6 +116,14 @@ import WireMessages
                 "A title", "It was asked for.", "Played: heard to its end.",
                 "Number 2 in Up Next: a rule put it there.",
             ])
+        var again = Self.episode
+        again.state.position = 1_503
+        #expect(
+            Why.lines(again, file: [], failure: nil, places: [])
+                == ["A title", "Played: heard to its end; it is at 25:03.", "In no queue."])
+        #expect(
+            EpisodeDetails(again, in: FleetView()).lines(width: nil).contains(
+                "Played: heard to its end; it is at 25:03"))
         let away = Failure(.unavailable, "The downloads service is not running.")
         #expect(
             Why.lines(WireEpisode.with { $0.title = "A title" }, file: [], failure: away, places: []) == [

@@ -79,6 +79,12 @@ struct EpisodeDetails: Sendable {
         notes = ShowNotes(episode.description_p)
     }
 
+    /// `; it is at 25:03` of one that was played and has a place all the same, as while it is heard again.
+    static func place(_ episode: WireEpisode) -> String {
+        guard episode.state.played, episode.state.position >= 1 else { return "" }
+        return "; it is at \(TimeText.clock(episode.state.position))"
+    }
+
     static func places(of episode: String, in view: FleetView) -> [Place] {
         view.queues.values.sorted { FleetView.isQueue($0.name, before: $1.name) }.flatMap { queue in
             queue.entries.enumerated().filter { $1.episode.id == episode }.map { index, entry in
@@ -114,7 +120,7 @@ struct EpisodeDetails: Sendable {
         ]
         let reason = episode.state.reason.isEmpty ? "" : ": \(DisplayText.sanitised(episode.state.reason))"
         if episode.state.played {
-            lines.append("Played\(reason)")
+            lines.append("Played\(reason)\(Self.place(episode))")
         } else if episode.state.position >= 1 {
             lines.append("At \(TimeText.clock(episode.state.position))")
         }
@@ -198,7 +204,7 @@ struct Why: LockstepCommand {
         if let failure { lines.append("Nothing can be said of its file: \(DisplayText.sanitised(failure.message))") }
         let played = episode.state.played ? "Played" : "Not played"
         let reason = episode.state.reason.isEmpty ? "" : ": \(DisplayText.sanitised(episode.state.reason))"
-        lines.append(Sentence.stopped(played + reason))
+        lines.append(Sentence.stopped(played + reason + EpisodeDetails.place(episode)))
         lines += places.isEmpty ? ["In no queue."] : places.map { Sentence.stopped($0.sentence) }
         return lines
     }

@@ -251,6 +251,9 @@ public nonisolated struct WirePastDownload: Sendable {
   /// of its file, until that is deleted
   public var path: String = String()
 
+  /// it was given up before it was whole
+  public var unfinished: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -719,7 +722,7 @@ nonisolated extension WireDownloadProgress: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WirePastDownload: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PastDownload"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}at\0\u{1}reason\0\u{1}path\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}at\0\u{1}reason\0\u{1}path\0\u{1}unfinished\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -731,6 +734,7 @@ nonisolated extension WirePastDownload: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 2: try { try decoder.decodeSingularInt64Field(value: &self.at) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.reason) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.path) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.unfinished) }()
       default: break
       }
     }
@@ -749,6 +753,9 @@ nonisolated extension WirePastDownload: SwiftProtobuf.Message, SwiftProtobuf._Me
     if !self.path.isEmpty {
       try visitor.visitSingularStringField(value: self.path, fieldNumber: 4)
     }
+    if self.unfinished != false {
+      try visitor.visitSingularBoolField(value: self.unfinished, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -757,6 +764,7 @@ nonisolated extension WirePastDownload: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.at != rhs.at {return false}
     if lhs.reason != rhs.reason {return false}
     if lhs.path != rhs.path {return false}
+    if lhs.unfinished != rhs.unfinished {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
