@@ -9,8 +9,9 @@ struct PendingEffects: Sendable {
     var state = false
     /// The sound devices have changed.
     var output = false
-    /// Other things to publish.
+    /// Other things to publish, after the state, and what comes before it.
     var publications: [Publication] = []
+    var earlierPublications: [Publication] = []
     /// What is unsaved is to be committed now.
     var commit = false
     /// The command that is to be answered, with what, and what it did in words.
@@ -68,11 +69,8 @@ extension PlaybackMachine {
         noteChapter()
         setTimers()
         var effects: [Effect] = []
-        var publications: [Publication] = []
-        if pending.state, unsavedEnd == nil {
-            revision += 1
-            publications.append(Publication(.put, .playbackState, state.wireBytes))
-        }
+        var publications = pending.earlierPublications
+        if pending.state, unsavedEnd == nil { publications.append(putState()) }
         if pending.output { publications.append(Publication(.put, .playbackOutput, outputState.wireBytes)) }
         publications += pending.publications
         if !publications.isEmpty { effects.append(.publish(publications)) }
@@ -86,6 +84,18 @@ extension PlaybackMachine {
         effects += pending.logs.map { .log($0, $1) }
         pending = PendingEffects()
         return effects
+    }
+
+    private mutating func putState() -> Publication {
+        revision += 1
+        return Publication(.put, .playbackState, state.wireBytes)
+    }
+
+    /// Another load takes the place of one whose end is not durable yet: that it has ended is shown before.
+    mutating func showEndNow() {
+        guard unsavedEnd != nil else { return }
+        unsavedEnd = nil
+        pending.earlierPublications.append(putState())
     }
 
     private mutating func commitOrReply() -> Effect? {

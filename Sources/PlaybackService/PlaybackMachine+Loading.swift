@@ -67,7 +67,7 @@ extension PlaybackMachine {
         if call == prepared?.call { return completePrepared(result) }
         if call == session.map({ Self.lateLookup($0.loadID) }) { return takeState(Self.episode(in: result)) }
         guard let session, call == Self.lookup(session.loadID) else { return }
-        if case .failure(let failure) = result, session.isBeingLookedUp {
+        if case .failure(let failure) = result, session.isBeingLookedUp, !session.wasLookedUp {
             pending.logs.append((.warning, "The state of \(session.episode.id) is not known yet: \(failure)"))
             self.session?.isStateMissing = true
             lookUp(session.episode.id, as: Self.lateLookup(session.loadID), limit: nil)
@@ -81,6 +81,7 @@ extension PlaybackMachine {
     private mutating func takeState(_ found: WireEpisode?) {
         guard let session, session.isStateMissing else { return }
         self.session?.isStateMissing = false
+        self.session?.wasLookedUp = true
         if session.register.updatedAt == 0, let register = state(of: session.episode.id, found) {
             self.session?.register = register
             if session.recordedDuration == nil {
@@ -97,7 +98,13 @@ extension PlaybackMachine {
     /// What the library knows of the episode that is being loaded; nil: nothing.
     private mutating func takeEpisode(_ found: WireEpisode?) {
         guard let session, case .lookingUp(let request, let explicit) = session.engine else { return }
-        if let register = state(of: session.episode.id, found) { self.session?.register = register }
+        // What was changed while the library was asked again is newer than its answer.
+        if let register = state(of: session.episode.id, found),
+            !session.wasLookedUp || register.updatedAt >= session.register.updatedAt
+        {
+            self.session?.register = register
+        }
+        self.session?.wasLookedUp = !session.isStateMissing
         if let found {
             preferFile(of: found.download)
             takeChapters(found)
@@ -191,6 +198,7 @@ extension PlaybackMachine {
     /// Saves and closes what is loaded, before something else is, or nothing.
     private mutating func leaveSession() {
         guard let session else { return }
+        showEndNow()
         // Where it was heard to counts more than what else is stored of it.
         if session.isOpened { self.session?.isStateMissing = false }
         markPosition()

@@ -71,6 +71,8 @@ struct PlaybackSession: Sendable, Hashable {
     var register: WireEpisodeState
     /// What is stored of the episode could not be found out in time; it is asked for until it comes.
     var isStateMissing = false
+    /// The library has told of the episode once: what it is asked for again changes nothing of `register`.
+    var wasLookedUp = false
     /// The last opening; and the last seek that was asked for, and the last that the engine has done.
     var openedAs: UInt64 = 0
     var seekAsked: UInt64 = 0
@@ -158,7 +160,7 @@ struct PlaybackSession: Sendable, Hashable {
     var announced: EpisodeDuration? { EpisodeDuration(seconds: episode.duration) }
 
     /// Whether what is stored of its episode is known, so that it can be changed.
-    var isStateKnown: Bool { !isBeingLookedUp && !isStateMissing }
+    var isStateKnown: Bool { (wasLookedUp || !isBeingLookedUp) && !isStateMissing }
 
     /// Whether what is stored of its episode is still being asked for.
     var isBeingLookedUp: Bool { if case .lookingUp = engine { true } else { false } }
@@ -276,6 +278,7 @@ extension PlaybackSession {
         recordedDuration = EpisodeDuration(seconds: record.duration)
         register = record.register
         register.episode = record.episode.id
+        wasLookedUp = register.updatedAt > 0
         if record.resumedAt > 0, record.bootID == context.bootID {
             resumedAt = MonotonicTime(nanoseconds: record.resumedAt)
         }

@@ -39,8 +39,15 @@ extension QueueSimulation {
     }
 
     func publish(_ publications: [Publication]) throws {
-        let before = early.player
+        var before = early.player
+        var isShown = false
         for publication in publications {
+            // Of two states at once each is judged.
+            if publication.topic == .playbackState, isShown {
+                checks.compare(before, with: early, isRestarting: isRestarting)
+                before = early.player
+            }
+            isShown = isShown || publication.topic == .playbackState
             switch publication.kind {
             case .put: retained[publication.topic] = [publication]
             case .delta: retained[publication.topic, default: []].append(publication)
@@ -60,8 +67,6 @@ extension QueueSimulation {
             }
         }
         complain(promises.judge(early))
-        if publications.contains(where: { $0.topic == .playbackState }) {
-            checks.compare(before, with: early, isRestarting: isRestarting)
-        }
+        if isShown { checks.compare(before, with: early, isRestarting: isRestarting) }
     }
 }

@@ -38,6 +38,20 @@ struct PlaybackEndTests {
         #expect(rig.stored().played)
     }
 
+    @Test("What is loaded before an end is durable is shown at once, behind the end")
+    func loadsBehindUnsavedEnd() throws {
+        try rig.start()
+        try rig.load(rig.episode(length: 20, announced: 20), at: 15)
+        rig.holdsCommits = true
+        try rig.advance(6)
+        let before = rig.states.count
+        try rig.load(rig.episode("e2"), as: "l2")
+        #expect(rig.states[before...].map(\.loadID).prefix(2) == ["l1", "l2"])
+        #expect(rig.states[before].status == .finished)
+        try rig.releaseCommits()
+        #expect(rig.state.loadID == "l2" && rig.stored("e1").played)
+    }
+
     @Test("Killed at any point of an end, who saw the end finds it saved")
     func endOutlivesDeath() throws {
         for limit in 1...40 {

@@ -9,6 +9,26 @@ import WireMessages
 struct PlaybackPlaceTests {
     private let rig = PlayerRig()
 
+    @Test("A place that is sought while a stream is looked up again is kept when something else is loaded")
+    func keepsWhatIsSoughtMeanwhile() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.load(episode, at: 100)
+        try rig.send { $0.stop = WireStopPlayback() }
+        rig.holdsLookups = true
+        try rig.setPaused(false)
+        #expect(try rig.seek(300)?.reply != nil)
+        try rig.send {
+            $0.setPlayed.episode = "e1"
+            $0.setPlayed.played = true
+        }
+        #expect(rig.stored().position == 300 && rig.stored().played)
+        try rig.load(rig.episode("e2"), as: "l2")
+        try rig.releaseLookups()
+        #expect(rig.stored("e1").position == 300 && rig.stored("e1").played)
+    }
+
     @Test(
         "What is shorter than half of what was heard is not taken for the episode, though no length was ever recorded")
     func missesWhatWasHeard() throws {
