@@ -103,13 +103,15 @@ struct FeedInput {
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count + 64)
         var keep = bytes.count
+        // Looked up once, not for each byte.
+        let classes = Self.classes
         bytes.withUnsafeBufferPointer { input in
             var index = 0
             var plain = 0
             scan: while index < input.count {
                 let byte = input[index]
                 let step: Step
-                switch Self.classes[Int(byte)] {
+                switch classes[Int(byte)] {
                 case .plain:
                     index += 1
                     continue

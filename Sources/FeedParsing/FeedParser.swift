@@ -27,7 +27,6 @@ public struct FeedLimits: Sendable, Hashable {
 ///     let document = try parser.finish()
 public struct FeedParser: ~Copyable {
     private let limits: FeedLimits
-    private let reader: FeedReader
     private var input: FeedInput
     private let source: XMLPushParser
     private var received = 0
@@ -36,8 +35,7 @@ public struct FeedParser: ~Copyable {
     /// A parser that has read nothing.
     public init(limits: FeedLimits = FeedLimits()) {
         self.limits = limits
-        reader = FeedReader(limits: limits)
-        source = XMLPushParser(reader)
+        source = XMLPushParser(FeedReader(limits: limits))
         input = FeedInput()
     }
 
@@ -80,13 +78,13 @@ public struct FeedParser: ~Copyable {
     }
 
     private mutating func pass(_ text: [UInt8], isLast: Bool) throws(Failure) {
-        guard !reader.isComplete else { return }
+        guard !source.isComplete else { return }
         source.parse(text, hasKnownEncoding: input.isUTF8, isLast: isLast)
-        if let failure = reader.failure { throw failure }
+        if let failure = source.failure { throw failure }
         if input.hasSeenText, !input.beginsWithMarkup {
             throw Failure(.notAFeed, "This is no podcast feed: it is not XML.")
         }
-        if !reader.hasRoot, received > limits.prologue {
+        if !source.hasRoot, received > limits.prologue {
             throw Failure(.notAFeed, "This is no podcast feed: no XML element in its first \(received >> 10) KiB.")
         }
     }
@@ -97,7 +95,7 @@ public struct FeedParser: ~Copyable {
         guard received > 0 else { throw Failure(.notAFeed, "This is no podcast feed: it is empty.") }
         let rest = input.finish()
         try pass(rest, isLast: true)
-        return try reader.finish(repairs: input.repairs, stoppedAt: source.stoppedAtLine)
+        return try source.finish(repairs: input.repairs)
     }
 
     /// Reads a whole feed.

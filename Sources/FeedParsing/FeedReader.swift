@@ -1,7 +1,7 @@
 import PodcastModel
 
-/// Builds a document out of the elements of a feed.
-final class FeedReader: XMLEvents {
+/// Builds a document out of the elements of a feed, which libxml2 reports in document order.
+struct FeedReader {
     /// What an open element is to the reader.
     private enum Frame { case container, item, image, person, field, inner, ignored }
 
@@ -36,7 +36,8 @@ final class FeedReader: XMLEvents {
         let uri: UnsafePointer<UInt8>?
     }
 
-    func start(
+    /// An element begins. The pointers of names stay the same for the same name throughout one document.
+    mutating func start(
         _ name: UnsafePointer<UInt8>, prefix: UnsafePointer<UInt8>?, uri: UnsafePointer<UInt8>?,
         _ attributes: XMLAttributes
     ) {
@@ -66,14 +67,16 @@ final class FeedReader: XMLEvents {
         }
     }
 
-    func end() {
+    /// The innermost element ends.
+    mutating func end() {
         guard let frame = frames.popLast() else { return }
         if let field, field.depth == frames.count + 1 { closeField() }
         if frame == .item, itemDepth == frames.count + 1 { endItem() }
         if frames.isEmpty { isComplete = true }
     }
 
-    func text(_ bytes: UnsafeBufferPointer<UInt8>) {
+    /// A piece of text.
+    mutating func text(_ bytes: UnsafeBufferPointer<UInt8>) {
         guard field != nil else { return }
         let room = limits.text - text.count
         if bytes.count <= room {
@@ -84,7 +87,8 @@ final class FeedReader: XMLEvents {
         }
     }
 
-    func reference(_ name: String) {
+    /// `&name;` of an entity that is none of XML's own five.
+    mutating func reference(_ name: String) {
         guard field != nil else { return }
         if let known = HTMLEntities.named[name] {
             text.append(contentsOf: String(known).utf8)
@@ -94,11 +98,13 @@ final class FeedReader: XMLEvents {
         builder.warn("undeclaredEntity", "The feed uses a name for a character that it does not declare")
     }
 
-    func documentType(_ name: String) {
+    /// The document has a DTD with this root name.
+    mutating func documentType(_ name: String) {
         sawHTMLType = name.lowercased() == "html"
     }
 
-    func declared(entity name: String, isPlain: Bool, externalName: String?) {
+    /// The document declares an entity of its own.
+    mutating func declared(entity name: String, isPlain: Bool, externalName: String?) {
         guard failure == nil else { return }
         if let externalName {
             failure = Failure(
@@ -110,7 +116,8 @@ final class FeedReader: XMLEvents {
         }
     }
 
-    func problem(_ message: String, line: Int) {
+    /// Something is wrong at a line.
+    mutating func problem(_ message: String, line: Int) {
         problems += 1
         if firstProblem == nil {
             let sentence = message.split(separator: "\n").first.map(String.init) ?? message
@@ -119,7 +126,7 @@ final class FeedReader: XMLEvents {
     }
 
     /// The document, or why there is none.
-    func finish(repairs: FeedRepairs, stoppedAt line: Int?) throws(Failure) -> FeedDocument {
+    mutating func finish(repairs: FeedRepairs, stoppedAt line: Int?) throws(Failure) -> FeedDocument {
         if let failure { throw failure }
         guard hasRoot else {
             let detail = firstProblem.map { " (line \($0.line): \($0.message))" } ?? ""
@@ -144,7 +151,7 @@ final class FeedReader: XMLEvents {
 
     // MARK: - Structure
 
-    private func root(_ name: String) {
+    private mutating func root(_ name: String) {
         hasRoot = true
         switch name.lowercased() {
         case "rss", "rdf", "feed", "channel": break
@@ -161,7 +168,7 @@ final class FeedReader: XMLEvents {
         }
     }
 
-    private func resolve(_ name: Name) -> FeedTag {
+    private mutating func resolve(_ name: Name) -> FeedTag {
         if let known = tags[name] { return known }
         let prefix = name.prefix.map { String(cString: $0) }
         let uri = name.uri.map { String(cString: $0) }
@@ -171,7 +178,7 @@ final class FeedReader: XMLEvents {
         return tag
     }
 
-    private func beginItem() {
+    private mutating func beginItem() {
         closeField()
         endItem()
         frames.append(.item)
@@ -179,13 +186,13 @@ final class FeedReader: XMLEvents {
         builder.beginItem()
     }
 
-    private func endItem() {
+    private mutating func endItem() {
         guard itemDepth != nil else { return }
         itemDepth = nil
         builder.endItem()
     }
 
-    private func closeField() {
+    private mutating func closeField() {
         guard let open = field else { return }
         field = nil
         let inner = frames.count >= open.depth - 1 ? frames.prefix(open.depth - 1).last : frames.last
@@ -193,7 +200,7 @@ final class FeedReader: XMLEvents {
     }
 
     /// What an element is to the reader; takes what its attributes say.
-    private func frame(_ tag: FeedTag, _ attributes: XMLAttributes) -> Frame {
+    private mutating func frame(_ tag: FeedTag, _ attributes: XMLAttributes) -> Frame {
         let parent = frames.last ?? .ignored
         switch (parent, tag) {
         case (.ignored, _) where !(itemDepth != nil && tag.isUnmistakable): return .ignored

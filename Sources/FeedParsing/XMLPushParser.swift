@@ -1,24 +1,5 @@
 import CLibXML2
-
-/// What libxml2 reports, in document order.
-protocol XMLEvents: AnyObject {
-    /// An element begins. The pointers of names stay the same for the same name throughout one document.
-    func start(
-        _ name: UnsafePointer<UInt8>, prefix: UnsafePointer<UInt8>?, uri: UnsafePointer<UInt8>?,
-        _ attributes: XMLAttributes)
-    /// The innermost element ends.
-    func end()
-    /// A piece of text.
-    func text(_ bytes: UnsafeBufferPointer<UInt8>)
-    /// `&name;` of an entity that is none of XML's own five.
-    func reference(_ name: String)
-    /// The document has a DTD with this root name.
-    func documentType(_ name: String)
-    /// The document declares an entity of its own.
-    func declared(entity name: String, isPlain: Bool, externalName: String?)
-    /// Something is wrong at a line.
-    func problem(_ message: String, line: Int)
-}
+import PodcastModel
 
 /// The attributes of one element; valid only during the call that hands it over.
 struct XMLAttributes {
@@ -59,17 +40,17 @@ struct XMLAttributes {
 
 /// libxml2's push parser in recover mode: no network, no external file, no entity expansion, its own limits in force.
 ///
-/// It keeps its receiver alive. Used by one thread at a time.
+/// It holds the reader that it reports to, in memory of its own: a feed of 7 MB is a million reports, and the checks that
+/// Swift makes at every access to an object's properties would take longer than the reading. Used by one thread at a time.
 final class XMLPushParser {
-    private let events: any XMLEvents
+    private let reader: UnsafeMutablePointer<FeedReader>
     private var context: xmlParserCtxtPtr?
-    private let box: Unmanaged<EventsBox>
     /// Where libxml2 gave up before the end of the document; nil: it did not.
     private(set) var stoppedAtLine: Int?
 
-    init(_ events: any XMLEvents) {
-        self.events = events
-        box = Unmanaged.passRetained(EventsBox(events))
+    init(_ reader: FeedReader) {
+        self.reader = .allocate(capacity: 1)
+        self.reader.initialize(to: reader)
     }
 
     deinit {
@@ -79,7 +60,20 @@ final class XMLPushParser {
             context.pointee.myDoc = nil
             xmlFreeParserCtxt(context)
         }
-        box.release()
+        reader.deinitialize(count: 1)
+        reader.deallocate()
+    }
+
+    /// Whether the first element has been seen.
+    var hasRoot: Bool { reader.pointee.hasRoot }
+    /// Whether the first element has ended.
+    var isComplete: Bool { reader.pointee.isComplete }
+    /// Why this is no feed.
+    var failure: Failure? { reader.pointee.failure }
+
+    /// The document, or why there is none.
+    func finish(repairs: FeedRepairs) throws(Failure) -> FeedDocument {
+        try reader.pointee.finish(repairs: repairs, stoppedAt: stoppedAtLine)
     }
 
     /// Parses on. `hasKnownEncoding`: the bytes are UTF-8, whatever the document says.
@@ -87,10 +81,10 @@ final class XMLPushParser {
         guard stoppedAtLine == nil, !bytes.isEmpty || isLast else { return }
         if context == nil {
             guard !bytes.isEmpty else { return }
-            context = Self.makeContext(box, isUTF8: hasKnownEncoding)
+            context = Self.makeContext(reader, isUTF8: hasKnownEncoding)
         }
         guard let context else {
-            events.problem("out of memory", line: 0)
+            reader.pointee.problem("out of memory", line: 0)
             stoppedAtLine = 0
             return
         }
@@ -112,10 +106,10 @@ final class XMLPushParser {
         return true
     }
 
-    private static func makeContext(_ box: Unmanaged<EventsBox>, isUTF8: Bool) -> xmlParserCtxtPtr? {
+    private static func makeContext(_ reader: UnsafeMutablePointer<FeedReader>, isUTF8: Bool) -> xmlParserCtxtPtr? {
         libraryIsReady
         var handler = makeHandler()
-        guard let context = xmlCreatePushParserCtxt(&handler, box.toOpaque(), nil, 0, nil) else { return nil }
+        guard let context = xmlCreatePushParserCtxt(&handler, reader, nil, 0, nil) else { return nil }
         var options = XML_PARSE_RECOVER.rawValue | XML_PARSE_NONET.rawValue
         if isUTF8 { options |= XML_PARSE_IGNORE_ENC.rawValue }
         xmlCtxtUseOptions(context, Int32(bitPattern: options))
@@ -130,36 +124,36 @@ final class XMLPushParser {
         var handler = xmlSAXHandler()
         handler.initialized = 0xDEED_BEAF  // XML_SAX2_MAGIC: the namespace-aware callbacks are used.
         handler.startElementNs = { data, name, prefix, uri, _, _, attributeCount, _, attributes in
-            guard let receiver = receiver(data), let name else { return }
-            receiver.start(
+            guard let reader = feedReader(data), let name else { return }
+            reader.pointee.start(
                 name, prefix: prefix, uri: uri, XMLAttributes(fields: attributes, count: Int(attributeCount)))
         }
-        handler.endElementNs = { data, _, _, _ in receiver(data)?.end() }
+        handler.endElementNs = { data, _, _, _ in feedReader(data)?.pointee.end() }
         handler.characters = { data, bytes, count in
             guard let bytes, count > 0 else { return }
-            receiver(data)?.text(UnsafeBufferPointer(start: bytes, count: Int(count)))
+            feedReader(data)?.pointee.text(UnsafeBufferPointer(start: bytes, count: Int(count)))
         }
         handler.ignorableWhitespace = handler.characters
         handler.cdataBlock = handler.characters
         handler.reference = { data, name in
             guard let name else { return }
-            receiver(data)?.reference(string(name))
+            feedReader(data)?.pointee.reference(string(name))
         }
         handler.internalSubset = { data, name, _, _ in
             guard let name else { return }
-            receiver(data)?.documentType(string(name))
+            feedReader(data)?.pointee.documentType(string(name))
         }
         handler.entityDecl = { data, name, type, _, system, content in
             guard let name else { return }
             let isInternal = type == Int32(XML_INTERNAL_GENERAL_ENTITY.rawValue)
             let refers = content.map { string($0).split(separator: "&", omittingEmptySubsequences: false).dropFirst() }
             let isPlain = isInternal && (refers ?? []).allSatisfy { $0.hasPrefix("#") }
-            receiver(data)?.declared(entity: string(name), isPlain: isPlain, externalName: system.map(string))
+            feedReader(data)?.pointee.declared(entity: string(name), isPlain: isPlain, externalName: system.map(string))
         }
         handler.serror = { data, error in
             guard let error else { return }
             let message = error.pointee.message.map { String(cString: $0) } ?? "error"
-            receiver(data)?.problem(message, line: Int(error.pointee.line))
+            feedReader(data)?.pointee.problem(message, line: Int(error.pointee.line))
         }
         return handler
     }
@@ -167,12 +161,6 @@ final class XMLPushParser {
 
 private func string(_ bytes: UnsafePointer<UInt8>) -> String { String(cString: bytes) }
 
-private func receiver(_ data: UnsafeMutableRawPointer?) -> (any XMLEvents)? {
-    data.map { Unmanaged<EventsBox>.fromOpaque($0).takeUnretainedValue().events }
-}
-
-/// What the C callbacks get to the receiver through.
-private final class EventsBox {
-    let events: any XMLEvents
-    init(_ events: any XMLEvents) { self.events = events }
+private func feedReader(_ data: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<FeedReader>? {
+    data?.assumingMemoryBound(to: FeedReader.self)
 }
