@@ -154,6 +154,9 @@ extension DownloadsMachine {
             let names = queues.values.filter { $0.entries.contains { $0.episode.id == episode } }.map(\.name).sorted()
                 .map { $0 == "main" ? "Up Next" : "“\($0)”" }
             if !names.isEmpty { sentences.append("It is kept while it waits in \(names.joined(separator: ", ")).") }
+            if forgotten.contains(download.podcastID) {
+                sentences.append("Its podcast was forgotten: it goes when it is neither loaded nor in a queue.")
+            }
             let settings = book.current.settings
             if settings.isOn(.deletePlayed, podcast: download.podcastID) {
                 let isAgain = played[episode] != nil && !isPlayedSinceItWasAskedFor(download)

@@ -192,7 +192,7 @@ extension WireDownload {
         let host = WebAddress(url)?.host ?? "its server"
         note =
             version.condition.isEmpty
-            ? "It cannot be continued, only begun anew: \(host) does not say which version of the file it sends." : ""
+            ? "It begins anew after each interruption: \(host) does not say which version of the file it sends." : ""
     }
 
     /// It is whole, but perhaps not what was announced.

@@ -412,7 +412,7 @@ struct DownloadsRegressionTests {
             queue(["e1"])
         }
         rig.advance(60)
-        #expect(rig.state("e1") == .downloaded)
+        #expect(rig.state("e1") == .downloaded && rig.why("e1").contains("Its podcast was forgotten"))
         queue([])
         rig.advance(60)
         #expect(rig.state("e1") == .notDownloaded)

@@ -137,7 +137,7 @@ struct DownloadsTruthTests {
     // MARK: Notes
 
     @Test(
-        "What cannot be continued says so from the pause on, until it is whole",
+        "What begins anew when it was interrupted says so from the pause on, until it is whole",
         arguments: [("", "", true), ("W/\"a\"", "", true), ("\"a\"", "", false), ("", "Mon, 01 Jan 2024", false)])
     func cannotBeContinued(etag: String, date: String, isAnew: Bool) throws {
         rig.add("e1")
@@ -145,9 +145,9 @@ struct DownloadsTruthTests {
         let start = TransferStart(total: 1_000, offset: 0, version: version, contentType: "audio/mpeg")
         rig.report(.began(try rig.order("e1").number, start))
         let note = rig.send { $0.pause.episodes = ["e1"] }?.reply?.downloads.first?.note
-        #expect(note?.contains("cannot be continued, only begun anew: host1") == isAnew && note?.isEmpty == !isAnew)
+        #expect(note?.contains("begins anew after each interruption: host1") == isAnew && note?.isEmpty == !isAnew)
         rig.report(.stopped(episode: "e1", version, received: 400))
-        #expect(rig.why("e1").contains("only begun anew") == isAnew)
+        #expect(rig.why("e1").contains("begins anew") == isAnew)
         #expect(rig.send { $0.resume.episodes = ["e1"] }?.reply?.downloads.first?.note == note)
         rig.report(.began(try rig.order("e1").number, start))
         rig.report(.completed(try rig.order("e1").number, bytes: 1_000))
