@@ -178,7 +178,7 @@ extension DownloadsMachine {
             try deed(&download)
             if download.state == .notDownloaded {
                 let deed = before.state == .downloaded ? "removed" : "given up"
-                leave(before, "\(deed) by \(Self.agent(command.origin))", &change, now: now)
+                leave(before, "\(deed) \(CommandOrigin(command.origin).phrase)", &change, now: now)
             } else if download != before {
                 change.put(download)
                 change.endAlerts { $0.episode == episode }
@@ -187,11 +187,6 @@ extension DownloadsMachine {
             reply.changed.append(download != before)
         }
         return commit(change, answering: (command.id, reply.wireBytes))
-    }
-
-    /// Who has done something, for sentences: our own clients are people's hands.
-    static func agent(_ origin: String) -> String {
-        ["", "cli", "mini", "expanded"].contains(origin) ? "hand" : origin
     }
 
     /// Why nothing can be done to the first of these episodes, which nobody has asked for.
@@ -264,7 +259,7 @@ extension WireDownload {
     mutating func wish(by origin: String, at time: Timestamp) {
         requestedAt = time.milliseconds
         automatic = false
-        reason = "asked for by \(DownloadsMachine.agent(origin))"
+        reason = "asked for \(CommandOrigin(origin).phrase)"
     }
 
     /// It is wanted by somebody, from the first try on.

@@ -131,7 +131,7 @@ extension PlaybackMachine {
     }
 
     private static func byHand(_ played: Bool, _ origin: String) -> String {
-        "marked as \(played ? "" : "not ")played by \(origin.isEmpty ? "hand" : origin)"
+        "marked as \(played ? "" : "not ")played \(CommandOrigin(origin).phrase)"
     }
 
     mutating func mark(played: Bool, why reason: String, for request: RequestID, _ result: Result<[UInt8], Failure>) {

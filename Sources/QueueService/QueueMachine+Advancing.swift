@@ -81,7 +81,7 @@ extension QueueMachine {
                 }
             }
         }
-        var change = named.edit(steps, description, origin: "advance", now: now.wall)
+        var change = named.edit(steps, description, origin: CommandOrigin.advance.text, now: now.wall)
         if change.isEmpty { change = named.headerChange() }
         return commit(named, change, loads: true)
     }

@@ -245,7 +245,7 @@ extension NamedQueue {
             after = entry.id
         }
         let what = entries.count == 1 ? "“\(first.episode.title)”" : "\(entries.count) new episodes"
-        return edit(steps, "Added \(what) by rule", origin: "rule", now: now)
+        return edit(steps, "Added \(what) by rule", origin: CommandOrigin.rule.text, now: now)
     }
 
     /// Behind which entry the next one stands.

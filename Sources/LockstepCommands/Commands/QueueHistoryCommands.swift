@@ -60,7 +60,8 @@ struct QueueHistory: LockstepCommand {
             for item in reply.history {
                 table.add([
                     "\(item.revision)", TimeText.minute(milliseconds: item.at),
-                    item.description_p + (item.undone ? " (undone)" : ""), item.origin, "\(item.entries)",
+                    item.description_p + (item.undone ? " (undone)" : ""), CommandOrigin(item.origin).name,
+                    "\(item.entries)",
                 ])
             }
             try context.output.value(

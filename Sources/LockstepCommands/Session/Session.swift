@@ -156,7 +156,7 @@ struct CommandContext: Sendable {
     ///
     /// - Throws: `noFleet` at once when there is none.
     func withSession<Result: Sendable>(
-        origin: String = "cli", observing: Bool = true,
+        origin: String = CommandOrigin.commandLine.text, observing: Bool = true,
         _ body: @Sendable (Session) async throws -> Result
     ) async throws -> Result {
         try FleetPresence.require(home)
