@@ -197,10 +197,11 @@ extension QueueMachine {
     ) throws(Failure) -> [OwnerEffect<Never>] {
         try requirePlayer()
         let queue = named(name).queue
+        let place = try Self.place(of: play)
         switch play.what {
         case .episode(let episode):
             if let entry = queue.entry(episode: episode) {
-                return try self.play(entry.id, in: name, of: command, now: now)
+                return try self.play(entry.id, at: place, in: name, of: command, now: now)
             }
             let entry = try entry(episode, 0, of: command, knowing: episodes, verb: "Played", now: now)
             try Self.checkRoom(named(name), for: 1)
@@ -208,9 +209,9 @@ extension QueueMachine {
             let after = interrupted.flatMap { queue.entry(before: $0)?.id } ?? ""
             return load(
                 entry, in: name, of: command, [.inserting(entry, after: after), .settingCurrent(entry.id)],
-                "Played “\(entry.episode.title)”", paused: false, now: now)
+                "Played “\(entry.episode.title)”", at: place, paused: false, now: now)
         case .entry(let id):
-            return try self.play(id, in: name, of: command, now: now)
+            return try self.play(id, at: place, in: name, of: command, now: now)
         case .resume, nil:
             if let coming = comingLoad {
                 return try self.play(coming.entry.id, in: coming.queue, of: command, now: now)
@@ -219,20 +220,44 @@ extension QueueMachine {
                 return player.status == .playing
                     ? [.reply(command.id, .success(reply(named(name)).wireBytes))] : [resume(command)]
             }
-            guard let entry = queue.current ?? queue.standIn?.id else {
+            guard let entry = entryToStart(named(name)) else {
                 throw Self.empty(name)
             }
             return try self.play(entry, in: name, of: command, now: now)
         }
     }
 
+    /// The entry that a queue is started with: the one behind a current one that stays where it is though it has ended.
+    private func entryToStart(_ named: NamedQueue) -> String? {
+        let queue = named.queue
+        guard let current = queue.current, player?.status == .finished, player?.queueEntry == current,
+            named.modes.repeat != .one
+        else { return queue.current ?? queue.standIn?.id }
+        let first = named.modes.repeat == .all ? queue.entries.first : nil
+        return (queue.entry(after: current) ?? first)?.id ?? current
+    }
+
+    /// Where it is to begin; nil: where it was left.
+    private static func place(of play: WirePlay) throws(Failure) -> PlaybackPosition? {
+        guard play.hasPosition else { return nil }
+        guard let position = PlaybackPosition(seconds: play.position) else {
+            throw Failure(.invalidArgument, "An episode cannot begin at \(play.position) s; nothing was changed.")
+        }
+        if play.episode.isEmpty, play.entry.isEmpty {
+            throw Failure(.invalidArgument, "It was not said which episode begins there; nothing was changed.")
+        }
+        return position
+    }
+
     private mutating func play(
-        _ id: String, in name: String, of command: Command, now: Moment
+        _ id: String, at place: PlaybackPosition? = nil, in name: String, of command: Command, now: Moment
     ) throws(Failure) -> [OwnerEffect<Never>] {
         guard let entry = queues.current[name]?.queue.entry(id) else {
             throw Failure(.notFound, "There is no entry “\(id)” in the queue.")
         }
-        if let coming = comingLoad {
+        if place != nil {
+            // What plays, or comes, is somewhere else: it is loaded anew, at that place.
+        } else if let coming = comingLoad {
             // What the player shows is about to end: it says nothing about what this command has to do.
             if coming.entry.id == id, !coming.pending.paused {
                 var reply = reply(named(name))
@@ -245,7 +270,7 @@ extension QueueMachine {
         }
         try Self.requireAudio(of: entry.wire.episode)
         return load(
-            entry.wire, in: name, of: command, [.settingCurrent(id)], "Played “\(entry.wire.episode.title)”",
+            entry.wire, in: name, of: command, [.settingCurrent(id)], "Played “\(entry.wire.episode.title)”", at: place,
             paused: false, now: now)
     }
 
@@ -321,7 +346,7 @@ extension QueueMachine {
         entry.id = QueueEntryID.derived(from: "\(command.id)/\(index)").text
         entry.episode = summary
         entry.addedAt = now.wall.milliseconds
-        entry.reason = command.origin.isEmpty ? verb : "\(verb) by \(command.origin)"
+        entry.reason = "\(verb) \(CommandOrigin(command.origin).phrase)"
         return entry
     }
 

@@ -10,8 +10,7 @@ extension QueueMachine {
 
     /// No queue has this name.
     func noQueue(_ name: String) -> Failure {
-        let names = queues.current.keys.sorted().joined(separator: ", ")
-        return Failure(.notFound, "There is no queue “\(name)”; there are: \(names).")
+        Failure(.notFound, "There is no queue “\(name)”. `lockstep queues` lists them.")
     }
 
     mutating func create(_ name: String, of command: Command) throws(Failure) -> [OwnerEffect<Never>] {

@@ -8,10 +8,10 @@ import WireMessages
 extension QueueMachine {
     // MARK: - Loading
 
-    /// Moves the mark and has the player load the entry, both decided in one commit.
+    /// Moves the mark and has the player load the entry, at a place or (nil) where it was left, both decided in one commit.
     mutating func load(
         _ entry: WireQueueEntry, in name: String, of command: Command, _ steps: [WireQueueStep], _ description: String,
-        paused: Bool, now: Moment
+        at place: PlaybackPosition? = nil, paused: Bool, now: Moment
     ) -> [OwnerEffect<Never>] {
         let replaces = player?.loadID ?? ""
         let overtakes = overtakenLoads
@@ -23,6 +23,7 @@ extension QueueMachine {
             $0.paused = paused
             $0.replacesLoad = replaces
             $0.overtakes = overtakes
+            if let place { $0.position = place.seconds }
         }
         var change = named.edit(steps, description, origin: command.origin, now: now.wall)
         if change.isEmpty { change = named.headerChange() }
@@ -61,6 +62,7 @@ extension QueueMachine {
         guard loadUnderWay == nil, !isDecidingLoad, let (queue, pending, entry) = dueLoad() else { return [] }
         var request = WirePlaybackRequest()
         request.load = Self.load(entry, of: queue, as: pending.loadID, paused: pending.paused)
+        if pending.hasPosition { request.load.position = pending.position }
         loadUnderWay = pending.loadID
         return [
             .call(

@@ -93,7 +93,7 @@ import WireMessages
         #expect(json?["remaining"] == .number(90.5))
         #expect(json?["episodes"] == .null)
         #expect(Sentence.sleep(.init(player.sleep, at: Self.now, bootID: "b")) == "sleep in 1:31")
-        #expect(Sentence.sleep(.init(Self.episodes(3), at: Self.now, bootID: "b")) == "sleep at the end of 3 episodes")
+        #expect(Sentence.sleep(.init(Self.episodes(3), at: Self.now, bootID: "b")) == "sleep after 3 episodes")
         #expect(Sentence.sleep(nil) == "no sleep timer")
     }
 }
@@ -201,6 +201,21 @@ import WireMessages
         for (id, code) in cases {
             #expect { try WireBookmark.resolve(id, in: all) } throws: { ($0 as? Failure)?.known == code }
         }
+    }
+
+    @Test(arguments: [
+        (WirePlaybackState.Status.playing, "e", 3_600.0, true), (.paused, "e", 3_600, true), (.failed, "e", 0, true),
+        (.loading, "e", 60, true), (.playing, "e", 20, false), (.finished, "e", 3_600, false),
+        (.idle, "", 0, false), (.playing, "e2", 3_600, false),
+    ])
+    func `a place is sought where it is loaded, and else loaded`(
+        status: WirePlaybackState.Status, episode: String, duration: Double, isReached: Bool
+    ) {
+        var player = WirePlaybackState()
+        player.status = status
+        player.duration = duration
+        if !episode.isEmpty { player.episode.id = episode }
+        #expect(Self.bookmark("b1", "e", 60).isReached(from: player) == isReached)
     }
 
     @Test func `bookmarks are listed`() {

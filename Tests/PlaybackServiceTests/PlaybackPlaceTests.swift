@@ -59,6 +59,21 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .finished)
     }
 
+    @Test("When an episode is back, the places behind what was accepted in its place can be played")
+    func playsPlacesOfWhatIsBack() throws {
+        try rig.start()
+        let episode = rig.episode(length: 20, announced: 3_600, position: 1_800)
+        try rig.load(episode)
+        try rig.advance(2)
+        try rig.answer(try #require(rig.alerts.first).id, "accept")
+        try rig.advance(5)
+        #expect(rig.state.duration == 20)
+        rig.setFile("e1", SimulatedEngine.Audio(length: 3_600))
+        try rig.load(episode, as: "l2", at: 60)
+        try rig.advance(2)
+        #expect(rig.state.status == .playing && abs(rig.position - 62) < 0.5 && rig.state.duration == 3_600)
+    }
+
     @Test("Where nothing is left behind the end that a file declares, its last half minute is played")
     func playsTheLastHalfMinute() throws {
         try rig.start()

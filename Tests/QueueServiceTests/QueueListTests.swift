@@ -34,7 +34,7 @@ struct QueueListTests {
         #expect(refusal(&queue, name) { $0.create = WireCreateQueue() } == expected)
     }
 
-    @Test func thereIsAMostOfQueuesAndAnUnknownOneIsToldWhichThereAre() throws {
+    @Test func thereIsAMostOfQueuesAndAnUnknownOneIsToldWhereTheyAreListed() throws {
         var queue = QueueHarness()
         for number in 1..<QueueMachine.queueLimit { try ask(&queue, "q\(number)") { $0.create = WireCreateQueue() } }
         #expect(refusal(&queue, "more") { $0.create = WireCreateQueue() } == .limitReached)
@@ -43,7 +43,7 @@ struct QueueListTests {
             $0.clear = WireClearQueue()
         }
         guard case .failure(let failure) = result else { return #expect(Bool(false), "it was not refused") }
-        #expect(failure.known == .notFound && failure.message.contains("main"))
+        #expect(failure.known == .notFound && failure.message.contains("`lockstep queues`"))
     }
 
     @Test func playingStaysInTheQueueOfWhatIsLoaded() throws {

@@ -73,6 +73,76 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(9))
     }
 
+    @Test func playingAtAPlaceLoadsItThereAtOnceWhateverPlays() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        for (number, place) in [(1, 50.0), (1, 60), (2, 70), (3, 0)] {
+            let before = queue.playerRequests.count
+            let reply = try answer(
+                queue.ask {
+                    $0.play.episode = QueueHarness.episode(number)
+                    $0.play.position = place
+                })
+            let asked = queue.playerRequests.dropFirst(before)
+            #expect(asked.map(\.load.position) == [place] && asked.map(\.load.hasPosition) == [true])
+            #expect(
+                asked.map(\.load.loadID) == [reply.loadID] && queue.player.episode.id == QueueHarness.episode(number))
+        }
+        #expect(queue.numbers == [1, 3, 2])
+        queue.play(1)
+        #expect(queue.playerRequests.last?.load.hasPosition == false)
+    }
+
+    @Test func aPlaceThatMakesNoSenseIsRefusedAndNothingChanges() {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        let (before, revision) = (queue.playerRequests, queue.machine.main.queue.revision)
+        let plays: [(inout WirePlay) -> Void] = [
+            { ($0.episode, $0.position) = (QueueHarness.episode(2), -1) },
+            { ($0.episode, $0.position) = (QueueHarness.episode(2), .infinity) },
+            { ($0.resume, $0.position) = (true, 10) },
+        ]
+        for play in plays { #expect(failure(queue.ask { play(&$0.play) }) == .invalidArgument) }
+        #expect(queue.playerRequests == before && queue.machine.main.queue.revision == revision)
+    }
+
+    @Test func aPlaceSurvivesACrashBeforeThePlayerHasTheLoad() {
+        var queue = QueueHarness()
+        queue.add(1)
+        queue.playerAnswers = false
+        queue.ask {
+            $0.play.episode = QueueHarness.episode(1)
+            $0.play.position = 42
+        }
+        queue.playerAnswers = true
+        queue.restart()
+        #expect(queue.playerRequests.map(\.load.position) == [42])
+    }
+
+    @Test func playingOnBehindAnEntryThatHasEndedAndStaysPlaysTheNextOne() {
+        for (mode, expected) in [(WireRepeat.off, 2), (.all, 2), (.one, 1)] {
+            var queue = QueueHarness()
+            queue.ask { $0.setModes.consume = false }
+            queue.add(1)
+            queue.play(1)
+            queue.playerChanges { $0.status = .finished }
+            queue.ask { $0.setModes.repeat = mode }
+            queue.add(2)
+            queue.ask { $0.play.resume = true }
+            #expect(queue.current == expected, "repeat \(mode)")
+        }
+        var alone = QueueHarness()
+        alone.ask { $0.setModes.consume = false }
+        alone.add(1)
+        alone.play(1)
+        alone.playerChanges { $0.status = .finished }
+        let before = alone.playerRequests.count
+        alone.ask { $0.play.resume = true }
+        #expect(alone.current == 1 && alone.playerRequests.count == before + 1)
+    }
+
     @Test func aFinishedEntryLeavesAndTheNextOnePlays() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)

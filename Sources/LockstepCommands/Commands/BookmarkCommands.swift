@@ -21,7 +21,7 @@ struct BookmarkList: LockstepCommand {
         try await context.withSession { session in
             var bookmarks = try await session.view(of: [.playback]).allBookmarks
             if let episode {
-                let id = try await session.persistence.findEpisode(episode).id
+                let id = try await session.findEpisode(episode).id
                 bookmarks = bookmarks.filter { $0.episode == id }
             }
             try context.output.value(.array(bookmarks.map(\.json)), lines: Self.lines(bookmarks))
@@ -44,7 +44,7 @@ struct BookmarkList: LockstepCommand {
 struct BookmarkAdd: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Keep a place: where it is now, unless said otherwise.")
-    @Option(help: "The place: 12:34, 90, 50%, +30 or -15.") var at: String?
+    @Option(help: "The place: 12:34, 90, 1h30m, 50%, +30 or -15.") var at: String?
     @Option(parsing: .unconditional, help: "What is worth remembering there.") var note: String?
     @Option(help: "Another episode than the loaded one.", completion: .episodes) var episode: String?
     @OptionGroup var options: GlobalOptions
@@ -53,7 +53,7 @@ struct BookmarkAdd: LockstepCommand {
         let place = try at.map { text throws(Failure) in
             guard let place = SeekExpression(text) else {
                 throw Failure(
-                    .invalidArgument, "“\(text)” is no place in an episode. Give 12:34, 90 (seconds), 50%, +30 or -15.")
+                    .invalidArgument, "“\(text)” is no place in an episode. Give \(SeekExpression.forms).")
             }
             return place
         }
@@ -66,7 +66,7 @@ struct BookmarkAdd: LockstepCommand {
             var duration = player.duration
             request.episode = player.episode.id
             if let episode {
-                let found = try await session.persistence.findEpisode(episode)
+                let found = try await session.findEpisode(episode)
                 if found.id != player.episode.id || !isLoaded {
                     position = found.state.position
                     duration = found.knownDuration
@@ -97,6 +97,7 @@ struct BookmarkNote: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
+            let text = CommandLineWords.typed(text)
             let bookmark = try await session.bookmark(id)
             guard bookmark.note != text else {
                 return try context.output.change(bookmark.json, "No change: that is its note already.")
@@ -135,18 +136,22 @@ struct BookmarkPlay: LockstepCommand {
         try await context.withSession { session in
             let bookmark = try await session.bookmark(id)
             let player = try await session.view(of: [.playback, .queue]).player ?? WirePlaybackState()
-            var load = player.loadID
-            let isLoaded = player.hasEpisode && player.episode.id == bookmark.episode && player.status != .finished
-            if !isLoaded { load = try await session.queue { $0.play.episode = bookmark.episode }.loadID }
-            let wanted = load
-            // The queue answers before the player has it.
-            try await session.untilLoaded(wanted)
-            _ = try await session.playback {
-                $0.seek.loadID = wanted
-                $0.seek.position = bookmark.position
+            let load: String
+            if bookmark.isReached(from: player) {
+                load = player.loadID
+                _ = try await session.playback {
+                    $0.seek.loadID = load
+                    $0.seek.position = bookmark.position
+                }
+                _ = try await session.playback { $0.setPaused.paused = false }
+            } else {
+                // Loaded at its place at once: nothing else sounds before.
+                load = try await session.queue {
+                    $0.play.episode = bookmark.episode
+                    $0.play.position = bookmark.position
+                }.loadID
             }
-            if isLoaded { _ = try await session.playback { $0.setPaused.paused = false } }
-            try session.report(try await session.settled(load: wanted, output: context.output), to: context.output)
+            try session.report(try await session.settled(load: load, output: context.output), to: context.output)
         }
     }
 }
@@ -175,6 +180,16 @@ extension WireBookmark {
                 "“\(id)” could be \(found.count) bookmarks.", found.prefix(20).map { ($0.id, $0.words) })
         }
         return first
+    }
+
+    /// Whether it lies in what the player has loaded, so that seeking is enough. What lies behind the end that is known is
+    /// for a load, which plays what is there.
+    func isReached(from player: WirePlaybackState) -> Bool {
+        guard player.hasEpisode, player.episode.id == episode else { return false }
+        switch player.status {
+        case .loading, .playing, .paused, .failed: return player.duration == 0 || position <= player.duration
+        case .idle, .finished, .unknown, .UNRECOGNIZED: return false
+        }
     }
 
     /// Where it is, in words.

@@ -22,8 +22,39 @@ extension Session {
             $0.seek.loadID = player.loadID
             $0.seek.position = target.seconds
         }
-        try report(reply.state, to: output)
+        let isEnd = player.duration > 0 && target.seconds > player.duration - 0.5
+        guard isEnd, reply.state.status == .playing else {
+            return try report(await sounding(reply.state), to: output)
+        }
+        let ended = await following(reply.state) { $0.loadID != player.loadID || $0.status != .playing }
+        guard ended.loadID != player.loadID || ended.status == .finished else { return try report(ended, to: output) }
+        let title = DisplayText.sanitised(player.episode.title)
+        try output.change(ended.nowJSON, "That is the end of “\(title)”, which counts as played.")
     }
+
+    /// The player once what it plays is heard, or it is seen what keeps it from that.
+    private func sounding(_ state: WirePlaybackState) async -> WirePlaybackState {
+        guard state.status == .playing, !state.anchor.running, !state.buffering else { return state }
+        return await following(state) {
+            $0.loadID != state.loadID || $0.status != .playing || $0.anchor.running || $0.buffering
+        }
+    }
+
+    /// The player as it goes on from a state, when it is `done`, or after some seconds.
+    private func following(
+        _ state: WirePlaybackState, until done: @escaping @Sendable (WirePlaybackState) -> Bool
+    ) async -> WirePlaybackState {
+        let (view, _) = await follow(until: Self.soundLimit) { view in
+            guard view.connection == .live, let player = view.player, player.revision >= state.revision else {
+                return false
+            }
+            return done(player)
+        }
+        return view.player ?? state
+    }
+
+    /// Longer than it takes the player to see that it waits for data.
+    private static let soundLimit = Duration.milliseconds(2_500)
 
     /// What `play` alone does: resumes, else starts the current entry, else the first one.
     func resume(_ output: Output) async throws(Failure) -> WirePlaybackState? {
@@ -33,43 +64,32 @@ extension Session {
 
     /// The player once it plays, or has failed to play, what was asked for; empty: whatever is loaded.
     ///
-    /// Each try of a stream that fails is told on standard error meanwhile.
+    /// Each try of a stream that fails is told on standard error meanwhile, what it failed of once.
     ///
     /// - Throws: the player's own error; `outcomeUnknown` when it is still loading after 30 s.
     func settled(load: String, output: Output? = nil) async throws(Failure) -> WirePlaybackState? {
-        let told = NIOLockedValueBox(UInt32(0))
+        let told = NIOLockedValueBox((attempt: UInt32(0), reason: ""))
         let (view, isSettled) = await follow(until: Self.loadLimit) { view in
             guard view.connection == .live, !view.isStale(.playback), let player = view.player else { return false }
             guard load.isEmpty || player.loadID == load else { return false }
             let attempt = player.hasRetry && player.status == .loading ? player.retry.attempt : 0
-            let isNew = told.withLockedValue { told in
-                defer { told = max(told, attempt) }
-                return attempt > told
+            let (isNew, isSame) = told.withLockedValue { told in
+                let before = told
+                told = (max(told.attempt, attempt), player.retry.error.message)
+                return (attempt > before.attempt, told.reason == before.reason)
             }
-            if isNew { output?.progress(Sentence.status(snapshot(player))) }
+            if isNew { output?.progress(Sentence.attempt(snapshot(player), isSame: isSame)) }
             return player.status != .loading
         }
-        guard let player = view.player, isSettled else {
+        guard let loaded = view.player, isSettled else {
             let retry = view.player.map { snapshot($0).retry.map { ", \(Sentence.retry($0))" } ?? "" } ?? ""
             throw Failure(
                 .outcomeUnknown, "It is still loading after 30 seconds\(retry). `lockstep status` tells how it goes on."
             )
         }
+        let player = await sounding(loaded)
         if player.status == .failed { throw player.error.failure }
         return player
-    }
-
-    /// Waits until the player has taken a load over, whether it plays yet or not.
-    ///
-    /// - Throws: `outcomeUnknown` after 30 s.
-    func untilLoaded(_ load: String) async throws(Failure) {
-        let (_, isLoaded) = await follow(until: Self.loadLimit) { view in
-            view.connection == .live && !view.isStale(.playback) && view.player?.loadID == load
-        }
-        guard isLoaded else {
-            throw Failure(
-                .outcomeUnknown, "The player has not loaded it after 30 seconds. `lockstep status` tells more.")
-        }
     }
 
     /// Says what the player does now.

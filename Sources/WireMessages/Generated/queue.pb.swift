@@ -416,6 +416,16 @@ public nonisolated struct WirePlay: Sendable {
     set {what = .resume(newValue)}
   }
 
+  /// of an episode or an entry: where to begin; absent: where it was left
+  public var position: Double {
+    get {_position ?? 0}
+    set {_position = newValue}
+  }
+  /// Returns true if `position` has been explicitly set.
+  public var hasPosition: Bool {self._position != nil}
+  /// Clears the value of `position`. Subsequent reads from it will return its default value.
+  public mutating func clearPosition() {self._position = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_What: Equatable, Sendable {
@@ -428,6 +438,8 @@ public nonisolated struct WirePlay: Sendable {
   }
 
   public init() {}
+
+  fileprivate var _position: Double? = nil
 }
 
 public nonisolated struct WireNext: Sendable {
@@ -939,9 +951,21 @@ public nonisolated struct WireQueueHeaderRecord: Sendable {
     /// except the loads that were decided before it and may still be accepted
     public var overtakes: [String] = []
 
+    /// where to begin; absent: where the episode was left
+    public var position: Double {
+      get {_position ?? 0}
+      set {_position = newValue}
+    }
+    /// Returns true if `position` has been explicitly set.
+    public var hasPosition: Bool {self._position != nil}
+    /// Clears the value of `position`. Subsequent reads from it will return its default value.
+    public mutating func clearPosition() {self._position = nil}
+
     public var unknownFields = SwiftProtobuf.UnknownStorage()
 
     public init() {}
+
+    fileprivate var _position: Double? = nil
   }
 
   public init() {}
@@ -1614,7 +1638,7 @@ nonisolated extension WireClearQueue: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WirePlay: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Play"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}entry\0\u{1}resume\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}entry\0\u{1}resume\0\u{1}position\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1646,6 +1670,7 @@ nonisolated extension WirePlay: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
           self.what = .resume(v)
         }
       }()
+      case 4: try { try decoder.decodeSingularDoubleField(value: &self._position) }()
       default: break
       }
     }
@@ -1671,11 +1696,15 @@ nonisolated extension WirePlay: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     }()
     case nil: break
     }
+    try { if let v = self._position {
+      try visitor.visitSingularDoubleField(value: v, fieldNumber: 4)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WirePlay, rhs: WirePlay) -> Bool {
     if lhs.what != rhs.what {return false}
+    if lhs._position != rhs._position {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2487,7 +2516,7 @@ nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobu
 
 nonisolated extension WireQueueHeaderRecord.PendingLoad: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = WireQueueHeaderRecord.protoMessageName + ".PendingLoad"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entry\0\u{3}load_id\0\u{3}request_id\0\u{1}paused\0\u{3}replaces_load\0\u{1}overtakes\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entry\0\u{3}load_id\0\u{3}request_id\0\u{1}paused\0\u{3}replaces_load\0\u{1}overtakes\0\u{1}position\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2501,12 +2530,17 @@ nonisolated extension WireQueueHeaderRecord.PendingLoad: SwiftProtobuf.Message, 
       case 4: try { try decoder.decodeSingularBoolField(value: &self.paused) }()
       case 5: try { try decoder.decodeSingularStringField(value: &self.replacesLoad) }()
       case 6: try { try decoder.decodeRepeatedStringField(value: &self.overtakes) }()
+      case 7: try { try decoder.decodeSingularDoubleField(value: &self._position) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.entry.isEmpty {
       try visitor.visitSingularStringField(value: self.entry, fieldNumber: 1)
     }
@@ -2525,6 +2559,9 @@ nonisolated extension WireQueueHeaderRecord.PendingLoad: SwiftProtobuf.Message, 
     if !self.overtakes.isEmpty {
       try visitor.visitRepeatedStringField(value: self.overtakes, fieldNumber: 6)
     }
+    try { if let v = self._position {
+      try visitor.visitSingularDoubleField(value: v, fieldNumber: 7)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2535,6 +2572,7 @@ nonisolated extension WireQueueHeaderRecord.PendingLoad: SwiftProtobuf.Message, 
     if lhs.paused != rhs.paused {return false}
     if lhs.replacesLoad != rhs.replacesLoad {return false}
     if lhs.overtakes != rhs.overtakes {return false}
+    if lhs._position != rhs._position {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
