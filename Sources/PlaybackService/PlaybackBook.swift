@@ -14,6 +14,8 @@ struct PlaybackBook: Sendable {
         case setting(podcast: String, key: String)
         case sleep
         case chapters
+        /// One that was forgotten with its podcast; others have transactions of their own.
+        case bookmark(String)
 
         private var order: (Int, String, String) {
             switch self {
@@ -24,6 +26,7 @@ struct PlaybackBook: Sendable {
             case .setting(let podcast, let key): (4, podcast, key)
             case .sleep: (5, "", "")
             case .chapters: (6, "", "")
+            case .bookmark(let id): (7, id, "")
             }
         }
 
@@ -130,6 +133,8 @@ extension PlaybackMachine {
         case .chapters:
             return fileChapters.chapters.isEmpty
                 ? .deleting("chapters", "current") : .putting("chapters", "current", fileChapters)
+        case .bookmark(let id):
+            return bookmarks[id].map { .putting("bookmark", id, $0) } ?? .deleting("bookmark", id)
         }
     }
 

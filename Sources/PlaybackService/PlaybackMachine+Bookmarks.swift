@@ -49,6 +49,7 @@ extension PlaybackMachine {
         }
         if !set.hasPosition { bookmark.position = session.position(at: now.monotonic).seconds }
         bookmark.title = session.episode.title
+        bookmark.podcast = session.episode.podcastID
         try check(bookmark, duration: session.duration?.seconds ?? 0)
         put(bookmark, command)
     }
@@ -65,6 +66,7 @@ extension PlaybackMachine {
             var bookmark = making.bookmark
             if bookmark.position < 0 { bookmark.position = episode.state.position }
             bookmark.title = episode.title
+            bookmark.podcast = episode.podcastID
             try check(bookmark, duration: episode.state.duration > 0 ? episode.state.duration : episode.duration)
             put(bookmark, making.command)
         } catch {
@@ -136,7 +138,7 @@ extension PlaybackMachine {
         Set(bookmarks.values.map(\.episode)).sorted().map(publication)
     }
 
-    private func publication(of episode: String) -> Publication {
+    func publication(of episode: String) -> Publication {
         let topic = Topic.bookmarks(of: episode)
         var state = WireBookmarks()
         state.bookmarks = ordered { $0.episode == episode }

@@ -172,6 +172,7 @@ extension PlaybackMachine {
         self.session?.playedFrom = position
         self.session?.starving = nil
         self.session?.hasSounded = false
+        self.session?.isHeardHere = false
         if session.engine == .open {
             count += 1
             self.session?.seekAsked = count

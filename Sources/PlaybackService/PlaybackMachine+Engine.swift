@@ -82,6 +82,7 @@ extension PlaybackMachine {
         guard progress.serial >= session.seekAsked else { return handleSeeking(progress) }
         self.session?.seekDone = progress.serial
         self.session?.heard = progress.position
+        if progress.running { self.session?.isHeardHere = true }
         switch session.status {
         case .loading(plays: true):
             guard progress.running else { return setBuffering(progress.buffering) }

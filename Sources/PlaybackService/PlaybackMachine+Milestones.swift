@@ -190,9 +190,12 @@ extension PlaybackMachine {
 
     // MARK: Resuming
 
-    /// Plays on, some seconds before where it was paused: the more, the longer that is ago.
+    /// Plays on, some seconds before where it was paused: the more, the longer that is ago. Nobody has lost the thread
+    /// where nothing was heard.
     mutating func resume() {
-        if let session, session.isResting, !session.isBeingLookedUp, let pausedAt = session.pausedAt {
+        if let session, session.isResting, session.isHeardHere, !session.isBeingLookedUp,
+            let pausedAt = session.pausedAt
+        {
             let pause = now.wall.seconds - pausedAt.seconds
             let rewind = Rewind.seconds(
                 pause: pause, limit: settings.number(.rewindOnResume, podcast: session.episode.podcastID))

@@ -36,6 +36,7 @@ extension PlaybackMachine {
         recallFileChapters()
         applySettings()
         lookUpChapters()
+        askCensus()
         return flush()
     }
 

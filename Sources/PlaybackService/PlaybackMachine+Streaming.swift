@@ -213,7 +213,7 @@ extension PlaybackMachine {
         let begun = AudioTag(stored: session.register.audioTag)
         self.session?.sourceTag = tag
         self.session?.sameness = tag.text == begun.text ? .same : tag.differs(from: begun) ? .other : .unknown
-        if session.isOpened { keepTag() }
+        if session.isOpened, session.engine == .open { keepTag() }
         if tag.text == begun.text { endAlerts(code: "audioChanged") }
         let position = session.position(at: now.monotonic)
         guard tag.differs(from: begun), position.seconds > 1 || session.register.position > 1 else { return }

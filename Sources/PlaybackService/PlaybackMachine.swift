@@ -77,6 +77,8 @@ public struct PlaybackMachine: OwnerMachine {
 
     /// `playback`.
     public static let owner = ServiceName.playback
+    /// Podcasts, with which what was set and noted for them is forgotten.
+    public static let observes = ["stream/feeds/podcast/"]
 
     /// How much the engine may differ from the published anchor before there is a new one.
     static let drift = 0.05
@@ -114,6 +116,8 @@ public struct PlaybackMachine: OwnerMachine {
     var overruled: Set<String> = []
     var markings: [CallID: (request: RequestID, played: Bool, reason: String)] = [:]
     var bookmarks: [String: WireBookmark] = [:]
+    /// While the library is asked which podcasts there are: those of them that it has not named, and something is kept for.
+    var missing: Set<String> = []
     /// Bookmarks to be made of episodes that are being looked up.
     var bookmarking: [CallID: (command: Command, bookmark: WireBookmark)] = [:]
     var sleep: SleepTimer?
@@ -163,7 +167,8 @@ public struct PlaybackMachine: OwnerMachine {
         case .input(.refused(let load, let status)): if session?.loadID == load { noteRefusal(status) }
         case .input(.suspends): suspend()
         case .input(.wakes): wake()
-        case .observed, .databaseReplaced: break
+        case .observed(let event): observe(event)
+        case .databaseReplaced: break
         case .stopping: stop()
         }
         return flush()

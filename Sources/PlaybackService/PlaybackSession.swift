@@ -99,6 +99,8 @@ struct PlaybackSession: Sendable, Hashable {
     var starving: Starving?
     /// It has been heard since it was opened, or moved in.
     var hasSounded = false
+    /// It has been heard up to where it is: it was not moved, nor loaded, since then.
+    var isHeardHere = false
     /// Where the engine itself was last.
     var heard = PlaybackPosition.zero
     /// What is open seems to be something else in its place, for which it has failed.
@@ -272,6 +274,7 @@ extension PlaybackSession {
             pausedAt = Timestamp(milliseconds: record.savedAt)
         }
         pausedBy = record.pausedBy
+        isHeardHere = true
         if record.savedAt > 0 { leftAt = Timestamp(milliseconds: record.savedAt) }
         queueEntry = record.queueEntry
         queue = record.queue

@@ -216,11 +216,6 @@ struct DownloadsTruthTests {
 
     // MARK: Why
 
-    @Test("Who did it is said in plain words", arguments: [("cli", "hand"), ("expanded", "hand"), ("robot", "robot")])
-    func agents(origin: String, agent: String) {
-        #expect(DownloadsMachine.agent(origin) == agent)
-    }
-
     @Test("What was given up before it was whole is not said to have been downloaded")
     func givenUp() throws {
         rig.add("e1", "e2")

@@ -368,6 +368,35 @@ struct PlaybackFeatureTests {
         #expect(rig.position == 0)
     }
 
+    @Test("It does not go back where nothing was heard: not for each new try of what fails, nor after a silent seek")
+    func rewindsWhatWasHeard() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(.broken(Failure(.episodeUnavailable, "404")))
+        try rig.load(episode, at: 100)
+        for _ in 1...3 {
+            try rig.advance(60)
+            try rig.setPaused(false)
+            #expect(rig.state.status == .failed && rig.position == 100)
+        }
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.setPaused(false)
+        try rig.advance(5)
+        rig.engine.setStalled(true)
+        try rig.seek(300)
+        try rig.advance(2)
+        try rig.setPaused(true)
+        try rig.advance(60)
+        try rig.setPaused(false)
+        #expect(rig.position == 300)
+        rig.engine.setStalled(false)
+        try rig.advance(5)
+        try rig.setPaused(true)
+        rig.rest(4_000)
+        try rig.setPaused(false)
+        #expect(rig.position > 290 && rig.position < 300)
+    }
+
     @Test("Auto-play plays on what was playing when the fleet went down", arguments: [true, false])
     func autoPlays(wasPlaying: Bool) throws {
         try rig.start()

@@ -282,6 +282,31 @@ struct PlaybackStreamTests {
         #expect(rig.alerts.isEmpty)
     }
 
+    @Test("When a server has what was begun again, nothing is said of it any more")
+    func audioIsBack() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        func serve(_ tag: String, _ length: Double) {
+            rig.tags["https://a/e1.mp3"] = AudioTag(etag: tag, size: 0)
+            rig.setStream(SimulatedEngine.Audio(length: length))
+        }
+        serve("a", 600)
+        try rig.load(episode, at: 100)
+        try rig.advance(12)
+        try rig.load(rig.episode("e2"), as: "l2")
+        serve("b", 20)
+        try rig.load(episode, as: "l3")
+        try rig.advance(60)
+        #expect(rig.state.status == .failed && rig.alerts.map(\.code) == ["endedEarly"])
+        serve("a", 600)
+        try rig.setPaused(false)
+        try rig.advance(12)
+        #expect(rig.state.status == .playing && rig.alerts.isEmpty)
+        try rig.load(rig.episode("e2"), as: "l4")
+        try rig.load(episode, as: "l5")
+        #expect(rig.state.status == .playing && rig.alerts.isEmpty)
+    }
+
     @Test(
         "Tags of different kinds, unknown ones and an episode from its start say nothing",
         arguments: [

@@ -24,6 +24,8 @@ final class PlayerRig {
     // What outlives the process.
     private(set) var records: [String: StoredRecord] = [:]
     var library: [String: WireEpisode] = [:]
+    /// The podcasts that the library names, a page each; nil: it does not answer.
+    var podcasts: [String]?
     var files: [AudioSource: SimulatedEngine.Audio] = [:]
     /// Why commits are refused.
     var refusal: Failure?
@@ -253,6 +255,11 @@ final class PlayerRig {
         try settle()
     }
 
+    func observe(_ kind: MessageKind, _ topic: Topic, _ payload: [UInt8] = []) throws {
+        inbox.append(.observed(StreamEvent(topic: topic, header: BusHeader(kind), payload: payload)))
+        try settle()
+    }
+
     // MARK: The service around the machine
 
     private func settle() throws {
@@ -334,6 +341,7 @@ final class PlayerRig {
 
     private func look(_ call: Call) {
         guard let request = try? WirePersistenceRequest(wireBytes: call.payload) else { return }
+        if case .podcasts(let query)? = request.command { return count(call.id, query) }
         var reply = WirePersistenceReply()
         reply.episodes.episodes = request.episodesByID.ids.compactMap { library[$0] }
         let answer = OwnerEvent<PlaybackInput>.answered(call.id, .success(reply.wireBytes))
@@ -344,6 +352,21 @@ final class PlayerRig {
         } else {
             inbox.append(answer)
         }
+    }
+
+    private func count(_ call: CallID, _ query: WirePodcastsQuery) {
+        guard let podcasts else {
+            return inbox.append(.answered(call, .failure(Failure(.unavailable, "away"))))
+        }
+        var reply = WirePersistenceReply()
+        let rest = podcasts.drop { !query.after.isEmpty && $0 <= query.after }
+        reply.podcasts.podcasts = rest.prefix(1).map { id in
+            var podcast = WirePodcast()
+            podcast.id = id
+            return podcast
+        }
+        reply.podcasts.next = rest.count > 1 ? rest.first ?? "" : ""
+        inbox.append(.answered(call, .success(reply.wireBytes)))
     }
 
     /// Gives the lookups that were held back their answers.

@@ -524,6 +524,9 @@ public nonisolated struct WireBookmark: Sendable {
   /// of the episode, as it was then
   public var title: String = String()
 
+  /// the episode's podcast, with which it is forgotten; empty: not known
+  public var podcast: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -2119,7 +2122,7 @@ nonisolated extension WireBookmarksQuery: SwiftProtobuf.Message, SwiftProtobuf._
 
 nonisolated extension WireBookmark: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Bookmark"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}episode\0\u{1}position\0\u{1}note\0\u{3}created_at\0\u{1}title\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}episode\0\u{1}position\0\u{1}note\0\u{3}created_at\0\u{1}title\0\u{1}podcast\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2133,6 +2136,7 @@ nonisolated extension WireBookmark: SwiftProtobuf.Message, SwiftProtobuf._Messag
       case 4: try { try decoder.decodeSingularStringField(value: &self.note) }()
       case 5: try { try decoder.decodeSingularInt64Field(value: &self.createdAt) }()
       case 6: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 7: try { try decoder.decodeSingularStringField(value: &self.podcast) }()
       default: break
       }
     }
@@ -2157,6 +2161,9 @@ nonisolated extension WireBookmark: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if !self.title.isEmpty {
       try visitor.visitSingularStringField(value: self.title, fieldNumber: 6)
     }
+    if !self.podcast.isEmpty {
+      try visitor.visitSingularStringField(value: self.podcast, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2167,6 +2174,7 @@ nonisolated extension WireBookmark: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if lhs.note != rhs.note {return false}
     if lhs.createdAt != rhs.createdAt {return false}
     if lhs.title != rhs.title {return false}
+    if lhs.podcast != rhs.podcast {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
