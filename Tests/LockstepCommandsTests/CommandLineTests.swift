@@ -23,10 +23,15 @@ import WireMessages
         (["seek", "-5%"], ["seek", "−5%"]), (["seek", "-0:10"], ["seek", "−0:10"]),
         (["set", "gain", "-.5"], ["set", "gain", "−.5"]),
         (["speed", "-1"], ["speed", "−1"]), (["seek", "-q", "10"], ["seek", "-q", "10"]),
-        (["logs", "-n", "5"], ["logs", "-n", "5"]),
+        (["logs", "-n", "5"], ["logs", "-n", "5"]), (["show", "-5"], ["show", "−5"]),
+        (["chapter", "--json", "-1"], ["chapter", "--json", "−1"]),
+        (["bookmark", "note", "b96", "-5 dB"], ["bookmark", "note", "b96", "−5 dB"]),
+        (["bookmark", "note", "b96", "--", "-5"], ["bookmark", "note", "b96", "--", "-5"]),
+        (["bookmark", "add", "--note", "-5"], ["bookmark", "add", "--note", "-5"]),
+        (["episodes", "--limit", "-5"], ["episodes", "--limit", "-5"]), (["show", "-x"], ["show", "-x"]),
         (["bookmark", "add", "--at", "-5%"], ["bookmark", "add", "--at", "−5%"]),
     ])
-    func `what begins with a minus and a digit is no option where numbers are taken`(
+    func `what begins with a minus and a digit is no option, unless it follows one`(
         arguments: [String], words: [String]
     ) throws {
         #expect(try CommandLineWords(arguments).words == words)
@@ -70,7 +75,8 @@ import WireMessages
     @Test(arguments: [
         ["episodes", "--all"], ["episodes", "--limit", "3"], ["queue", "add", "--podcast", "p", "--unplayed"],
         ["logs", "-f", "-n", "0"], ["alerts", "answer", "retry"], ["alerts", "answer", "a1", "retry"],
-        ["bookmark", "add", "--note", "-3 dB"], ["sleep", "30", "minutes"],
+        ["bookmark", "add", "--note", "-3 dB"], ["sleep", "30", "minutes"], ["show", "-5"], ["chapter", "-1"],
+        ["bookmark", "note", "b96", "-5"], ["queue", "remove", "-5", "-6"],
     ])
     func `what can be done is understood`(arguments: [String]) throws {
         _ = try Lockstep.command(arguments)

@@ -80,7 +80,11 @@ import WireMessages
                         .with {
                             $0.start = 4.95
                             $0.title = "Hello"
-                        }
+                        },
+                        .with {
+                            $0.start = 600
+                            $0.title = "Coda"
+                        },
                     ]
                 }
             ),
@@ -91,7 +95,7 @@ import WireMessages
                 "A title", "A podcast", "Published -, 10:00 long", "Played: heard to its end", "Downloaded, 5.0 MB",
                 "Number 2 in Up Next: a rule put it there", "Number 1 in “evening”, the current entry", "Id e1",
                 "File /files/a.mp3", "", "Bookmarks", "   1:30  here  b1", "  11:40        b2", "", "Chapters",
-                "  0:05  Hello", "",
+                "   0:05  Hello", "  10:00  Coda", "",
                 "Words and a link [1].", "", "[1] https://a.example",
             ])
         #expect(
@@ -100,6 +104,24 @@ import WireMessages
                 + #"{"queue":"evening","entry":"evening1","place":1,"current":true,"reason":null}]"#)
         #expect(details.json["links"]?.line == #"[{"number":1,"text":"a link","url":"https://a.example"}]"#)
         #expect(details.json["download"]?["state"] == "downloaded")
+    }
+
+    @Test func `what is loaded is where the player is`() {
+        let view = Self.view([
+            (
+                .playbackState,
+                WirePlaybackState.with {
+                    $0.status = .paused
+                    $0.episode.id = "e1"
+                    $0.anchor.position = 599.98
+                }
+            )
+        ])
+        var episode = Self.episode
+        episode.state.played = false
+        episode.state.position = 590
+        #expect(EpisodeDetails(episode, in: view).lines(width: nil).contains("At 10:00"))
+        #expect(EpisodeDetails(episode, in: FleetView()).lines(width: nil).contains("At 9:50"))
     }
 
     @Test func `what is not known of an episode is left out`() {

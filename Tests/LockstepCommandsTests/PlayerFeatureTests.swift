@@ -74,7 +74,62 @@ import WireMessages
         #expect(Sentence.retry(snapshot.retry ?? .init(attempt: 0, of: 0, wait: 0, error: "")) == "retry 2 of 3 in 2 s")
         #expect(state.statusJSON(at: later, bootID: "b")["retry"]?["nextInSeconds"] == .number(1.5))
         state.retry.nextAt = 0
-        #expect(MiniLine.text(Self.snapshot(state), columns: 80).contains("retry 2 of 3 "))
+        #expect(MiniLine.text(Self.snapshot(state), columns: 80).contains("retry 2 of 3, trying now "))
+    }
+
+    @Test func `who waits is told what failed once, and of each further try`() {
+        var state = Self.player()
+        state.status = .loading
+        state.retry.attempt = 2
+        state.retry.of = 3
+        state.retry.nextAt = Self.now.monotonic.nanoseconds + 5_000_000_000
+        state.retry.error.message = "The server said 503."
+        #expect(Sentence.attempt(Self.snapshot(state), isSame: true) == "Retry 2 of 3 in 5 s.")
+        #expect(
+            Sentence.attempt(Self.snapshot(state), isSame: false) == Sentence.status(Self.snapshot(state)))
+    }
+
+    @Test func `what loads says where it comes from, and that it will not play`() {
+        var state = Self.player()
+        state.status = .loading
+        #expect(Sentence.status(Self.snapshot(state)) == "Loading at 11:40 of 1:00:00, to be paused: The first one.")
+        #expect(state.statusJSON(at: Self.now, bootID: "b")["willPlay"] == false)
+        state.willPlay = true
+        #expect(Sentence.status(Self.snapshot(state)) == "Loading at 11:40 of 1:00:00: The first one.")
+        #expect(state.statusJSON(at: Self.now, bootID: "b")["willPlay"] == true)
+        for (queue, words) in [("", ""), ("main", ""), ("evening", " From “evening”.")] {
+            state.queue = queue
+            #expect(Sentence.home(Self.snapshot(state)) == words)
+        }
+        state.status = .paused
+        #expect(state.statusJSON(at: Self.now, bootID: "b")["willPlay"] == .null)
+    }
+
+    @Test func `what is shown of the place and of the rest make up the whole`() {
+        var snapshot = Self.snapshot(Self.player())
+        for (position, place, rest) in [(9.98, "0:10", "59:50"), (9.5, "0:09", "59:51"), (0, "0:00", "1:00:00")] {
+            snapshot.position = position
+            #expect(TimeText.clock(snapshot.position) == place && TimeText.clock(snapshot.remaining) == rest)
+        }
+    }
+
+    @Test func `a failure that an alert tells is not told beside it`() {
+        var state = Self.player()
+        state.status = .failed
+        state.error.message = "The server said 404."
+        var snapshot = Self.snapshot(state)
+        #expect(PlayerScreen(snapshot: snapshot).image(columns: 80, rows: 24).text.contains("✗ The server said 404."))
+        snapshot.alerts = [
+            .init(
+                id: "a1", owner: "playback", severity: "error", title: "Playback stopped",
+                message: "The server said 404. Answer `accept` to go on.", actions: ["retry"])
+        ]
+        let screen = PlayerScreen(snapshot: snapshot).image(columns: 80, rows: 24).text
+        #expect(!screen.contains("✗ The server said 404."))
+        #expect(screen.contains { $0.hasPrefix("! Playback stopped: The server said 404.") })
+        let everything = Sentence.everything(snapshot, selection: nil)
+        #expect(everything.ranges(of: "404").count == 1)
+        #expect(everything.contains("1 alert, first Playback stopped (answer 1 retry)"))
     }
 
     @Test func `a plain player tells a retry once and no countdown`() {

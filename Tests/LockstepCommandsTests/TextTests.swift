@@ -7,7 +7,8 @@ import Testing
     @Test(arguments: [
         ("90", SeekExpression.absolute(90)), ("12:34", .absolute(754)), ("1:02:03", .absolute(3_723)),
         ("50%", .fraction(0.5)), ("+30", .relative(30)), ("-15", .relative(-15)), ("−15", .relative(-15)),
-        ("+1:30", .relative(90)), ("0", .absolute(0)), ("7.5", .absolute(7.5)),
+        ("+1:30", .relative(90)), ("0", .absolute(0)), ("7.5", .absolute(7.5)), ("1h", .absolute(3_600)),
+        ("12m30s", .absolute(750)), ("+1.5h", .relative(5_400)), ("−2m", .relative(-120)), ("90S", .absolute(90)),
     ])
     func `a place in an episode is read`(text: String, expected: SeekExpression) {
         #expect(SeekExpression(text) == expected)
@@ -15,6 +16,7 @@ import Testing
 
     @Test(arguments: [
         "", "-", "abc", "nan", "inf", "1:60", "1:2:3:4", "101%", "%", "1e3", "0x10", "12:", ":12", "--5", " 5",
+        "30m1h", "1h2", "h", "1x", "+", "+%",
     ])
     func `what is no place is refused`(text: String) {
         #expect(SeekExpression(text) == nil)
@@ -35,7 +37,7 @@ import Testing
         #expect(try CommandLineWords(["seek", "--json", "-15"]).words == ["seek", "--json", "−15"])
         #expect(try CommandLineWords(["volume", "-15"]).words == ["volume", "−15"])
         #expect(try CommandLineWords(["bookmark", "add", "--at", "-15"]).words == ["bookmark", "add", "--at", "−15"])
-        #expect(try CommandLineWords(["bookmark", "note", "b2f", "-5"]).words == ["bookmark", "note", "b2f", "-5"])
+        #expect(CommandLineWords.typed("−15") == "-15" && CommandLineWords.typed("15−") == "15−")
     }
 
     @Test func `steps lead to multiples and stay in range`() {
@@ -44,10 +46,25 @@ import Testing
         #expect(abs(LevelExpression.down.level(from: 1.15, step: 0.1, range: range) - 1.1) < 1e-9)
         #expect(LevelExpression.up.level(from: 3.5, step: 0.1, range: range) == 3.5)
         #expect(LevelExpression("1.5x", unit: "x") == .absolute(1.5))
-        #expect(LevelExpression("-3", unit: "%") == nil)
     }
 
-    @Test(arguments: [(0.0, "0:00"), (59.9, "0:59"), (754, "12:34"), (3_723, "1:02:03")])
+    @Test(arguments: [
+        ("+5", 45.0), ("-5", 35), ("−5%", 35), ("+100", 100), ("-100", 0), ("+0.25", 40.25), ("50", 50),
+        ("50%", 50),
+    ])
+    func `a level can be said from where it is`(text: String, level: Double) throws {
+        let expression = try #require(LevelExpression(text, unit: "%"))
+        #expect(expression.level(from: 40, step: 5, range: 0...100) == level)
+    }
+
+    @Test(arguments: ["", "+", "-", "--5", "+-5", "loud", "5x", "+up"])
+    func `what is no level is refused`(text: String) {
+        #expect(LevelExpression(text, unit: "%") == nil)
+    }
+
+    @Test(arguments: [
+        (0.0, "0:00"), (59.9, "0:59"), (59.96, "1:00"), (599.97, "10:00"), (754, "12:34"), (3_723, "1:02:03"),
+    ])
     func `lengths are shown as clocks`(seconds: Double, text: String) {
         #expect(TimeText.clock(seconds) == text)
     }

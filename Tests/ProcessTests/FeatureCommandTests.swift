@@ -1,6 +1,8 @@
+import BusKit
 import Foundation
 import TestSupport
 import Testing
+import WireMessages
 
 /// The commands for settings, the sleep timer, bookmarks, queues and files, each a second time too.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct FeatureCommandTests {
@@ -83,7 +85,7 @@ import Testing
                 CommandStep("sleep 1h30m", 0, "Sleep in 1:30:00."), CommandStep("sleep +10", 0, "Sleep in 1:40:0"),
                 CommandStep("sleep episode", 0, "Sleep at the end of the episode."),
                 CommandStep("sleep episode", 0, "No change: sleep at the end of the episode."),
-                CommandStep("sleep 3_episodes", 0, "Sleep at the end of 3 episodes."),
+                CommandStep("sleep 3_episodes", 0, "Sleep after 3 episodes."),
                 CommandStep("sleep +10", 64, "lockstep: No sleep timer runs that could be put off."),
                 CommandStep("sleep off", 0, "No sleep timer."),
             ])
@@ -136,6 +138,42 @@ import Testing
                 CommandStep("bookmark remove \(other)", 65, "lockstep: There is no bookmark"),
             ])
             #expect(try await fleet.succeed("show", "Part 1").contains("  1:30  hear this  b"))
+        }
+    }
+
+    @Test func whatIsKeptForAPodcastGoesWhenItIsForgottenAndNotBefore() async throws {
+        try await ProcessFleet.with(podcast: 2) { fleet in
+            try await fleet.run([
+                CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
+                CommandStep("bookmark add --at 1:30", 0, "Bookmarked 1:30 "),
+                CommandStep("bookmark add --episode Part_2 --at 2m", 0, "Bookmarked 2:00 "),
+                CommandStep("set --podcast Many speed 2", 0, "speed for “Many parts” is 2."),
+                CommandStep("unsubscribe Many", 0, "Unsubscribed from Many parts."),
+            ])
+            #expect(try await fleet.succeed("bookmark").contains("1:30"))
+            try await FleetObserver.with(1, of: fleet) { observers in
+                try await observers[0].untilReady()
+                try await observers[0].until("what is kept") { !$0.bookmarks.isEmpty && $0.player?.speed == 2 }
+                try await fleet.run([CommandStep("unsubscribe --forget Many", 0, "Forgot Many parts.")])
+                try await observers[0].until("that it is forgotten") { $0.bookmarks.isEmpty && $0.player?.speed == 1 }
+            }
+            try await fleet.succeed("down")
+            try await fleet.up()
+            try await fleet.run([CommandStep("bookmark", 0, "No bookmarks.")])
+        }
+    }
+
+    @Test func whoGoesToTheVeryEndIsToldWhatThatMeans() async throws {
+        try await ProcessFleet.with(podcast: 2) { fleet in
+            try await fleet.run([
+                CommandStep("play Part_1", 0, "Playing at "), CommandStep("seek 9m", 0, "Playing at 9:0"),
+                CommandStep("pause", 0, "Paused at 9:"), CommandStep("seek 100%", 0, "Paused at 9:59"),
+                CommandStep("play Part_2", 0, "Playing at "),
+                CommandStep("seek 10:00", 0, "That is the end of “Part 2 of many”, which counts as played."),
+                CommandStep("mark played Part_2", 0, "No change: “Part 2 of many” is played already."),
+                CommandStep("volume 40", 0, "Volume 40 %."), CommandStep("volume +5", 0, "Volume 45 %."),
+                CommandStep("volume -10", 0, "Volume 35 %."),
+            ])
         }
     }
 

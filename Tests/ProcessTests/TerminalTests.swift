@@ -115,7 +115,7 @@ struct TerminalTests {
                         if rows < 10 { return screen.lines.contains { $0.hasPrefix("‖ 0:00") && $0.count == 20 } }
                         return screen.lines[0].hasPrefix("Lockstep") && screen.lines[0].hasSuffix("ready")
                             && screen.lines[0].count == columns
-                            && screen.lines.contains { $0.hasSuffix("-9:59") && $0.count == columns }
+                            && screen.lines.contains { $0.hasSuffix("-10:00") && $0.count == columns }
                             && screen.lines.contains { $0.hasPrefix(">") && $0.contains("Part 1 of many") }
                             && screen.lines[rows - 1].hasPrefix("space pause")
                     }
@@ -205,7 +205,7 @@ struct TerminalTests {
     func whatTheKeysSayCanBeReadWholeAndThePlayerGoesOn(player: String) async throws {
         try await Self.withPlayer(player) { fleet, shell in
             for (key, beginning, end) in [
-                ("i", "Paused at 0:00 of 10:00: Part 1 of many, Many parts; 9:59 left;", "in Up Next"),
+                ("i", "Paused at 0:00 of 10:00: Part 1 of many, Many parts; 10:00 left;", "in Up Next"),
                 ("?", "Keys: space pauses and resumes,", "? shows the keys, q quits."),
             ] {
                 shell.type(key)
@@ -237,6 +237,28 @@ struct TerminalTests {
             try await shell.until("0:07") { Self.shows("0:07", $0) }
             // One digit of the position, the remaining time and their place in the queue: no redrawn screen.
             #expect(shell.bytesWritten - before < 400)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func whatIsWrittenIntoAPlayerInWordsIsPressedAndItsEndEndsIt() async throws {
+        try await Self.withPaused { fleet in
+            let script = """
+                printf 'b\ni' | "$LOCKSTEP" mini --plain
+                echo "left with $?."
+                mkfifo "$LOCKSTEP_HOME/keys"
+                exec 3<>"$LOCKSTEP_HOME/keys"
+                echo q >&3
+                "$LOCKSTEP" expanded --plain <&3 >/dev/null
+                echo "left again with $?."
+                """
+            try await TerminalShell.with(fleet, script, columns: 120) { shell in
+                try await shell.until(sees: "left with 0.")
+                #expect(shell.screen.text.contains("Bookmarked at 0:00."))
+                #expect(shell.screen.text.contains("10:00 left;"))
+                // Its key ends it, too, while more could come.
+                try await shell.until(sees: "left again with 0.")
+            }
         }
     }
 

@@ -48,20 +48,33 @@ struct CommandLineWords: Sendable, Hashable {
         return Array(rest[..<end]) + options + rest[end...]
     }
 
-    // MARK: - Numbers below 0
+    // MARK: - What begins with a minus
 
     /// The commands that take numbers below 0, or say why not.
     private static let signed: Set<String> = ["seek", "volume", "speed", "sleep", "set"]
 
-    /// Makes `seek -15`, `volume -5` and `--at -15` arguments rather than options: their minus becomes the typographic one.
+    /// Makes `seek -15`, `--at -15` and `show -5` arguments rather than options: their minus becomes the typographic one.
+    /// What follows an option is that option's.
     private static func signed(_ arguments: [String]) -> [String] {
         let isSigned = arguments.first.map(signed.contains) ?? false
-        return zip([""] + arguments, arguments).map { before, argument in
-            guard argument.hasPrefix("-"), let second = argument.dropFirst().first, second.isNumber || second == ".",
-                isSigned || before == "--at"
-            else { return argument }
+        let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
+        let words = zip([""] + arguments, arguments[..<end]).map { before, argument in
+            let isWord = !before.hasPrefix("-") || isNumber(before) || flags.contains(before)
+            guard isNumber(argument), isSigned || isWord || before == "--at" else { return argument }
             return "−" + argument.dropFirst()
         }
+        return words + arguments[end...]
+    }
+
+    /// Whether it begins as a number below 0.
+    private static func isNumber(_ word: String) -> Bool {
+        guard word.hasPrefix("-"), let second = word.dropFirst().first else { return false }
+        return second.isNumber || second == "."
+    }
+
+    /// An argument as it was typed.
+    static func typed(_ argument: String) -> String {
+        argument.hasPrefix("−") ? "-" + argument.dropFirst() : argument
     }
 
     // MARK: - Commands that there are not

@@ -93,7 +93,7 @@ extension Session {
         var found: [WireEpisode] = []
         for text in texts {
             var episode = WireEpisode()
-            do { episode = try await persistence.findEpisode(text) } catch {
+            do { episode = try await findEpisode(text) } catch {
                 guard error.known == .notFound, let download = DownloadText.named(text, in: downloads) else {
                     throw error
                 }

@@ -10,7 +10,7 @@ struct ShowEpisode: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            let found = try await session.persistence.findEpisode(episode)
+            let found = try await session.findEpisode(episode)
             let details = EpisodeDetails(
                 try await session.withChapters(found.id) ?? found,
                 // What the queue and the player would add is left out while they are away.
@@ -67,6 +67,8 @@ struct EpisodeDetails: Sendable {
     let chapters: [WireChapter]
     let download: WireDownload
     let notes: ShowNotes
+    /// Where it is: of what is loaded, where the player is now.
+    let position: Double
 
     init(_ episode: WireEpisode, in view: FleetView) {
         self.episode = episode
@@ -74,15 +76,19 @@ struct EpisodeDetails: Sendable {
         bookmarks = (view.bookmarks[episode.id]?.bookmarks ?? []).sorted { $0.position < $1.position }
         // Those of the file are known to the player alone; the library's have their addresses.
         let isLoaded = view.player?.episode.id == episode.id
+        // What has ended is at no place.
+        let player = view.player.flatMap { isLoaded && $0.status != .finished ? $0 : nil }
+        position =
+            player?.position(at: SystemClocks.now(), bootID: SystemClocks.bootID) ?? episode.state.position
         chapters = isLoaded && episode.chapters.isEmpty ? view.player?.chapters ?? [] : episode.chapters
         download = view.downloads[episode.id] ?? episode.download
         notes = ShowNotes(episode.description_p)
     }
 
     /// `; it is at 25:03` of one that was played and has a place all the same, as while it is heard again.
-    static func place(_ episode: WireEpisode) -> String {
-        guard episode.state.played, episode.state.position >= 1 else { return "" }
-        return "; it is at \(TimeText.clock(episode.state.position))"
+    static func place(_ episode: WireEpisode, at position: Double) -> String {
+        guard episode.state.played, position >= 1 else { return "" }
+        return "; it is at \(TimeText.clock(position))"
     }
 
     static func places(of episode: String, in view: FleetView) -> [Place] {
@@ -120,9 +126,9 @@ struct EpisodeDetails: Sendable {
         ]
         let reason = episode.state.reason.isEmpty ? "" : ": \(DisplayText.sanitised(episode.state.reason))"
         if episode.state.played {
-            lines.append("Played\(reason)\(Self.place(episode))")
-        } else if episode.state.position >= 1 {
-            lines.append("At \(TimeText.clock(episode.state.position))")
+            lines.append("Played\(reason)\(Self.place(episode, at: position))")
+        } else if position >= 1 {
+            lines.append("At \(TimeText.clock(position))")
         }
         if !download.episode.isEmpty, download.state != .notDownloaded {
             lines.append(Sentence.capitalised(DownloadText.state(download)))
@@ -143,7 +149,9 @@ struct EpisodeDetails: Sendable {
         }
         if !chapters.isEmpty {
             lines += ["", "Chapters"]
-            lines += chapters.map { "  \(TimeText.mark($0.start))  \(DisplayText.sanitised($0.title))" }
+            var table = TextTable([.init(heading: "", right: true), .init(heading: "", flexible: true)])
+            for chapter in chapters { table.add([TimeText.mark(chapter.start), chapter.title]) }
+            lines += table.lines(width: width.map { max(0, $0 - 2) }).dropFirst().map { "  " + $0 }
         }
         let text = notes.text(width: width)
         return text.isEmpty ? lines : lines + [""] + text
@@ -204,7 +212,7 @@ struct Why: LockstepCommand {
         if let failure { lines.append("Nothing can be said of its file: \(DisplayText.sanitised(failure.message))") }
         let played = episode.state.played ? "Played" : "Not played"
         let reason = episode.state.reason.isEmpty ? "" : ": \(DisplayText.sanitised(episode.state.reason))"
-        lines.append(Sentence.stopped(played + reason + EpisodeDetails.place(episode)))
+        lines.append(Sentence.stopped(played + reason + EpisodeDetails.place(episode, at: episode.state.position)))
         lines += places.isEmpty ? ["In no queue."] : places.map { Sentence.stopped($0.sentence) }
         return lines
     }

@@ -10,7 +10,7 @@ struct SetSpeed: LockstepCommand {
         discussion:
             "`up` and `down` go to the next multiple of speed.step of config.yaml, 0.1. Where the podcast that is loaded "
             + "has a speed of its own (`lockstep set --podcast P speed`), that one is set, else the one for all.")
-    @Argument(help: "1.5, up or down; without it, the present speed is shown.") var speed: String?
+    @Argument(help: "1.5, +0.2, -0.2, up or down; without it, the present speed is shown.") var speed: String?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -22,7 +22,7 @@ struct SetVolume: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "volume", abstract: "Show or set how loud it plays, 0 to 100.",
         discussion: "`up` and `down` go to the next multiple of volume.step of config.yaml, 5: from 42 up to 45.")
-    @Argument(help: "80, up or down; without it, the present volume is shown.") var volume: String?
+    @Argument(help: "80, +10, -10, up or down; without it, the present volume is shown.") var volume: String?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -40,7 +40,7 @@ enum PlayerLevel: String, Sendable {
         let expression = try text.map { text throws(Failure) in
             guard let expression = LevelExpression(text, unit: unit) else {
                 throw Failure(
-                    .invalidArgument, "“\(text)” is no \(rawValue). Give a number from \(limits), or up or down.")
+                    .invalidArgument, "“\(text)” is no \(rawValue). Give \(limits), \(example), up or down.")
             }
             return expression
         }
@@ -92,6 +92,8 @@ enum PlayerLevel: String, Sendable {
     private var range: ClosedRange<Double> { self == .speed ? PlaybackSpeed.range : Volume.range }
 
     private var limits: String { "\(NumberText.short(range.lowerBound)) to \(NumberText.short(range.upperBound))" }
+
+    private var example: String { self == .speed ? "+0.2 or -0.2" : "+10 or -10" }
 
     private func step(_ settings: Settings) -> Double { self == .speed ? settings.speedStep : settings.volumeStep }
 

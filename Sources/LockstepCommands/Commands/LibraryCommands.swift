@@ -34,7 +34,11 @@ struct Subscribe: LockstepCommand {
 struct Unsubscribe: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "Stop refreshing podcasts. Queue, positions and files stay, unless with --forget.")
-    @Flag(help: "Forget everything about them: episodes, positions, played marks, their places in queues, their files.")
+    @Flag(
+        help: """
+            Forget everything about them: episodes, positions, played marks, bookmarks, what is set for them, their places \
+            in queues, their files.
+            """)
     var forget = false
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .podcasts) var podcasts: [String]
     @OptionGroup var options: GlobalOptions
@@ -42,7 +46,7 @@ struct Unsubscribe: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
             var ids: [String] = []
-            for text in podcasts { ids.append(try await session.persistence.findPodcast(text).id) }
+            for text in podcasts { ids.append(try await session.findPodcast(text).id) }
             let files = forget ? await Self.files(of: Set(ids), session) : 0
             let reply = try await session.feeds {
                 $0.unsubscribe.podcasts = ids
@@ -102,7 +106,7 @@ struct Refresh: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
             var ids: [String] = []
-            for text in podcasts { ids.append(try await session.persistence.findPodcast(text).id) }
+            for text in podcasts { ids.append(try await session.findPodcast(text).id) }
             let named = ids
             let reply = try await session.feeds { $0.refresh.podcasts = named }
             try FeedResults(reply.results, of: .refreshing).report(to: context.output, doing: "refreshed")
@@ -157,17 +161,30 @@ struct Episodes: LockstepCommand {
         try await context.withSession(observing: downloaded) { session in
             var query = WireEpisodesQuery()
             let limit = all ? nil : limit ?? 20
-            if let podcast { query.podcast = try await session.persistence.findPodcast(podcast).id }
+            if let podcast { query.podcast = try await session.findPodcast(podcast).id }
             query.unplayedOnly = unplayed
             let (episodes, total) =
                 try await downloaded
                 ? session.downloadedEpisodes(query, limit: limit) : session.episodes(query, limit: limit)
-            try context.output.value(.array(episodes.map(\.json)), lines: Self.lines(episodes, total: total))
+            try context.output.value(
+                .array(episodes.map(\.json)),
+                lines: episodes.isEmpty ? [none] : Self.lines(episodes, total: total))
+        }
+    }
+
+    /// What there is none of, and what to do about it.
+    private var none: String {
+        switch (downloaded, unplayed) {
+        case (true, true): "No downloaded episode is unplayed. Fetch another with `lockstep download add EPISODE`."
+        case (true, false): "No episode is downloaded. Fetch one with `lockstep download add EPISODE`."
+        case (false, true): "No episode is unplayed. Look for new ones with `lockstep refresh`."
+        case (false, false) where podcast != nil:
+            "This podcast has no episodes. Look for some with `lockstep refresh`."
+        case (false, false): "No episodes. Subscribe to a podcast with `lockstep subscribe URL`."
         }
     }
 
     static func lines(_ episodes: [WireEpisode], total: Int) -> [String] {
-        guard !episodes.isEmpty else { return ["No episodes."] }
         var table = TextTable([
             .init(heading: "date"), .init(heading: "episode", flexible: true),
             .init(heading: "podcast", flexible: true), .init(heading: "length", right: true),

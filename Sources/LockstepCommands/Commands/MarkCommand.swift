@@ -47,6 +47,20 @@ struct Mark: LockstepCommand {
 }
 
 extension Session {
+    /// The episode that a text means: its id, the beginning of one, or a part of its title.
+    ///
+    /// - Throws: `notFound`, `ambiguous`.
+    func findEpisode(_ text: String) async throws(Failure) -> WireEpisode {
+        try await persistence.findEpisode(CommandLineWords.typed(text))
+    }
+
+    /// The podcast that a text means, likewise.
+    ///
+    /// - Throws: `notFound`, `ambiguous`.
+    func findPodcast(_ text: String) async throws(Failure) -> WirePodcast {
+        try await persistence.findPodcast(CommandLineWords.typed(text))
+    }
+
     /// The episodes that texts mean, each once, in order.
     ///
     /// - Throws: `notFound`, `ambiguous`.
@@ -63,7 +77,7 @@ extension Session {
         var seen: Set<String> = []
         for text in texts {
             let episode: WireEpisode
-            if let there = known[text] { episode = there } else { episode = try await persistence.findEpisode(text) }
+            if let there = known[text] { episode = there } else { episode = try await findEpisode(text) }
             if seen.insert(episode.id).inserted { found.append(episode) }
         }
         return found

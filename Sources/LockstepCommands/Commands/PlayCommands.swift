@@ -36,7 +36,7 @@ struct Play: LockstepCommand {
             if let reference = try EntryReference.numberOrEntry(episode, in: chosen) {
                 load = try await session.queue(named: chosen.name) { $0.play.entry = reference.id }.loadID
             } else {
-                let found = try await session.persistence.findEpisode(episode)
+                let found = try await session.findEpisode(episode)
                 load = try await session.queue(named: chosen.name) { $0.play.episode = found.id }.loadID
             }
             try Self.report(try await session.settled(load: load, output: context.output), session, context.output)
@@ -45,7 +45,8 @@ struct Play: LockstepCommand {
 
     private static func report(_ state: WirePlaybackState?, _ session: Session, _ output: Output) throws {
         let state = state ?? WirePlaybackState()
-        try output.change(state.nowJSON, Sentence.status(session.snapshot(state)))
+        let snapshot = session.snapshot(state)
+        try output.change(state.nowJSON, Sentence.status(snapshot) + Sentence.home(snapshot))
     }
 }
 
@@ -92,7 +93,8 @@ extension Session {
         let queue = try name.map { name throws(Failure) in try view.queue(name) } ?? view.playingQueue
         let reply = try await self.queue(named: queue.name) { build(&$0, queue.current) }
         let state = try await settled(load: reply.loadID, output: output) ?? WirePlaybackState()
-        try output.change(state.nowJSON, Sentence.status(snapshot(state)))
+        let snapshot = snapshot(state)
+        try output.change(state.nowJSON, Sentence.status(snapshot) + Sentence.home(snapshot))
     }
 }
 
@@ -102,6 +104,7 @@ enum EntryReference {
     ///
     /// - Throws: `notFound`; `ambiguous` with the candidates.
     static func resolve(_ text: String, in queue: WireQueueState) throws(Failure) -> WireQueueEntry {
+        let text = CommandLineWords.typed(text)
         if let entry = try numberOrEntry(text, in: queue) { return entry }
         let wanted = text.lowercased()
         var found = queue.entries.filter { $0.id.hasPrefix(text) || $0.episode.id.hasPrefix(text) }

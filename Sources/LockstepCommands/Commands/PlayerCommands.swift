@@ -45,7 +45,8 @@ struct Toggle: LockstepCommand {
         try await context.withSession { session in
             let view = try await session.view(of: [.playback])
             switch view.player?.status {
-            case .playing, .loading:
+            case .playing,
+                .loading where view.player?.willPlay != false:
                 let reply = try await session.playback { $0.setPaused.paused = true }
                 try session.report(reply.state, to: context.output)
             default: try session.report(try await session.resume(context.output), to: context.output)
@@ -79,15 +80,17 @@ struct Stop: LockstepCommand {
 struct Seek: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "Go to a place in the episode.",
-        discussion: "12:34 and 90 (seconds) are places, 50% is a part of the whole, +30 and -15 count from where it is."
+        discussion:
+            "12:34, 90 (seconds) and 1h30m are places, 50% is a part of the whole, +30, -15 and +2m count from where it is. "
+            + "+ and % stop a second before the end; what goes to the very end has been played."
     )
-    @Argument(help: "12:34, 90, 50%, +30 or -15.") var place: String
+    @Argument(help: "12:34, 90, 1h30m, 50%, +30 or -15.") var place: String
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         guard let expression = SeekExpression(place) else {
             throw Failure(
-                .invalidArgument, "“\(place)” is no place in an episode. Give 12:34, 90 (seconds), 50%, +30 or -15.")
+                .invalidArgument, "“\(place)” is no place in an episode. Give \(SeekExpression.forms).")
         }
         try await context.withSession { try await $0.seek(expression, output: context.output) }
     }
@@ -142,7 +145,7 @@ struct Status: LockstepCommand {
     }
 
     private static func lines(_ snapshot: PlayerSnapshot) -> [String] {
-        var lines = [Sentence.status(snapshot), Sentence.levels(snapshot)]
+        var lines = [Sentence.status(snapshot) + Sentence.home(snapshot), Sentence.levels(snapshot)]
         if let chapter = snapshot.chapter {
             lines.append(Sentence.chapter(chapter))
         }

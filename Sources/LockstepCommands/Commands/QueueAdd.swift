@@ -43,7 +43,7 @@ struct QueueAdd: LockstepCommand {
             return try await session.findEpisodes(episodes)
         }
         var query = WireEpisodesQuery()
-        query.podcast = try await session.persistence.findPodcast(podcast).id
+        query.podcast = try await session.findPodcast(podcast).id
         query.unplayedOnly = unplayed
         return try await session.episodes(query, limit: nil).0.reversed()
     }

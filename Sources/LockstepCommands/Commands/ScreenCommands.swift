@@ -15,7 +15,7 @@ import Darwin
 struct Mini: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "A player on one line.",
-        discussion: PlayerHelp.sentence(hasList: false) + " With --plain a key is typed with Enter."
+        discussion: PlayerHelp.sentence(hasList: false) + " " + PlayerHelp.plain
     )
     @OptionGroup var options: GlobalOptions
 
@@ -28,7 +28,7 @@ struct Expanded: LockstepCommand {
     static let configuration = CommandConfiguration(
         abstract: "A player on the whole screen.",
         discussion: PlayerHelp.sentence(hasList: true)
-            + " With --plain it says changes as `mini --plain` does, and a key is typed with Enter."
+            + " With --plain it says changes as `mini --plain` does. " + PlayerHelp.plain
     )
     @OptionGroup var options: GlobalOptions
 
@@ -78,15 +78,24 @@ extension CommandContext {
         let keys = NIOLockedValueBox(PlayerMachine(settings: settings, bootID: SystemClocks.bootID, form: .words))
         let isTyped = !output.json && TypedLines.isPossible
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await tell(session, isTyped ? keys : nil) }
-            if isTyped { group.addTask { try await listen(session, keys) } }
+            let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+            group.addTask { try await tell(session, isTyped ? keys : nil) { beginning.finish() } }
+            if isTyped {
+                group.addTask {
+                    // What a key does depends on what plays; who types one sees whether that is known yet.
+                    if !TypedLines.isTerminal { for await _ in begun {} }
+                    try await listen(session, keys)
+                }
+            }
             defer { group.cancelAll() }
             try await group.next()
         }
     }
 
-    /// Says what changes, until the connection ends.
-    private func tell(_ session: Session, _ keys: NIOLockedValueBox<PlayerMachine>?) async throws {
+    /// Says what changes, until the connection ends; `begun` is called when it has said what there is.
+    private func tell(
+        _ session: Session, _ keys: NIOLockedValueBox<PlayerMachine>?, begun: () -> Void
+    ) async throws {
         var view = FleetView()
         var narrator = PlainNarrator(namesKeys: keys != nil)
         for await update in session.client.updates() {
@@ -104,6 +113,7 @@ extension CommandContext {
             } else {
                 for line in narrator.lines(for: snapshot, now: now.monotonic) { try output.line(line) }
             }
+            if snapshot.link == .live { begun() }
         }
     }
 

@@ -29,14 +29,14 @@ struct SetCommand: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         let key = try (unset ?? key).map { text throws(Failure) in try SettingKey.named(text) }
-        // Checked before anybody is asked. A minus that might have been an option has become the typographic one.
+        // Checked before anybody is asked.
         var text = unset == nil ? nil : ""
-        if let key, let value { text = try key.value(of: value.hasPrefix("−") ? "-" + value.dropFirst() : value) }
+        if let key, let value { text = try key.value(of: CommandLineWords.typed(value)) }
         let wanted = text
         try await context.withSession { session in
             let podcast: WirePodcast?
             if let name = self.podcast {
-                podcast = try await session.persistence.findPodcast(name)
+                podcast = try await session.findPodcast(name)
             } else {
                 podcast = nil
             }

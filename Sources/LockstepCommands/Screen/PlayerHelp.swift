@@ -15,6 +15,11 @@ enum PlayerHelp {
         return "Keys: \(keys.joined(separator: ", "))."
     }
 
+    /// How keys are pressed where there is no screen.
+    static let plain =
+        "With --plain each line of the input is a key, typed with Enter or written by another program, whose end ends the "
+        + "player; without any input it goes on until it is interrupted."
+
     /// The keys that matter most and find room in `columns`; the last ones lead to the others and out.
     static func line(columns: Int) -> String {
         let last = ["? keys", "q quit"]

@@ -61,7 +61,8 @@ extension PlayerScreen {
         if let duration = entry.duration {
             tail =
                 entry.position > 0
-                ? "\(TimeText.clock(max(0, duration - entry.position))) left" : TimeText.clock(duration)
+                ? "\(TimeText.clock(Double(max(0, TimeText.whole(duration) - TimeText.whole(entry.position))))) left"
+                : TimeText.clock(duration)
         } else {
             tail = ""
         }

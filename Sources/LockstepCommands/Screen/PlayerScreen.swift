@@ -97,7 +97,9 @@ struct PlayerScreen: Sendable {
         if snapshot.sleep != nil {
             sections.append(Section(priority: 4, lines: [line("☾ \(Sentence.sleep(snapshot.sleep))")]))
         }
-        if let error = snapshot.error { sections.append(Section(priority: 4, lines: [line("✗ " + error, .bold)])) }
+        if let error = snapshot.error, !snapshot.alerts.contains(where: snapshot.isSaid) {
+            sections.append(Section(priority: 4, lines: [line("✗ " + error, .bold)]))
+        }
         sections += alertSections(columns: columns)
         sections.append(Section(priority: 9, lines: [[]]))
         sections.append(Section(priority: 5, lines: [], isList: true))

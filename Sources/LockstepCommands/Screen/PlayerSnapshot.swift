@@ -110,6 +110,8 @@ struct PlayerSnapshot: Sendable, Hashable {
     var sleep: Sleep?
     /// Whether the downloaded file plays.
     var isLocal = false
+    /// The name of the queue that it was loaded from; empty: of none.
+    var home = ""
     /// What is done to the sound, in words.
     var sound: [String] = []
     /// The queue that is shown: that of what is loaded.
@@ -166,6 +168,7 @@ struct PlayerSnapshot: Sendable, Hashable {
         isBuffering = player.buffering
         error = player.hasError ? DisplayText.sanitised(player.error.message) : nil
         isLocal = player.local
+        home = player.queue
         retry = player.hasRetry ? Retry(player.retry, wait: player.retryWait(at: now, bootID: bootID)) : nil
         sleep = player.hasSleep ? Sleep(player.sleep, at: now, bootID: bootID) : nil
         sound = player.hasSound ? player.sound.words : []
@@ -206,11 +209,17 @@ extension PlayerSnapshot {
         duration.map { "\(TimeText.clock(position)) of \(TimeText.clock($0))" } ?? TimeText.clock(position)
     }
 
-    /// What is left, in seconds of the episode.
-    var remaining: Double? { duration.map { max(0, $0 - position) } }
+    /// What is left, in whole seconds of the episode: what is shown of the length less what is shown of the position.
+    var remaining: Double? { duration.map { Double(max(0, TimeText.whole($0) - TimeText.whole(position))) } }
 
     /// The title, with a word for one that is empty.
     var shownTitle: String { title.isEmpty ? "(no title)" : title }
+
+    /// Whether an alert says what the player has failed of.
+    func isSaid(by alert: Alert) -> Bool {
+        guard let error, !error.isEmpty else { return false }
+        return alert.message.hasPrefix(error)
+    }
 
     /// The services that are not ready; empty: all are.
     var unreadyServices: [Service] { services.filter { $0.state != "ready" } }
@@ -232,7 +241,8 @@ extension PlayerSnapshot {
         guard link == .live || !isStale else { return nil }
         var ticks: [Double] = []
         if isRunning {
-            let fraction = position - position.rounded(.down)
+            let shown = position + TimeText.grace
+            let fraction = shown - shown.rounded(.down)
             ticks.append(max(0.02, min(1, (1 - fraction) / max(0.1, speed)) + 0.005))
         }
         // What counts down shows whole seconds, rounded up.

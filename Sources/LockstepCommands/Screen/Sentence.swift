@@ -1,3 +1,4 @@
+import BusKit
 import PodcastModel
 import WireMessages
 
@@ -15,11 +16,18 @@ enum Sentence {
         return "\(beginning(snapshot)): \(stopped(what))\(reason)"
     }
 
+    /// ` From “evening”.`, where it was not loaded from the usual queue.
+    static func home(_ snapshot: PlayerSnapshot) -> String {
+        guard snapshot.hasEpisode, !snapshot.home.isEmpty, snapshot.home != FleetView.usualQueue else { return "" }
+        return " From \(WireQueueState.shownName(snapshot.home))."
+    }
+
     /// What it does, and where: `Paused at 12:34 of 58:10`.
     static func beginning(_ snapshot: PlayerSnapshot) -> String {
         switch snapshot.status {
         case .loading:
-            snapshot.position < 1 && snapshot.retry == nil ? "Loading" : "Loading at \(snapshot.place)"
+            (snapshot.position < 1 && snapshot.retry == nil ? "Loading" : "Loading at \(snapshot.place)")
+                + (snapshot.staysPaused && snapshot.retry == nil ? ", to be paused" : "")
         case .finished: "Finished"
         case .failed: "Failed at \(snapshot.place)"
         case .playing: "\(snapshot.isBuffering ? "Buffering" : "Playing") at \(snapshot.place)"
@@ -53,20 +61,26 @@ enum Sentence {
     /// `Chapter 2 of 5: A title.`
     static func chapter(_ chapter: PlayerSnapshot.Chapter) -> String { stopped(chapterName(chapter)) }
 
-    /// `retry 2 of 3 in 5 s`; without a time while it is being tried.
+    /// `retry 2 of 3 in 5 s`; `retry 2 of 3, trying now` while it is being tried.
     static func retry(_ retry: PlayerSnapshot.Retry) -> String {
-        let wait = retry.wait > 0 ? " in \(Int(min(retry.wait, 1e6).rounded(.up))) s" : ""
+        let wait = retry.wait > 0 ? " in \(Int(min(retry.wait, 1e6).rounded(.up))) s" : ", trying now"
         return "retry \(retry.attempt) of \(retry.of)\(wait)"
     }
 
-    /// `sleep in 14:32`, `sleep at the end of the episode`, `no sleep timer`.
+    /// Another try of what failed: all of it, or (what it failed of `isSame`) the number alone.
+    static func attempt(_ snapshot: PlayerSnapshot, isSame: Bool) -> String {
+        guard isSame, let retry = snapshot.retry else { return status(snapshot) }
+        return capitalised(Self.retry(retry)) + "."
+    }
+
+    /// `sleep in 14:32`, `sleep at the end of the episode`, `sleep after 2 episodes`, `no sleep timer`.
     static func sleep(_ sleep: PlayerSnapshot.Sleep?) -> String {
         guard let sleep else { return "no sleep timer" }
         let fading = sleep.isFading ? ", fading out" : ""
         if sleep.remaining != nil { return "sleep in \(sleepTime(sleep))\(fading)" }
         if sleep.isEndOfChapter { return "sleep at the end of the chapter\(fading)" }
         return sleep.episodes > 1
-            ? "sleep at the end of \(sleep.episodes) episodes\(fading)" : "sleep at the end of the episode\(fading)"
+            ? "sleep after \(sleep.episodes) episodes\(fading)" : "sleep at the end of the episode\(fading)"
     }
 
     /// `14:32`, `episode`, `3 episodes`, `chapter`.
@@ -101,7 +115,9 @@ enum Sentence {
             let first = snapshot.alerts[0]
             let keys = first.actions.prefix(9).enumerated().map { "\($0 + 1) \($1)" }.joined(separator: ", ")
             let answers = keys.isEmpty ? "" : " (answer \(keys))"
-            let message = first.message.hasSuffix(".") ? String(first.message.dropLast()) : first.message
+            // What the player's own state has said is not said again.
+            let more = snapshot.isSaid(by: first) ? "" : first.message
+            let message = more.hasSuffix(".") ? String(more.dropLast()) : more
             let what = "\(first.title)\(answers)" + (message.isEmpty ? "" : ": \(message)")
             parts.append("\(NumberText.counted(snapshot.alerts.count, "alert")), first \(what)")
         }

@@ -38,13 +38,15 @@ extension WireQueueState {
     /// As sentences name a queue: Up Next, or by its name.
     static func shownName(_ name: String) -> String { name == FleetView.usualQueue ? "Up Next" : "“\(name)”" }
 
-    /// With the place that the player is at: the queue takes over the position of what is loaded when it no longer is.
+    /// With the place that the player is at, and the length that it knows: the queue takes them over when it is no longer
+    /// loaded.
     func withPosition(of player: WirePlaybackState?) -> WireQueueState {
         guard let player, player.hasEpisode, player.status != .finished else { return self }
         var queue = self
         for index in queue.entries.indices where queue.entries[index].episode.id == player.episode.id {
             queue.entries[index].episode.position = player.position(
                 at: SystemClocks.now(), bootID: SystemClocks.bootID)
+            if player.duration > 0 { queue.entries[index].episode.duration = player.duration }
         }
         return queue
     }

@@ -31,10 +31,22 @@ enum TypedKey: Sendable, Hashable {
     }
 }
 
-/// Lines that somebody types at the terminal of standard input, for players that have no screen.
+/// Lines that somebody types at the terminal of standard input, or another program writes into it, for players that have
+/// no screen.
 enum TypedLines {
-    /// Whether there is a terminal to type at.
-    static var isPossible: Bool { isatty(STDIN_FILENO) == 1 }
+    /// Whether lines may come: from a terminal, a pipe, a socket or a file. What has no input, or `/dev/null`, waits for none.
+    static var isPossible: Bool {
+        if isTerminal { return true }
+        var status = stat()
+        guard fstat(STDIN_FILENO, &status) == 0 else { return false }
+        return [S_IFIFO, S_IFSOCK, S_IFREG].contains(status.st_mode & S_IFMT)
+    }
+
+    /// Whether somebody types them.
+    static var isTerminal: Bool { isatty(STDIN_FILENO) == 1 }
+
+    /// Whether the terminal, if there is one, is this program's.
+    private static var isForeground: Bool { !isTerminal || tcgetpgrp(STDIN_FILENO) == getpgrp() }
 
     /// The lines, until the input ends. Nothing is read while another program is in the foreground, which would stop this one.
     static func stream() -> AsyncStream<String> {
@@ -54,7 +66,7 @@ enum TypedLines {
     private static func read(until wake: Int32, _ line: (String) -> Void) {
         var rest: [UInt8] = []
         while true {
-            let isForeground = tcgetpgrp(STDIN_FILENO) == getpgrp()
+            let isForeground = isForeground
             var waiting = [
                 pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: isForeground ? STDIN_FILENO : -1, events: Int16(POLLIN), revents: 0),
@@ -62,11 +74,13 @@ enum TypedLines {
             if poll(&waiting, nfds_t(waiting.count), isForeground ? -1 : 1_000) < 0, errno != EINTR { return }
             if waiting[0].revents != 0 { return }
             // It may have gone to the background while it waited.
-            guard waiting[1].revents != 0, tcgetpgrp(STDIN_FILENO) == getpgrp() else { continue }
+            guard waiting[1].revents != 0, Self.isForeground else { continue }
             var bytes = [UInt8](repeating: 0, count: 4_096)
             let count = systemRead(&bytes)
             guard count > 0 else {
                 if count < 0, errno == EINTR || errno == EAGAIN { continue }
+                // The last line may have no end.
+                if !rest.isEmpty { line(String(decoding: rest, as: UTF8.self)) }
                 return
             }
             rest += bytes[..<count]

@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// Where to seek, as it is written: `12:34`, `90`, `50%`, `+30`, `-15`, `+1:30`.
+/// Where to seek, as it is written: `12:34`, `90`, `1h30m`, `50%`, `+30`, `-15`, `+1:30`, `-2m`.
 enum SeekExpression: Sendable, Hashable {
     /// Seconds from the start.
     case absolute(Double)
@@ -9,16 +9,23 @@ enum SeekExpression: Sendable, Hashable {
     /// Seconds from where it is.
     case relative(Double)
 
+    /// The forms, for people.
+    static let forms = "12:34, 90 (seconds), 1h30m, 50%, +30 or -15"
+
+    private static func seconds(_ text: some StringProtocol) -> Double? {
+        TimeText.seconds(text) ?? TimeText.spelled(text.lowercased())
+    }
+
     /// Nil unless `text` is one of the forms. A minus may be the typographic one.
     init?(_ text: String) {
         if let sign = text.first, "+-−".contains(sign) {
-            guard let seconds = TimeText.seconds(text.dropFirst()) else { return nil }
+            guard let seconds = Self.seconds(text.dropFirst()) else { return nil }
             self = .relative(sign == "+" ? seconds : -seconds)
         } else if text.hasSuffix("%") {
             guard let percent = TimeText.number(text.dropLast()), percent <= 100 else { return nil }
             self = .fraction(percent / 100)
         } else {
-            guard let seconds = TimeText.seconds(text) else { return nil }
+            guard let seconds = Self.seconds(text) else { return nil }
             self = .absolute(seconds)
         }
     }
@@ -56,23 +63,27 @@ enum SeekExpression: Sendable, Hashable {
     }
 }
 
-/// `1.5`, `1.5x`, `up`, `down`; or `80`, `80%`, `up`, `down`: a level and steps from it.
+/// `1.5`, `1.5x`, `+0.2`, `up`, `down`; or `80`, `80%`, `-5`, `up`, `down`: a level and steps from it.
 enum LevelExpression: Sendable, Hashable {
     /// This level.
     case absolute(Double)
+    /// So much more, or less.
+    case relative(Double)
     /// One step more.
     case up
     /// One step less.
     case down
 
-    /// Nil unless `text` is a number, perhaps followed by `unit`, or one of the words.
+    /// Nil unless `text` is a number, perhaps with a sign and followed by `unit`, or one of the words.
     init?(_ text: String, unit: Character) {
         switch text {
         case "up": self = .up
         case "down": self = .down
         default:
-            guard let number = TimeText.number(text.last == unit ? text.dropLast() : text[...]) else { return nil }
-            self = .absolute(number)
+            let sign = text.first.flatMap { "+-−".contains($0) ? $0 : nil }
+            let level = text.last == unit ? text.dropLast() : text[...]
+            guard let number = TimeText.number(sign == nil ? level : level.dropFirst()) else { return nil }
+            self = sign.map { .relative($0 == "+" ? number : -number) } ?? .absolute(number)
         }
     }
 
@@ -80,6 +91,8 @@ enum LevelExpression: Sendable, Hashable {
     func level(from current: Double, step: Double, range: ClosedRange<Double>) -> Double {
         switch self {
         case .absolute(let level): level
+        case .relative(let change):
+            max(range.lowerBound, min(range.upperBound, ((current + change) * 100).rounded() / 100))
         // Steps lead to multiples of the step, so that up and down meet again.
         case .up: min(range.upperBound, ((current / step + 1e-6).rounded(.down) + 1) * step)
         case .down: max(range.lowerBound, ((current / step - 1e-6).rounded(.up) - 1) * step)

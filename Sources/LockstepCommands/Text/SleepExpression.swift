@@ -34,34 +34,12 @@ enum SleepExpression: Sendable, Hashable {
         }
     }
 
-    /// The words for the units, from the largest on.
-    private static let units: [(words: Set<String>, seconds: Double)] = [
-        (["h", "hr", "hrs", "hour", "hours"], 3_600), (["m", "min", "mins", "minute", "minutes"], 60),
-        (["s", "sec", "secs", "second", "seconds"], 1),
-    ]
-
     /// `15` and `15m` are minutes, `1h30m`, `90s` and `12:30` (minutes and seconds) what they say; above 0, a day at most.
     private static func seconds(_ text: Substring) -> Double? {
-        var total = 0.0
-        if let minutes = TimeText.number(text) {
-            total = minutes * 60
-        } else if text.contains(":") {
-            guard let seconds = TimeText.seconds(text) else { return nil }
-            total = seconds
-        } else {
-            var rest = text
-            var units = units[...]
-            while !rest.isEmpty {
-                let digits = rest.prefix { $0.isNumber || $0 == "." }
-                let word = rest.dropFirst(digits.count).prefix { $0.isLetter }
-                guard let number = TimeText.number(digits),
-                    let index = units.firstIndex(where: { $0.words.contains(String(word)) })
-                else { return nil }
-                total += number * units[index].seconds
-                units = units[(index + 1)...]
-                rest = rest.dropFirst(digits.count + word.count)
-            }
-        }
-        return total > 0 && total <= SleepLimits.seconds ? total : nil
+        let seconds =
+            TimeText.number(text).map { $0 * 60 } ?? (text.contains(":") ? TimeText.seconds(text) : nil)
+            ?? TimeText.spelled(text)
+        guard let seconds, seconds > 0, seconds <= SleepLimits.seconds else { return nil }
+        return seconds
     }
 }

@@ -2,10 +2,17 @@ import PodcastModel
 
 /// Lengths and moments as people read and write them.
 enum TimeText {
+    /// How far a place may be behind what it stands for, in seconds: an anchor behind the engine, the engine behind the
+    /// place that was sought.
+    static let grace = 0.05
+
+    /// The whole seconds that have passed.
+    static func whole(_ seconds: Double) -> Int { Int(max(0, min(seconds + grace, 360_000_000))) }
+
     /// `0:07`, `12:34`, `1:02:03`: whole seconds that have passed. Unknown (nil): `--:--`.
     static func clock(_ seconds: Double?) -> String {
         guard let seconds, seconds.isFinite else { return "--:--" }
-        let whole = Int(max(0, min(seconds, 360_000_000)))
+        let whole = whole(seconds)
         let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60)
         return hours > 0 ? "\(hours):\(two(minutes)):\(two(rest))" : "\(minutes):\(two(rest))"
     }
@@ -27,6 +34,30 @@ enum TimeText {
             total = total * 60 + Double(value)
         }
         return total * 60 + seconds
+    }
+
+    /// The words for the units, from the largest on.
+    private static let units: [(words: Set<String>, seconds: Double)] = [
+        (["h", "hr", "hrs", "hour", "hours"], 3_600), (["m", "min", "mins", "minute", "minutes"], 60),
+        (["s", "sec", "secs", "second", "seconds"], 1),
+    ]
+
+    /// Reads `1h30m`, `12m30s`, `90 seconds`, `1.5h`, the larger units first, in small letters; nil for anything else.
+    static func spelled(_ text: some StringProtocol) -> Double? {
+        var rest = String(text).filter { !$0.isWhitespace }[...]
+        guard !rest.isEmpty else { return nil }
+        var total = 0.0
+        var units = units[...]
+        while !rest.isEmpty {
+            let digits = rest.prefix { $0.isNumber || $0 == "." }
+            let word = rest.dropFirst(digits.count).prefix { $0.isLetter }
+            guard let number = number(digits), let index = units.firstIndex(where: { $0.words.contains(String(word)) })
+            else { return nil }
+            total += number * units[index].seconds
+            units = units[(index + 1)...]
+            rest = rest.dropFirst(digits.count + word.count)
+        }
+        return total
     }
 
     /// A plain decimal number that is not negative: digits, and at most one point among them.
