@@ -1,3 +1,4 @@
+import PodcastModel
 import SwiftProtobuf
 public import WireMessages
 
@@ -64,7 +65,7 @@ public struct FleetView: Sendable {
     public init() {}
 
     /// The usual queue.
-    public var mainQueue: WireQueueState? { queues["main"] }
+    public var mainQueue: WireQueueState? { queues[QueueName.usual] }
 
     /// The alerts, the oldest first.
     public var alertsInOrder: [WireAlert] {

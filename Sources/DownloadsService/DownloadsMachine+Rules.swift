@@ -152,7 +152,7 @@ extension DownloadsMachine {
         case .downloaded:
             if loaded == episode { sentences.append("It is kept while it is loaded.") }
             let names = queues.values.filter { $0.entries.contains { $0.episode.id == episode } }.map(\.name).sorted()
-                .map { $0 == "main" ? "Up Next" : "“\($0)”" }
+                .map(QueueName.shown)
             if !names.isEmpty { sentences.append("It is kept while it waits in \(names.joined(separator: ", ")).") }
             if forgotten.contains(download.podcastID) {
                 sentences.append("Its podcast was forgotten: it goes when it is neither loaded nor in a queue.")

@@ -114,7 +114,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
             rule(.playback, .number(0...120), "10", "seconds of fading out before sleep", isPerPodcast: false)
         case .autoEnqueue:
             rule(.queue, .word(["off", "top", "bottom", "next"]), "off", "where new episodes enter a queue")
-        case .autoEnqueueQueue: rule(.queue, .queueName, "main", "the queue that new episodes enter")
+        case .autoEnqueueQueue: rule(.queue, .queueName, QueueName.usual, "the queue that new episodes enter")
         case .autoDownload: rule(.downloads, .wholeNumber(0...1_000), "0", "how many of the newest to download")
         case .autoDownloadHours:
             rule(.downloads, .hours, "always", "when to download by itself: always, or hours such as 22-6")
@@ -240,23 +240,5 @@ public struct HoursOfDay: Sendable, Hashable {
     /// Whether an hour of the day, 0 to 23, is one of them.
     public func contains(_ hour: Int) -> Bool {
         first < end ? hour >= first && hour < end : hour >= first || hour < end
-    }
-}
-
-/// How queues are named.
-public enum QueueName {
-    /// What a name must be, in words.
-    public static let rule = "1 to 40 letters, digits, - or _, the first a letter"
-
-    /// Whether it can be a queue's name.
-    public static func isValid(_ text: String) -> Bool {
-        guard (1...40).contains(text.utf8.count), let first = text.utf8.first else { return false }
-        let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
-        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
-        let isLetter = { letters.contains($0 | 0x20) }
-        return isLetter(first)
-            && text.utf8.allSatisfy {
-                isLetter($0) || digits.contains($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
-            }
     }
 }

@@ -35,7 +35,7 @@ struct QueueAlerts: Sendable {
         var alert = WireAlert()
         alert.id = AlertID.derived(from: "\(Self.fullCode)/\(podcast)/\(now.milliseconds)").text
         alert.code = Self.fullCode
-        alert.title = "\(QueueMachine.shownName(queue.name)) is full"
+        alert.title = "\(QueueName.shown(queue.name)) is full"
         alert.message =
             "\(what) not added: it takes at most \(queue.limit) entries. Remove some, or raise its limit, and add what you want to hear."
         alert.severity = .warning

@@ -145,7 +145,7 @@ extension QueueMachine {
             guard place < queue.entries.count else {
                 throw Failure(
                     .invalidArgument,
-                    "\(shownName(name)) has \(Self.counted(queue.entries.count)); there is no place \(place + 1).")
+                    "\(QueueName.shown(name)) has \(Self.counted(queue.entries.count)); there is no place \(place + 1).")
             }
             return Int(place)
         case nil: throw Failure(.invalidArgument, "It was not said where to move the entry.")
@@ -297,8 +297,8 @@ extension QueueMachine {
             throw Failure(
                 .atEdge,
                 forward
-                    ? "This is the last entry of \(Self.shownName(name)); nothing follows it."
-                    : "This is the first entry of \(Self.shownName(name)); nothing stands before it.")
+                    ? "This is the last entry of \(QueueName.shown(name)); nothing follows it."
+                    : "This is the first entry of \(QueueName.shown(name)); nothing stands before it.")
         }
         return load(
             entry.wire, in: name, of: command, [.settingCurrent(entry.id)],
@@ -314,16 +314,10 @@ extension QueueMachine {
 
     // MARK: - Parts
 
-    /// As sentences name a queue: Up Next, the usual one, or by its name.
-    static func shownName(_ name: String) -> String { name == mainQueue ? "Up Next" : "“\(name)”" }
-
-    /// What names a queue on the command line, where it is not the usual one.
-    static func option(_ name: String) -> String { name == mainQueue ? "" : " --queue \(name)" }
-
     private static func empty(_ name: String) -> Failure {
         Failure(
             .queueEmpty,
-            "\(shownName(name)) is empty. Add something with `lockstep queue add\(option(name)) EPISODE`.")
+            "\(QueueName.shown(name)) is empty. Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`.")
     }
 
     private func requirePlayer() throws(Failure) {
@@ -362,7 +356,7 @@ extension QueueMachine {
         guard count == 0 || named.queue.entries.count + count <= named.limit else {
             throw Failure(
                 .limitReached,
-                "\(shownName(named.name)) holds \(counted(named.queue.entries.count)) and takes at most \(named.limit); nothing was added. Remove some first."
+                "\(QueueName.shown(named.name)) holds \(counted(named.queue.entries.count)) and takes at most \(named.limit); nothing was added. Remove some first."
             )
         }
     }

@@ -30,7 +30,7 @@ extension QueueMachine {
     }
 
     mutating func delete(_ named: NamedQueue, of command: Command) throws(Failure) -> [OwnerEffect<Never>] {
-        guard named.name != Self.mainQueue else {
+        guard named.name != QueueName.usual else {
             throw Failure(.invalidArgument, "“main” is Up Next, which is always there; it cannot be deleted.")
         }
         guard named.queue.entries.isEmpty else {
@@ -147,14 +147,14 @@ extension QueueMachine {
         guard let target = named.entries(at: revision) else {
             throw Failure(
                 .notFound,
-                "The history of \(Self.shownName(named.name)) holds no revision \(revision). `lockstep queue history\(Self.option(named.name))` shows those that can be restored."
+                "The history of \(QueueName.shown(named.name)) holds no revision \(revision). `lockstep queue history\(QueueName.option(named.name))` shows those that can be restored."
             )
         }
         // Undoing leads back whatever the limit; this is a new change.
         guard target.count <= max(named.limit, named.queue.entries.count) else {
             throw Failure(
                 .limitReached,
-                "At revision \(revision) \(Self.shownName(named.name)) held \(Self.counted(target.count)), and it takes at most \(named.limit) now; nothing was changed. Raise its limit, or take changes back with `lockstep queue undo`."
+                "At revision \(revision) \(QueueName.shown(named.name)) held \(Self.counted(target.count)), and it takes at most \(named.limit) now; nothing was changed. Raise its limit, or take changes back with `lockstep queue undo`."
             )
         }
         let loaded = player.map { $0.status == .idle ? "" : $0.queueEntry } ?? ""

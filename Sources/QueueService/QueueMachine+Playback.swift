@@ -115,7 +115,7 @@ extension QueueMachine {
     /// The name of the queue that plays: that of the load which is decided, else of what is loaded, else the usual one.
     var playingQueue: String {
         if let coming = comingLoad { return coming.queue }
-        guard let player, !player.loadID.isEmpty else { return Self.mainQueue }
+        guard let player, !player.loadID.isEmpty else { return QueueName.usual }
         return home(of: player).name
     }
 

@@ -20,8 +20,6 @@ public struct QueueMachine: OwnerMachine {
     public static let observes = [
         "stream/playback/", "stream/feeds/", "stream/bus/service/playback", "stream/bus/service/feeds",
     ]
-    /// The queue that is meant where none is named.
-    static let mainQueue = "main"
     /// So many loads that came before it a load remembers.
     static let overtakenLimit = 64
     /// So many entries an answer names; long lists are not sent back whole.
@@ -84,7 +82,7 @@ public struct QueueMachine: OwnerMachine {
 
     /// An owner that knows nothing yet.
     public init() {
-        queues = SpeculativeState([Self.mainQueue: NamedQueue(name: Self.mainQueue)])
+        queues = SpeculativeState([QueueName.usual: NamedQueue(name: QueueName.usual)])
     }
 
     // MARK: - Starting
@@ -98,7 +96,7 @@ public struct QueueMachine: OwnerMachine {
             QueueRules(records) { record, reason in
                 effects.append(.log(.error, "record \(record.collection)/\(record.key) is unreadable: \(reason)"))
             })
-        restored[Self.mainQueue] = restored[Self.mainQueue] ?? NamedQueue(name: Self.mainQueue)
+        restored[QueueName.usual] = restored[QueueName.usual] ?? NamedQueue(name: QueueName.usual)
         queues = SpeculativeState(restored)
         let episodes = restored.values.flatMap { $0.queue.entries.map(\.episode) }
         effects += refreshEpisodes(Set(episodes))
@@ -239,12 +237,12 @@ public struct QueueMachine: OwnerMachine {
         switch request.command {
         case .play(let play): return queueToPlay(play)
         case .next, .previous: return playingQueue
-        default: return Self.mainQueue
+        default: return QueueName.usual
         }
     }
 
     private func queueToPlay(_ play: WirePlay) -> String {
-        let names = [playingQueue, Self.mainQueue] + queues.current.keys.sorted()
+        let names = [playingQueue, QueueName.usual] + queues.current.keys.sorted()
         let holder =
             switch play.what {
             case .entry(let id): names.first { queues.current[$0]?.queue.index(of: id) != nil }
@@ -254,7 +252,7 @@ public struct QueueMachine: OwnerMachine {
         return holder ?? playingQueue
     }
 
-    var main: NamedQueue { named(Self.mainQueue) }
+    var main: NamedQueue { named(QueueName.usual) }
 
     func reply(_ named: NamedQueue) -> WireQueueReply {
         var reply = WireQueueReply()

@@ -5,7 +5,7 @@ import WireMessages
 
 extension FleetView {
     /// The queue that is there from the beginning, and meant where none is named.
-    static let usualQueue = "main"
+    static let usualQueue = QueueName.usual
 
     /// A queue by its name. The usual one is there even if nothing has been heard of it.
     ///
@@ -36,7 +36,7 @@ extension FleetView {
 
 extension WireQueueState {
     /// As sentences name a queue: Up Next, or by its name.
-    static func shownName(_ name: String) -> String { name == FleetView.usualQueue ? "Up Next" : "“\(name)”" }
+    static func shownName(_ name: String) -> String { QueueName.shown(name) }
 
     /// With the place that the player is at, and the length that it knows: the queue takes them over when it is no longer
     /// loaded.
