@@ -145,7 +145,8 @@ extension QueueMachine {
             guard place < queue.entries.count else {
                 throw Failure(
                     .invalidArgument,
-                    "\(QueueName.shown(name)) has \(Self.counted(queue.entries.count)); there is no place \(place + 1).")
+                    "\(QueueName.shown(name)) has \(Self.counted(queue.entries.count)); there is no place \(place + 1)."
+                )
             }
             return Int(place)
         case nil: throw Failure(.invalidArgument, "It was not said where to move the entry.")
@@ -317,7 +318,8 @@ extension QueueMachine {
     private static func empty(_ name: String) -> Failure {
         Failure(
             .queueEmpty,
-            "\(QueueName.shown(name)) is empty. Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`.")
+            "\(QueueName.shown(name)) is empty. Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`."
+        )
     }
 
     private func requirePlayer() throws(Failure) {
