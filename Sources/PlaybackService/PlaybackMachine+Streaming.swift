@@ -216,7 +216,9 @@ extension PlaybackMachine {
         if session.isOpened, session.engine == .open { keepTag() }
         if tag.text == begun.text { endAlerts(code: "audioChanged") }
         let position = session.position(at: now.monotonic)
-        guard tag.differs(from: begun), position.seconds > 1 || session.register.position > 1 else { return }
+        guard tag.differs(from: begun), !session.acceptsWhatIsThere,
+            position.seconds > 1 || session.register.position > 1
+        else { return }
         raise(
             "audioChanged", title: "The audio is not the same any more",
             "“\(session.episode.title)” is another file now than the one that was begun; \(clockText(position.seconds)) may be another place in it.",
@@ -224,11 +226,14 @@ extension PlaybackMachine {
         pending.commit = true
     }
 
-    /// What is open is the episode, and what it is compared with from now on.
+    /// What is open is the episode, and what it is compared with from now on; not what its listener has let stand in its
+    /// place, so that the one that was begun is known when it is back.
     mutating func keepTag() {
-        guard let tag = session?.sourceTag, tag.text != session?.register.audioTag else { return }
-        session?.register.audioTag = tag.text
-        session?.hasNewTag = true
+        guard let session, let tag = session.sourceTag, tag.text != session.register.audioTag,
+            !session.acceptsWhatIsThere || session.register.audioTag.isEmpty
+        else { return }
+        self.session?.register.audioTag = tag.text
+        self.session?.hasNewTag = true
     }
 }
 

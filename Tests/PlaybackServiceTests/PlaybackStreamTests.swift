@@ -282,8 +282,10 @@ struct PlaybackStreamTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test("When a server has what was begun again, nothing is said of it any more")
-    func audioIsBack() throws {
+    @Test(
+        "When a server has what was begun again, nothing is said of it any more, also if its stand-in was accepted",
+        arguments: [false, true])
+    func audioIsBack(isAccepted: Bool) throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         func serve(_ tag: String, _ length: Double) {
@@ -298,8 +300,13 @@ struct PlaybackStreamTests {
         try rig.load(episode, as: "l3")
         try rig.advance(60)
         #expect(rig.state.status == .failed && rig.alerts.map(\.code) == ["endedEarly"])
+        if isAccepted {
+            try rig.answer(try #require(rig.alerts.first).id, "accept")
+            try rig.advance(5)
+            #expect(rig.state.duration == 20 && rig.alerts.isEmpty)
+        }
         serve("a", 600)
-        try rig.setPaused(false)
+        if isAccepted { try rig.load(episode, as: "l3a", at: 100) } else { try rig.setPaused(false) }
         try rig.advance(12)
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
         try rig.load(rig.episode("e2"), as: "l4")
