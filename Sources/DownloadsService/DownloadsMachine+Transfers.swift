@@ -134,7 +134,9 @@ extension DownloadsMachine {
         }
         if probing == download.episode { probing = "" }
         change.put(download)
-        return commit(change) + [.log(.warning, "download of \(download.episode): \(failure)")]
+        // Its feed may have moved it while it came.
+        return commit(change) + askAgain([download.episode])
+            + [.log(.warning, "download of \(download.episode): \(failure)")]
     }
 
     private static func alert(of download: WireDownload, now: Moment) -> WireAlert {

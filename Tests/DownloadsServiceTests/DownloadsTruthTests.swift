@@ -192,7 +192,8 @@ struct DownloadsTruthTests {
     }
 
     @Test(
-        "What comes, or is there, stays what it is when its feed says that it is elsewhere", arguments: [false, true])
+        "What comes, or is there, stays as it is when its feed says that it is elsewhere, until it fails",
+        arguments: [false, true])
     func doesNotMove(isWhole: Bool) throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
@@ -204,6 +205,10 @@ struct DownloadsTruthTests {
         news.updated = ["e1"]
         rig.observe(.episodes(of: "p1"), .event, news.wireBytes)
         #expect(rig.stored("e1") == before && rig.orders.count == 1)
+        guard !isWhole else { return }
+        rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.episodeUnavailable, "404"))))
+        rig.add("e1")
+        #expect(try rig.order("e1").url == "http://host1/new.mp3")
     }
 
     @Test("No rule fetches of a podcast that is not subscribed to any more")
