@@ -231,19 +231,9 @@ extension DownloadsMachine {
         var reply = WireDownloadsReply()
         reply.alertAnswered.alert = answer.alert
         reply.alertAnswered.action = answer.action
-        if let won = book.current.answers[answer.alert] {
-            guard won.action == answer.action else {
-                throw Failure(.alreadyAnswered, "The alert has been answered with “\(won.action)”.")
-            }
-            return [.reply(command.id, .success(reply.wireBytes))]
-        }
-        guard let alert = book.current.alerts[answer.alert] else {
-            throw Failure(.notFound, "There is no alert \(answer.alert) any more; its cause may be gone.")
-        }
-        guard alert.actions.contains(answer.action) else {
-            let actions = alert.actions.joined(separator: ", ")
-            throw Failure(.invalidArgument, "“\(answer.action)” is no answer to this alert; there are: \(actions).")
-        }
+        let waiting = book.current.alerts[answer.alert]
+        let isFirst = try answer.isFirst(after: book.current.answers[answer.alert]?.action, to: waiting)
+        guard isFirst, let alert = waiting else { return [.reply(command.id, .success(reply.wireBytes))] }
         var change = change
         change.answer(answer.alert, answer.action, at: now.wall)
         if answer.action == "retry", var download = book.current.downloads[alert.episode], download.state == .failed {

@@ -29,7 +29,14 @@ final class AlertLink: Sendable {
     let descriptor: Int32
     private let bell: Int32
     private let news = NIOLockedValueBox<[News]>([])
-    private let loop = NIOLockedValueBox<ServiceLoop<AlertHandler>?>(nil)
+    private let state = NIOLockedValueBox(State())
+
+    private struct State: Sendable {
+        /// Nil: it has not joined the bus, or could not stay there.
+        var loop: ServiceLoop<AlertHandler>?
+        /// What needs attention, by service: a new loop knows nothing of it.
+        var concerns: [String: FleetConcern] = [:]
+    }
 
     /// The link of a home's supervisor.
     ///
@@ -51,15 +58,20 @@ final class AlertLink: Sendable {
 
     /// Shows what needs attention of a service; nil: nothing does any more.
     func show(_ concern: FleetConcern?, of service: String) {
-        loop.withLockedValue { loop in
-            if loop == nil, concern != nil { loop = start() }
-            loop?.inputs.send(.concern(service, concern))
+        state.withLockedValue { state in
+            state.concerns[service] = concern
+            if let loop = state.loop {
+                loop.inputs.send(.concern(service, concern))
+            } else if !state.concerns.isEmpty {
+                state.loop = start()
+                for (service, concern) in state.concerns { state.loop?.inputs.send(.concern(service, concern)) }
+            }
         }
     }
 
     /// Leaves the bus.
     func stop() {
-        loop.withLockedValue { $0 }?.inputs.send(.stop)
+        state.withLockedValue(\.loop)?.inputs.send(.stop)
     }
 
     /// What has come since the last call.
@@ -86,8 +98,10 @@ final class AlertLink: Sendable {
         let loop = ServiceLoop<AlertHandler>(context, observes: nil) { _ in
             AlertHandler { hear(.retry($0)) }
         }
-        Task {
+        Task { [state] in
             do { try await loop.run() } catch {
+                // With the next concern it is tried again.
+                state.withLockedValue { $0.loop = nil }
                 hear(.failed((error as? Failure)?.message ?? "\(error)"))
             }
         }

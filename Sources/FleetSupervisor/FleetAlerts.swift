@@ -58,21 +58,14 @@ struct FleetAlerts: Sendable {
                         "On the bus the supervisor takes answers to its alerts only; for the rest it has its own socket."
                     )))
         }
-        if let winner = answers[answer.alert] {
-            guard winner != answer.action else { return Answering(result: .success(Self.reply(answer))) }
-            return Answering(
-                result: .failure(
-                    Failure(.alreadyAnswered, "The alert \(answer.alert) was answered with “\(winner)” before.")))
+        let waiting = occurrences.first { $0.value.alert.id == answer.alert }
+        let isFirst: Bool
+        do throws(Failure) {
+            isFirst = try answer.isFirst(after: answers[answer.alert], to: waiting?.value.alert)
+        } catch {
+            return Answering(result: .failure(error))
         }
-        guard let (service, occurrence) = occurrences.first(where: { $0.value.alert.id == answer.alert }) else {
-            return Answering(result: .failure(Failure(.notFound, "There is no alert \(answer.alert).")))
-        }
-        guard occurrence.alert.actions.contains(answer.action) else {
-            let list = occurrence.alert.actions.joined(separator: ", ")
-            return Answering(
-                result: .failure(
-                    Failure(.invalidArgument, "The alert \(answer.alert) takes \(list), not “\(answer.action)”.")))
-        }
+        guard isFirst, let (service, occurrence) = waiting else { return Answering(result: .success(Self.reply(answer))) }
         answers[answer.alert] = answer.action
         let publications = remove(service)
         // One that was put away stays so while it is the same occurrence; one that is tried again may come back.

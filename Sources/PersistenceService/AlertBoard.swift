@@ -63,35 +63,25 @@ struct AlertBoard: Sendable {
 
     /// The first answer wins; the same one again is answered alike, another one is refused.
     mutating func answer(_ answer: WireAnswerAlert, _ ticket: PersistenceMachine.Ticket) -> Answering {
-        if let winner = answers[answer.alert] ?? settling[answer.alert]?.action, winner != answer.action {
-            let failure = Failure(.alreadyAnswered, "The alert \(answer.alert) was answered with “\(winner)” before.")
-            return .replied([.reply(ticket, .failure(failure))])
+        let id = answer.alert
+        do throws(Failure) {
+            guard try answer.isFirst(after: answers[id] ?? settling[id]?.action, to: alerts[id]) else {
+                if answers[id] != nil { return .replied([Self.reply(ticket, id, answer.action)]) }
+                settling[id]?.tickets.append(ticket)
+                return .replied([])
+            }
+        } catch {
+            return .replied([.reply(ticket, .failure(error))])
         }
-        if let winner = answers[answer.alert] { return .replied([Self.reply(ticket, answer.alert, winner)]) }
-        if settling[answer.alert] != nil {
-            settling[answer.alert]?.tickets.append(ticket)
-            return .replied([])
+        guard durable.contains(id) else {
+            answers[id] = answer.action
+            return .volatile([remove(id), Self.reply(ticket, id, answer.action)])
         }
-        guard let alert = alerts[answer.alert] else {
-            let failure = Failure(.notFound, "There is no alert \(answer.alert).")
-            return .replied([.reply(ticket, .failure(failure))])
-        }
-        guard alert.actions.contains(answer.action) else {
-            let list = alert.actions.joined(separator: ", ")
-            let failure = Failure(.invalidArgument, "The alert \(alert.id) takes \(list), not “\(answer.action)”.")
-            return .replied([.reply(ticket, .failure(failure))])
-        }
-        guard durable.contains(alert.id) else {
-            answers[alert.id] = answer.action
-            return .volatile([remove(alert.id), Self.reply(ticket, alert.id, answer.action)])
-        }
-        settling[alert.id] = (answer.action, [ticket])
+        settling[id] = (answer.action, [ticket])
         var winner = WireAlertAnswered()
-        winner.alert = alert.id
+        winner.alert = id
         winner.action = answer.action
-        return .write([
-            .deleting(PersistenceAlerts.collection, alert.id), .putting(PersistenceAlerts.answers, alert.id, winner),
-        ])
+        return .write([.deleting(PersistenceAlerts.collection, id), .putting(PersistenceAlerts.answers, id, winner)])
     }
 
     /// An answer is written, or cannot be.

@@ -73,18 +73,9 @@ extension PlaybackMachine {
             answering[answer.alert]?.append(command)
             return
         }
-        if let won = answers[answer.alert] {
-            guard won.action == answer.action else {
-                throw Failure(.alreadyAnswered, "The alert has been answered with “\(won.action)”.")
-            }
-            return pending.replies.append((command.id, .success(Self.reply(answer.alert, won.action))))
-        }
-        guard let record = alerts[answer.alert] else {
-            throw Failure(.notFound, "There is no alert \(answer.alert) any more; its cause may be gone.")
-        }
-        guard record.alert.actions.contains(answer.action) else {
-            let actions = record.alert.actions.joined(separator: ", ")
-            throw Self.invalid("“\(answer.action)” is no answer to this alert; there are: \(actions).")
+        let isFirst = try answer.isFirst(after: answers[answer.alert]?.action, to: alerts[answer.alert]?.alert)
+        guard isFirst, let record = alerts[answer.alert] else {
+            return pending.replies.append((command.id, .success(Self.reply(answer.alert, answer.action))))
         }
         var won = WirePlaybackAnswerRecord()
         won.action = answer.action

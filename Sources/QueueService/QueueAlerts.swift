@@ -59,30 +59,17 @@ struct QueueAlerts: Sendable {
 
     /// An answer. Nil: the same one was given before.
     ///
-    /// - Throws: `notFound`; `alreadyAnswered` with another one; `invalidArgument` for an answer that it does not take.
+    /// - Throws: see `WireAnswerAlert.isFirst`.
     mutating func answer(_ answer: WireAnswerAlert) throws(Failure) -> OwnerChange? {
-        if let won = answers[answer.alert] {
-            guard won == answer.action else {
-                throw Failure(.alreadyAnswered, "The alert has been answered with “\(won)”.")
-            }
-            return nil
-        }
-        guard let alert = alerts[answer.alert] else {
-            throw Failure(.notFound, "The queue has no alert “\(answer.alert)” any more; its cause may be gone.")
-        }
-        guard alert.actions.contains(answer.action) else {
-            throw Failure(
-                .invalidArgument,
-                "“\(answer.action)” is no answer to this alert; there are: \(alert.actions.joined(separator: ", ")).")
-        }
+        guard try answer.isFirst(after: answers[answer.alert], to: alerts[answer.alert]) else { return nil }
         var change = OwnerChange()
-        end(alert.id, &change)
+        end(answer.alert, &change)
         if answers.count >= Self.answersKept, let other = answers.keys.sorted().first {
             answers[other] = nil
             change.changes.append(.deleting("answer", other))
         }
-        answers[alert.id] = answer.action
-        change.changes.append(Self.record(alert.id, answer.action))
+        answers[answer.alert] = answer.action
+        change.changes.append(Self.record(answer.alert, answer.action))
         return change
     }
 
