@@ -190,146 +190,9 @@ extension QueueMachine {
         return commit(named, result.change, reply, answering: command) + lookAtReturned(result.episodes, to: name)
     }
 
-    // MARK: - Playing
-
-    private mutating func play(
-        _ play: WirePlay, in name: String, of command: Command, knowing episodes: [String: WireEpisodeSummary],
-        now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
-        try requirePlayer()
-        let queue = named(name).queue
-        let place = try Self.place(of: play)
-        switch play.what {
-        case .episode(let episode):
-            if let entry = queue.entry(episode: episode) {
-                return try self.play(entry.id, at: place, in: name, of: command, now: now)
-            }
-            let entry = try entry(episode, 0, of: command, knowing: episodes, verb: "Played", now: now)
-            try Self.checkRoom(named(name), for: 1)
-            let interrupted = queue.current ?? queue.standIn?.id
-            let after = interrupted.flatMap { queue.entry(before: $0)?.id } ?? ""
-            return load(
-                entry, in: name, of: command, [.inserting(entry, after: after), .settingCurrent(entry.id)],
-                "Played “\(entry.episode.title)”", at: place, paused: false, now: now)
-        case .entry(let id):
-            return try self.play(id, at: place, in: name, of: command, now: now)
-        case .resume, nil:
-            if let coming = comingLoad {
-                return try self.play(coming.entry.id, in: coming.queue, of: command, now: now)
-            }
-            if let player, !player.loadID.isEmpty, player.status != .idle, player.status != .finished {
-                return player.status == .playing
-                    ? [.reply(command.id, .success(reply(named(name)).wireBytes))] : [resume(command)]
-            }
-            guard let entry = entryToStart(named(name)) else {
-                throw Self.empty(name)
-            }
-            return try self.play(entry, in: name, of: command, now: now)
-        }
-    }
-
-    /// The entry that a queue is started with: the one behind a current one that stays where it is though it has ended.
-    private func entryToStart(_ named: NamedQueue) -> String? {
-        let queue = named.queue
-        guard let current = queue.current, player?.status == .finished, player?.queueEntry == current,
-            named.modes.repeat != .one
-        else { return queue.current ?? queue.standIn?.id }
-        let first = named.modes.repeat == .all ? queue.entries.first : nil
-        return (queue.entry(after: current) ?? first)?.id ?? current
-    }
-
-    /// Where it is to begin; nil: where it was left.
-    private static func place(of play: WirePlay) throws(Failure) -> PlaybackPosition? {
-        guard play.hasPosition else { return nil }
-        guard let position = PlaybackPosition(seconds: play.position) else {
-            throw Failure(.invalidArgument, "An episode cannot begin at \(play.position) s; nothing was changed.")
-        }
-        if play.episode.isEmpty, play.entry.isEmpty {
-            throw Failure(.invalidArgument, "It was not said which episode begins there; nothing was changed.")
-        }
-        return position
-    }
-
-    private mutating func play(
-        _ id: String, at place: PlaybackPosition? = nil, in name: String, of command: Command, now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
-        guard let entry = queues.current[name]?.queue.entry(id) else {
-            throw Failure(.notFound, "There is no entry “\(id)” in the queue.")
-        }
-        if place != nil {
-            // What plays, or comes, is somewhere else: it is loaded anew, at that place.
-        } else if let coming = comingLoad {
-            // What the player shows is about to end: it says nothing about what this command has to do.
-            if coming.entry.id == id, !coming.pending.paused {
-                var reply = reply(named(name))
-                reply.loadID = coming.pending.loadID
-                return [.reply(command.id, .success(reply.wireBytes))]
-            }
-        } else if let player, player.queueEntry == id, player.status != .finished, player.status != .idle {
-            if player.status == .playing { return [.reply(command.id, .success(reply(named(name)).wireBytes))] }
-            return [resume(command)]
-        }
-        try Self.requireAudio(of: entry.wire.episode)
-        return load(
-            entry.wire, in: name, of: command, [.settingCurrent(id)], "Played “\(entry.wire.episode.title)”", at: place,
-            paused: false, now: now)
-    }
-
-    private mutating func step(
-        from: String, in name: String, of command: Command, forward: Bool, now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
-        try requirePlayer()
-        let queue = named(name).queue
-        let current = queue.current ?? ""
-        guard from.isEmpty || from == current else {
-            throw Failure(
-                .revisionMismatch,
-                "The queue has moved on in the meantime: another entry is current. Look at it and try again.")
-        }
-        guard !queue.entries.isEmpty else {
-            throw Self.empty(name)
-        }
-        let neighbour =
-            forward
-            ? queue.entry(after: current) : queue.entry(before: current.isEmpty ? queue.successor ?? "" : current)
-        // A queue that begins again after its last entry has no edge.
-        let round = named(name).modes.repeat == .all ? (forward ? queue.entries.first : queue.entries.last) : nil
-        guard let entry = neighbour ?? round else {
-            throw Failure(
-                .atEdge,
-                forward
-                    ? "This is the last entry of \(QueueName.shown(name)); nothing follows it."
-                    : "This is the first entry of \(QueueName.shown(name)); nothing stands before it.")
-        }
-        return load(
-            entry.wire, in: name, of: command, [.settingCurrent(entry.id)],
-            (forward ? "Went on to" : "Went back to") + " “\(entry.wire.episode.title)”", paused: !isToPlay, now: now)
-    }
-
-    /// Whether it plays, or will when what was decided before has been done.
-    private var isToPlay: Bool {
-        if let coming = comingLoad { return !coming.pending.paused }
-        // Who leaves what failed wants to go on listening.
-        return player.map { [.playing, .failed].contains($0.status) || $0.status == .loading && $0.willPlay } ?? false
-    }
-
     // MARK: - Parts
 
-    private static func empty(_ name: String) -> Failure {
-        Failure(
-            .queueEmpty,
-            "\(QueueName.shown(name)) is empty. Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`."
-        )
-    }
-
-    private func requirePlayer() throws(Failure) {
-        guard playerIsReady else {
-            throw Failure(
-                .unavailable, "The player is not running at the moment; nothing was changed. `lockstep ps` shows why.")
-        }
-    }
-
-    private func entry(
+    func entry(
         _ episode: String, _ index: Int, of command: Command, knowing episodes: [String: WireEpisodeSummary],
         verb: String = "Added", now: Moment
     ) throws(Failure) -> WireQueueEntry {
@@ -347,14 +210,14 @@ extension QueueMachine {
     }
 
     /// What the player could not even open is refused here, where somebody hears of it and nothing has stopped for it.
-    private static func requireAudio(of episode: WireEpisodeSummary) throws(Failure) {
+    static func requireAudio(of episode: WireEpisodeSummary) throws(Failure) {
         do throws(Failure) { _ = try AudioSource(enclosure: episode.enclosureURL) } catch {
             throw Failure(
                 code: error.code, message: "“\(episode.title)” cannot be played; nothing was changed. \(error.message)")
         }
     }
 
-    private static func checkRoom(_ named: NamedQueue, for count: Int) throws(Failure) {
+    static func checkRoom(_ named: NamedQueue, for count: Int) throws(Failure) {
         guard count == 0 || named.queue.entries.count + count <= named.limit else {
             throw Failure(
                 .limitReached,
