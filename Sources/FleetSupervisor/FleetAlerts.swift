@@ -65,7 +65,9 @@ struct FleetAlerts: Sendable {
         } catch {
             return Answering(result: .failure(error))
         }
-        guard isFirst, let (service, occurrence) = waiting else { return Answering(result: .success(Self.reply(answer))) }
+        guard isFirst, let (service, occurrence) = waiting else {
+            return Answering(result: .success(Self.reply(answer)))
+        }
         answers[answer.alert] = answer.action
         let publications = remove(service)
         // One that was put away stays so while it is the same occurrence; one that is tried again may come back.

@@ -70,7 +70,7 @@ extension PlaybackMachine {
         setTimers()
         var effects: [Effect] = []
         var publications = pending.earlierPublications
-        if pending.state, unsavedEnd == nil { publications.append(putState()) }
+        if pending.state { publications.append(putState()) }
         if pending.output { publications.append(Publication(.put, .playbackOutput, outputState.wireBytes)) }
         publications += pending.publications
         if !publications.isEmpty { effects.append(.publish(publications)) }
@@ -88,7 +88,9 @@ extension PlaybackMachine {
 
     private mutating func putState() -> Publication {
         revision += 1
-        return Publication(.put, .playbackState, state.wireBytes)
+        var shown = state
+        if unsavedEnd != nil, shown.status == .finished { shown.status = .playing }
+        return Publication(.put, .playbackState, shown.wireBytes)
     }
 
     /// Another load takes the place of one whose end is not durable yet: that it has ended is shown before.

@@ -10,8 +10,14 @@ extension PlaybackMachine {
 
     /// What feeds say of a podcast: that it is gone is all that matters here.
     mutating func observe(_ event: StreamEvent) {
-        guard event.header.kind == .delete, let podcast = event.topic.parts.last else { return }
-        forget(podcast: String(podcast))
+        guard event.header.kind == .delete, let podcast = event.topic.parts.last.map(String.init) else { return }
+        // The bus itself takes back what a new life of feeds does not show: the library must say so, too.
+        if kept.contains(podcast) { askLibrary(about: [podcast]) }
+    }
+
+    /// The podcasts that anything is kept for.
+    private var kept: Set<String> {
+        Set(settings.podcasts + bookmarks.values.map(\.podcast)).subtracting([""])
     }
 
     private mutating func forget(podcast: String) {
@@ -32,33 +38,37 @@ extension PlaybackMachine {
         pending.publications += Set(gone.map(\.episode)).sorted().map(publication)
     }
 
-    // MARK: - What was forgotten while this was not running
+    // MARK: - Asking the library
 
-    /// Looks whether the podcasts that anything is kept for are there still.
-    mutating func askCensus() {
-        missing = Set(settings.podcasts + bookmarks.values.map(\.podcast)).subtracting([""])
-        if !missing.isEmpty { askCensus(after: "") }
+    /// Looks whether the podcasts that anything is kept for are there still: some may have been forgotten while this was
+    /// not running.
+    mutating func askCensus() { askLibrary(about: kept) }
+
+    private mutating func askLibrary(about podcasts: Set<String>) {
+        let isAsking = !doubtful.isEmpty
+        doubtful.formUnion(podcasts)
+        if !isAsking { askNext() }
     }
 
-    private mutating func askCensus(after cursor: String) {
+    private mutating func askNext() {
+        guard let podcast = doubtful.min() else { return }
         var query = WirePersistenceRequest()
-        // What is merely not subscribed to any more keeps what it has.
-        query.podcasts.includeUnsubscribed = true
-        query.podcasts.limit = 500
-        query.podcasts.after = cursor
-        pending.calls.append(Call(id: CallID("\(Self.census)/\(cursor)"), to: .persistence, payload: query.wireBytes))
+        query.findPodcast.text = podcast
+        pending.calls.append(
+            Call(id: CallID("\(Self.census)/\(podcast)"), to: .persistence, payload: query.wireBytes))
     }
 
-    mutating func takeCensus(_ result: Result<[UInt8], Failure>) {
-        guard case .success(let bytes) = result, let reply = try? WirePersistenceReply(wireBytes: bytes),
-            case .podcasts(let page)? = reply.result
-        else { return }
-        missing.subtract(page.podcasts.map(\.id))
-        guard !missing.isEmpty, !page.next.isEmpty else {
-            for podcast in missing.sorted() { forget(podcast: podcast) }
-            missing = []
-            return
+    /// What the library says of a podcast; it finds one by a part of its title, too.
+    mutating func takeCensus(_ call: CallID, _ result: Result<[UInt8], Failure>) {
+        let podcast = String(call.text.dropFirst(Self.census.count + 1))
+        guard doubtful.remove(podcast) != nil else { return }
+        switch result {
+        case .success(let bytes):
+            let found = (try? WirePersistenceReply(wireBytes: bytes))?.podcasts.podcasts
+            if let found, !found.contains(where: { $0.id == podcast }) { forget(podcast: podcast) }
+        case .failure(let failure):
+            if [.notFound, .ambiguous].contains(failure.known) { forget(podcast: podcast) }
         }
-        askCensus(after: page.next)
+        askNext()
     }
 }

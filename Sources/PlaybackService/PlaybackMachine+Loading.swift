@@ -64,7 +64,7 @@ extension PlaybackMachine {
         }
         if let bookmark = bookmarking.removeValue(forKey: call) { return makeBookmark(bookmark, result) }
         if call.text.hasPrefix(Self.chapterLookup) { return takeChapters(call, result) }
-        if call.text.hasPrefix(Self.census) { return takeCensus(result) }
+        if call.text.hasPrefix(Self.census) { return takeCensus(call, result) }
         if call == prepared?.call { return completePrepared(result) }
         if call == session.map({ Self.lateLookup($0.loadID) }) { return takeState(Self.episode(in: result)) }
         guard let session, call == Self.lookup(session.loadID) else { return }

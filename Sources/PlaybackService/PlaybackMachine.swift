@@ -116,8 +116,8 @@ public struct PlaybackMachine: OwnerMachine {
     var overruled: Set<String> = []
     var markings: [CallID: (request: RequestID, played: Bool, reason: String)] = [:]
     var bookmarks: [String: WireBookmark] = [:]
-    /// While the library is asked which podcasts there are: those of them that it has not named, and something is kept for.
-    var missing: Set<String> = []
+    /// Podcasts that something is kept for, and of which the library is being asked whether they are there.
+    var doubtful: Set<String> = []
     /// Bookmarks to be made of episodes that are being looked up.
     var bookmarking: [CallID: (command: Command, bookmark: WireBookmark)] = [:]
     var sleep: SleepTimer?
@@ -137,8 +137,8 @@ public struct PlaybackMachine: OwnerMachine {
     var lostDevice: LostDevice?
     /// The chapters that the last opened file with any carries, as they are stored.
     var fileChapters = WirePlaybackChaptersRecord()
-    /// An episode's end that is not durable yet. Until it is, the stream shows what was before it: who acts on an end, as
-    /// the queue does, must find it true also when this process dies.
+    /// An episode's end that is not durable yet. Until it is, the stream shows it as playing and stopped at its end: who
+    /// acts on an end, as the queue does, must find it true also when this process dies.
     var unsavedEnd: UnsavedEnd?
 
     /// How far the saving of an end has come.
@@ -186,7 +186,7 @@ public struct PlaybackMachine: OwnerMachine {
             }
     }
 
-    /// What the stream shows now.
+    /// What is so now, and shown on the stream, but for an end that is not durable yet.
     public var state: WirePlaybackState {
         var state = WirePlaybackState()
         state.status = .idle

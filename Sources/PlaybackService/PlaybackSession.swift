@@ -234,6 +234,7 @@ extension PlaybackSession {
         record.localPath = localPath ?? ""
         record.skip = skip
         record.skippedAlert = skippedAlert
+        record.unheard = !isHeardHere
         record.pausedAt = pausedAt?.milliseconds ?? 0
         record.unplayedFrom = unplayedFrom.seconds
         switch status {
@@ -274,7 +275,7 @@ extension PlaybackSession {
             pausedAt = Timestamp(milliseconds: record.savedAt)
         }
         pausedBy = record.pausedBy
-        isHeardHere = true
+        isHeardHere = !record.unheard
         if record.savedAt > 0 { leftAt = Timestamp(milliseconds: record.savedAt) }
         queueEntry = record.queueEntry
         queue = record.queue

@@ -43,6 +43,8 @@ struct NamedQueue: Sendable {
         var description: String
         /// The episodes whose entries came back, as they were then.
         var episodes: [String]
+        /// How many entries did not, because their podcasts are forgotten.
+        var forgotten: Int
     }
 
     /// A change that a user made, or an advance: it gets a revision and can be undone.
@@ -99,18 +101,20 @@ struct NamedQueue: Sendable {
     }
 
     /// Takes the newest change back. Nil: there is none. An entry that comes back while it is `loaded` is current again.
-    mutating func undo(loaded: String) -> Journey? {
-        history.back().map { travel($0.undo, $0.item.description_p, loaded: loaded) }
+    mutating func undo(loaded: String, without podcasts: Set<String>) -> Journey? {
+        history.back().map { travel($0.undo, $0.item.description_p, loaded: loaded, without: podcasts) }
     }
 
     /// Makes the change again that was taken back last. Nil: there is none.
-    mutating func redo(loaded: String) -> Journey? {
-        history.forth().map { travel($0.redo, $0.item.description_p, loaded: loaded) }
+    mutating func redo(loaded: String, without podcasts: Set<String>) -> Journey? {
+        history.forth().map { travel($0.redo, $0.item.description_p, loaded: loaded, without: podcasts) }
     }
 
     private mutating func travel(
-        _ steps: [WireQueueStep], _ description: String, loaded: String
+        _ all: [WireQueueStep], _ description: String, loaded: String, without podcasts: Set<String>
     ) -> Journey {
+        let gone = WireQueueStep.newcomers(of: all).filter { podcasts.contains($0.episode.podcastID) }
+        let steps = WireQueueStep.leaving(out: Set(gone.map(\.id)), of: all)
         // A move takes its entry out and puts it in again, and the mark would be lost on the way.
         let mark = queue.current ?? loaded
         let comesBack = steps.contains { step in
@@ -120,7 +124,8 @@ struct NamedQueue: Sendable {
         let outcome = queue.apply(comesBack ? steps + [.settingCurrent(mark)] : steps)
         queue.revision += 1
         return Journey(
-            change: finish(outcome), description: description, episodes: WireQueueStep.newcomers(of: steps))
+            change: finish(outcome), description: description,
+            episodes: WireQueueStep.newcomers(of: steps).map(\.episode.id), forgotten: gone.count)
     }
 
     /// Without the moves of the mark, which follow what plays.

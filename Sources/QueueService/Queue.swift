@@ -291,16 +291,29 @@ extension WireQueueStep {
         return step
     }
 
-    /// The episodes whose entries come with these steps, and were not there before: a move takes an entry out and puts
-    /// it in again.
-    static func newcomers(of steps: [WireQueueStep]) -> [String] {
+    /// The entries that come with these steps and were not there before: a move takes an entry out and puts it in again.
+    static func newcomers(of steps: [WireQueueStep]) -> [WireQueueEntry] {
         let moved = Set(steps.compactMap { if case .remove(let id)? = $0.step { id } else { nil } })
         return steps.compactMap {
             if case .insert(let insertion)? = $0.step, !moved.contains(insertion.entry.id) {
-                insertion.entry.episode.id
+                insertion.entry
             } else {
                 nil
             }
+        }
+    }
+
+    /// These steps without these entries: what would come behind one of them comes behind the one before it.
+    static func leaving(out ids: Set<String>, of steps: [WireQueueStep]) -> [WireQueueStep] {
+        var before: [String: String] = [:]
+        return steps.compactMap { step in
+            guard case .insert(var insertion)? = step.step else { return step }
+            insertion.after = before[insertion.after] ?? insertion.after
+            if ids.contains(insertion.entry.id) {
+                before[insertion.entry.id] = insertion.after
+                return nil
+            }
+            return .inserting(insertion.entry, after: insertion.after)
         }
     }
 

@@ -60,6 +60,12 @@ extension QueueMachine {
     ) -> [OwnerEffect<Never>] {
         var named = succession.queue
         named.advancedLoad = mark
+        // Who has asked for the same entry again, at another place, while its end came is listening to it.
+        if let pending = named.pending, pending.hasPosition, pending.entry == state.queueEntry,
+            Self.follows(pending, state.loadID)
+        {
+            return commit(named, named.headerChange()) + requestLoad()
+        }
         // What was decided in another queue while the end came is newer: it stays, and this queue only lets go.
         let isElsewhere = comingLoad.map { $0.queue != named.name } ?? false
         let overtakes = overtakenLoads

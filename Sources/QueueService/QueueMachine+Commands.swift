@@ -179,15 +179,18 @@ extension QueueMachine {
                 "The queue was changed in the meantime: it is at revision \(named.queue.revision), not \(revision). Look at it and try again."
             )
         }
-        guard let result = back ? named.undo(loaded: loaded) : named.redo(loaded: loaded) else {
+        let gone = rules.current.forgotten
+        let journey = back ? named.undo(loaded: loaded, without: gone) : named.redo(loaded: loaded, without: gone)
+        guard let result = journey else {
             var reply = reply(named)
             reply.description_p = ""
             return commit(named, OwnerChange(), reply, answering: command)
         }
         // What was there once comes back, also where a limit has been set since.
         var reply = reply(named)
-        reply.description_p = result.description
-        return commit(named, result.change, reply, answering: command) + lookAtReturned(result.episodes, to: name)
+        reply.description_p = result.description + Self.staysOut(result.forgotten)
+        // They may have been heard since.
+        return commit(named, result.change, reply, answering: command) + refreshEpisodes(Set(result.episodes))
     }
 
     // MARK: - Parts
@@ -223,6 +226,15 @@ extension QueueMachine {
                 .limitReached,
                 "\(QueueName.shown(named.name)) holds \(counted(named.queue.entries.count)) and takes at most \(named.limit); nothing was added. Remove some first."
             )
+        }
+    }
+
+    /// What of forgotten podcasts did not come back, as the end of a sentence.
+    static func staysOut(_ count: Int) -> String {
+        switch count {
+        case 0: ""
+        case 1: "; 1 entry of a forgotten podcast stays out"
+        default: "; \(count) entries of forgotten podcasts stay out"
         }
     }
 

@@ -33,18 +33,11 @@ extension QueueMachine {
         return [.call(Call(id: id, to: .persistence, payload: request.wireBytes))]
     }
 
-    mutating func refreshEpisodes(_ episodes: Set<String>) -> [Effect] { look(at: episodes, for: .refresh) }
-
-    /// Looks at episodes that undoing, redoing or restoring has brought back: they may have been heard since, or be
-    /// forgotten.
-    mutating func lookAtReturned(_ episodes: [String], to queue: String) -> [Effect] {
-        look(at: Set(episodes), for: .returned(queue: queue))
-    }
-
-    private mutating func look(at episodes: Set<String>, for purpose: Lookup) -> [Effect] {
+    /// Brings the entries of these episodes up to date.
+    mutating func refreshEpisodes(_ episodes: Set<String>) -> [Effect] {
         let ids = episodes.sorted()
         return stride(from: 0, to: ids.count, by: Self.lookupLimit).flatMap { start in
-            lookUp(Array(ids[start..<min(start + Self.lookupLimit, ids.count)]), for: purpose)
+            lookUp(Array(ids[start..<min(start + Self.lookupLimit, ids.count)]), for: .refresh)
         }
     }
 
@@ -66,14 +59,11 @@ extension QueueMachine {
         do {
             let page = try WirePersistenceReply(wireBytes: result.get()).episodes.episodes
             let episodes = Dictionary(page.map { ($0.id, WireEpisodeSummary($0)) }) { first, _ in first }
-            for (ids, purpose) in asked {
+            for (_, purpose) in asked {
                 switch purpose {
                 case .command(let command, let request):
                     effects += perform(request, of: command, knowing: episodes, now: now)
                 case .refresh: effects += refresh(with: episodes)
-                case .returned(let queue):
-                    effects += refresh(with: episodes)
-                    effects += drop(Set(ids.filter { episodes[$0] == nil }), from: queue)
                 }
             }
         } catch {
@@ -81,7 +71,7 @@ extension QueueMachine {
             for (_, purpose) in asked {
                 switch purpose {
                 case .command(let command, _): effects.append(.reply(command.id, .failure(failure)))
-                case .refresh, .returned:
+                case .refresh:
                     effects.append(.log(.warning, "episodes of the queue could not be looked up: \(failure)"))
                 }
             }
@@ -108,18 +98,5 @@ extension QueueMachine {
             effects += commit(named, change)
         }
         return effects
-    }
-
-    /// Takes the entries of forgotten episodes out again, as if they had never come back: there is nothing to play in
-    /// them, and nothing to undo.
-    private mutating func drop(_ forgotten: Set<String>, from name: String) -> [Effect] {
-        guard !forgotten.isEmpty, var named = queues.current[name] else { return [] }
-        let entries = named.queue.entries.filter { forgotten.contains($0.episode) }
-        let change = named.refresh(entries.map { .removing($0.id) })
-        let effects = commit(named, change)
-        guard !effects.isEmpty else { return [] }
-        return effects + [
-            .log(.info, "\(Self.counted(entries.count)) of forgotten episodes did not come back to the queue \(name)")
-        ]
     }
 }

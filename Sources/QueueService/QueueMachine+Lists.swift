@@ -144,12 +144,14 @@ extension QueueMachine {
     mutating func restore(
         _ revision: UInt64, _ named: NamedQueue, of command: Command, now: Moment
     ) throws(Failure) -> [OwnerEffect<Never>] {
-        guard let target = named.entries(at: revision) else {
+        guard let past = named.entries(at: revision) else {
             throw Failure(
                 .notFound,
                 "The history of \(QueueName.shown(named.name)) holds no revision \(revision). `lockstep queue history\(QueueName.option(named.name))` shows those that can be restored."
             )
         }
+        let gone = rules.current.forgotten
+        let target = past.filter { named.queue.index(of: $0.id) != nil || !gone.contains($0.episode.podcastID) }
         // Undoing leads back whatever the limit; this is a new change.
         guard target.count <= max(named.limit, named.queue.entries.count) else {
             throw Failure(
@@ -166,9 +168,9 @@ extension QueueMachine {
         let change = named.edit(
             steps, "Restored revision \(revision)", origin: command.origin, now: now.wall)
         var reply = reply(named)
-        reply.description_p = Self.counted(target.count)
+        reply.description_p = Self.counted(target.count) + Self.staysOut(past.count - target.count)
         return commit(named, change, reply, answering: command)
-            + lookAtReturned(WireQueueStep.newcomers(of: steps), to: named.name)
+            + refreshEpisodes(Set(WireQueueStep.newcomers(of: steps).map(\.episode.id)))
     }
 }
 

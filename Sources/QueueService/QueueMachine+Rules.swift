@@ -12,6 +12,8 @@ import WireMessages
 struct QueueRules: Sendable {
     var settings = OwnerSettings(.queue)
     var marks: [String: WireQueueRuleRecord] = [:]
+    /// Podcasts that were forgotten, with their episodes: the past of a queue does not bring those back.
+    private(set) var forgotten: Set<String> = []
     /// What did not fit.
     var alerts = QueueAlerts()
 
@@ -21,8 +23,11 @@ struct QueueRules: Sendable {
     init(_ records: [StoredRecord], unreadable: (StoredRecord, any Error) -> Void) {
         for record in records where !settings.restore(record) {
             do {
-                guard try !alerts.restore(record), record.collection == "rule" else { continue }
-                marks[record.key] = try WireQueueRuleRecord(wireBytes: record.value)
+                switch record.collection {
+                case "rule": marks[record.key] = try WireQueueRuleRecord(wireBytes: record.value)
+                case Self.forgottenKey: forgotten.insert(record.key)
+                default: _ = try alerts.restore(record)
+                }
             } catch {
                 unreadable(record, error)
             }
@@ -49,12 +54,32 @@ struct QueueRules: Sendable {
 
     var everything: [WireChange] {
         settings.everything + marks.sorted { $0.key < $1.key }.map { .putting("rule", $0.key, $0.value) }
-            + alerts.everything
+            + forgotten.sorted().map(Self.tombstone) + alerts.everything
     }
 
     var retained: [Publication] { settings.retained + alerts.retained }
 
-    /// A podcast is gone, or no rule is interested in it any more.
+    private static let forgottenKey = "forgotten"
+
+    private static func tombstone(_ podcast: String) -> WireChange {
+        .putting(forgottenKey, podcast, WireQueueRuleRecord())
+    }
+
+    /// A podcast is gone, with what is set for it.
+    mutating func bury(podcast: String) -> OwnerChange {
+        var change = forget(podcast: podcast)
+        if let settings = settings.forget(podcast: podcast) { change.append(settings) }
+        if forgotten.insert(podcast).inserted { change.changes.append(Self.tombstone(podcast)) }
+        return change
+    }
+
+    /// It is there again.
+    mutating func unearth(podcast: String) -> OwnerChange {
+        guard forgotten.remove(podcast) != nil else { return OwnerChange() }
+        return OwnerChange(changes: [.deleting(Self.forgottenKey, podcast)])
+    }
+
+    /// No rule is interested in a podcast any more.
     mutating func forget(podcast: String) -> OwnerChange {
         var change = OwnerChange()
         if marks.removeValue(forKey: podcast) != nil { change.changes.append(.deleting("rule", podcast)) }
@@ -97,18 +122,16 @@ extension QueueMachine {
         let id = String(event.topic.parts[3])
         guard event.header.kind == .put, let podcast = try? WirePodcast(wireBytes: event.payload) else {
             episodeCounts[id] = nil
-            return event.header.kind == .delete ? forget(podcast: id) : []
+            return event.header.kind == .delete ? change { $0.bury(podcast: id) } : []
         }
+        let effects = change { $0.unearth(podcast: id) }
         let before = episodeCounts.updateValue(podcast.episodeCount, forKey: id)
-        return before == podcast.episodeCount ? [] : check(podcast: id)
+        return before == podcast.episodeCount ? effects : effects + check(podcast: id)
     }
 
-    private mutating func forget(podcast: String) -> [OwnerEffect<Never>] {
+    private mutating func change(_ change: (inout QueueRules) -> OwnerChange) -> [OwnerEffect<Never>] {
         var rules = rules.current
-        var change = rules.forget(podcast: podcast)
-        if let settings = rules.settings.forget(podcast: podcast) {
-            change.append(settings)
-        }
+        let change = change(&rules)
         return commit(main, change, rules: rules)
     }
 
@@ -202,12 +225,12 @@ extension QueueMachine {
         func isNew(_ episode: WireEpisode) -> Bool {
             episode.firstSeen > mark.since || episode.firstSeen == mark.since && !dealt.contains(episode.id)
         }
-        // What is newer than all that was known is news, however late its feed shows it.
-        let newest = episodes.filter { !isNew($0) }.map(\.published).max() ?? .max
+        // The newest of all is news, however late its feed shows it.
+        let newest = episodes.map(\.published).max() ?? 0
         return episodes.filter { episode in
             isNew(episode) && !episode.state.played && !episode.enclosureURL.isEmpty
                 && (episode.published == 0 || episode.published >= mark.since - Self.newsAge
-                    || episode.published > newest)
+                    || episode.published == newest)
                 && !queues.current.values.contains { $0.queue.entry(episode: episode.id) != nil }
         }.sorted { ($0.published, $0.id) < ($1.published, $1.id) }
     }

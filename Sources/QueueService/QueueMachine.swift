@@ -76,8 +76,6 @@ public struct QueueMachine: OwnerMachine {
     enum Lookup: Sendable {
         case command(Command, WireQueueRequest)
         case refresh
-        /// The past of a queue has brought them back.
-        case returned(queue: String)
     }
 
     /// An owner that knows nothing yet.

@@ -47,18 +47,18 @@ final class EngineHarness: Sendable {
         self.stream = stream
     }
 
-    /// Measures the real engine against the clock, with a new engine each time, until nothing is objected: a machine that
-    /// stands still for a moment spoils one measurement, an engine that is wrong spoils all.
+    /// Measures the real engine against the clock, with a new engine each time, until nothing was objected twice: a machine
+    /// that stands still for a moment spoils a measurement, an engine that is wrong spoils most.
     static func measure(tries: Int = 5, _ objections: (EngineHarness) async throws -> [String]) async throws {
         var found: [[String]] = []
-        for _ in 0..<tries {
+        var good = 0
+        for _ in 0..<tries where good < 2 {
             let harness = EngineHarness(.libmpv)
             let those = try await objections(harness)
             await harness.engine.close()
-            if those.isEmpty { return }
-            found.append(those)
+            if those.isEmpty { good += 1 } else { found.append(those) }
         }
-        Issue.record("in each of \(tries) tries: \(found)")
+        if good < 2 { Issue.record("in \(found.count) of \(tries) tries: \(found)") }
     }
 
     var events: [EngineEvent] { seen.withLockedValue { $0 } }

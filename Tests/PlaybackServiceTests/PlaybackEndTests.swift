@@ -29,10 +29,10 @@ struct PlaybackEndTests {
         try rig.load(rig.episode(length: 20, announced: 20), at: 15)
         rig.holdsCommits = true
         try rig.advance(6)
-        #expect(rig.machine.state.status == .finished && rig.state.status == .playing)
-        // What changes meanwhile does not give it away either.
+        #expect(rig.state.status == .playing && !rig.state.anchor.running && rig.state.anchor.position == 20)
+        // What changes meanwhile is shown.
         try rig.send { $0.setVolume.volume = 40 }
-        #expect(rig.state.status == .playing)
+        #expect(rig.state.status == .playing && rig.state.volume == 40)
         try rig.releaseCommits()
         #expect(rig.state.status == .finished && rig.state.volume == 40)
         #expect(rig.stored().played)

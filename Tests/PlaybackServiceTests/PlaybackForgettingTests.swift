@@ -50,6 +50,11 @@ struct PlaybackForgettingTests {
         podcast.id = "p1"
         try rig.observe(.put, .podcast("p1"), podcast.wireBytes)
         #expect(try kept() == ["p1", "p2"])
+        // What is only not shown any more is there still.
+        rig.podcasts = ["p1", "p2"]
+        try rig.observe(.delete, .podcast("p1"))
+        #expect(try kept() == ["p1", "p2"])
+        rig.podcasts = ["p2"]
         try rig.observe(.delete, .podcast("p1"))
         #expect(try kept() == ["p2"] && rig.state.speed == 1)
         try rig.observe(.delete, .podcast("p1"))
@@ -61,6 +66,7 @@ struct PlaybackForgettingTests {
     func forgetsLater() throws {
         try rig.start()
         try keep("p1", "e1")
+        rig.podcasts = []
         rig.refusal = Failure(.diskFull, "full")
         try rig.observe(.delete, .podcast("p1"))
         rig.refusal = nil

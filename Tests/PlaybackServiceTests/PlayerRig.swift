@@ -24,7 +24,7 @@ final class PlayerRig {
     // What outlives the process.
     private(set) var records: [String: StoredRecord] = [:]
     var library: [String: WireEpisode] = [:]
-    /// The podcasts that the library names, a page each; nil: it does not answer.
+    /// The podcasts that the library has; nil: it does not answer.
     var podcasts: [String]?
     var files: [AudioSource: SimulatedEngine.Audio] = [:]
     /// Why commits are refused.
@@ -341,7 +341,7 @@ final class PlayerRig {
 
     private func look(_ call: Call) {
         guard let request = try? WirePersistenceRequest(wireBytes: call.payload) else { return }
-        if case .podcasts(let query)? = request.command { return count(call.id, query) }
+        if case .findPodcast(let query)? = request.command { return find(query.text, for: call.id) }
         var reply = WirePersistenceReply()
         reply.episodes.episodes = request.episodesByID.ids.compactMap { library[$0] }
         let answer = OwnerEvent<PlaybackInput>.answered(call.id, .success(reply.wireBytes))
@@ -354,18 +354,17 @@ final class PlayerRig {
         }
     }
 
-    private func count(_ call: CallID, _ query: WirePodcastsQuery) {
+    private func find(_ podcast: String, for call: CallID) {
         guard let podcasts else {
             return inbox.append(.answered(call, .failure(Failure(.unavailable, "away"))))
         }
-        var reply = WirePersistenceReply()
-        let rest = podcasts.drop { !query.after.isEmpty && $0 <= query.after }
-        reply.podcasts.podcasts = rest.prefix(1).map { id in
-            var podcast = WirePodcast()
-            podcast.id = id
-            return podcast
+        guard podcasts.contains(podcast) else {
+            return inbox.append(.answered(call, .failure(Failure(.notFound, "There is none."))))
         }
-        reply.podcasts.next = rest.count > 1 ? rest.first ?? "" : ""
+        var found = WirePodcast()
+        found.id = podcast
+        var reply = WirePersistenceReply()
+        reply.podcasts.podcasts = [found]
         inbox.append(.answered(call, .success(reply.wireBytes)))
     }
 

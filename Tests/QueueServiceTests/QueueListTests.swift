@@ -326,35 +326,58 @@ struct QueueListTests {
         #expect(history.last?.entries == 3)
     }
 
-    @Test(arguments: ["undo", "restore"]) func whatTheLibraryHasForgottenDoesNotComeBack(by way: String) throws {
+    @Test(arguments: ["undo", "restore"]) func whatIsForgottenDoesNotComeBack(by way: String) throws {
         var queue = QueueHarness()
+        for number in 1...5 {
+            queue.details[QueueHarness.episode(number)] = .with {
+                $0.id = QueueHarness.episode(number)
+                $0.podcastID = number == 2 ? "gone" : "stays"
+            }
+        }
         queue.add(1, 2, 3, 4)
         let before = queue.machine.main.queue.revision
-        let going = [queue.entry(2), queue.entry(3)]
+        let going = [queue.entry(1), queue.entry(2), queue.entry(3)]
         queue.ask { $0.remove.entries = going }
-        queue.library.remove(QueueHarness.episode(2))
-        func goBack(_ queue: inout QueueHarness) {
-            queue.ask { if way == "undo" { $0.undo = WireUndo() } else { $0.restore.revision = before } }
-        }
-        goBack(&queue)
-        #expect(queue.numbers == [1, 3, 4])
+        queue.add(5)
+        queue.ask { $0.undo = WireUndo() }
+        queue.observe(.delete, .podcast("gone"), [])
         queue.restart()
+        // A library that lacks what it has not forgotten, as after it was recovered, keeps nothing out.
+        queue.library = []
+        queue.details = [:]
+        let back = try #require(
+            try queue.ask { if way == "undo" { $0.undo = WireUndo() } else { $0.restore.revision = before } }?.get())
         #expect(queue.numbers == [1, 3, 4])
-        // Moving an entry there and back brings nothing back, whatever the library says.
+        #expect(back.description_p.hasSuffix("; 1 entry of a forgotten podcast stays out"))
+        guard way == "restore" else { return }
+        // It is there again: so are its episodes.
         let third = queue.entry(3)
-        queue.library.remove(QueueHarness.episode(3))
-        queue.ask {
-            $0.move.entry = third
-            $0.move.index = 0
-        }
-        queue.ask { $0.undo = WireUndo() }
-        #expect(queue.numbers == [1, 3, 4])
-        // A library that does not answer has forgotten nothing.
         queue.ask { $0.remove.entries = [third] }
-        queue.libraryAnswers = false
-        queue.ask { $0.undo = WireUndo() }
-        queue.answerLibrary(Failure(.unavailable, "It is not there."))
-        #expect(queue.numbers == [1, 3, 4])
+        queue.observe(.put, .podcast("gone"), WirePodcast.with { $0.id = "gone" }.wireBytes)
+        queue.restart()
+        queue.ask { $0.restore.revision = before }
+        #expect(queue.numbers == [1, 2, 3, 4])
+    }
+
+    @Test func whatIsPlayedAgainAtAPlaceWhileItsEndComesPlays() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        let first = queue.entry(1)
+        queue.playerAnswers = false
+        queue.ask {
+            $0.play.entry = first
+            $0.play.position = 50
+        }
+        queue.playerChanges { $0.status = .finished }
+        queue.playerAnswers = true
+        queue.answerHeldCalls()
+        #expect(queue.numbers == [1, 2] && queue.current == 1)
+        #expect(queue.playerRequests.last?.load.queueEntry == first && queue.playerRequests.last?.load.position == 50)
+        #expect(queue.player.status == .playing)
+        // Its own end moves the queue on.
+        queue.playerChanges { $0.status = .finished }
+        #expect(queue.numbers == [2] && queue.current == 2)
     }
 
     @Test func aSkippedFailureGoesOnAndKeepsItsEntry() throws {

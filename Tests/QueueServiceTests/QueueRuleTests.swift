@@ -65,6 +65,9 @@ struct QueueRuleTests {
         #expect(queue.numbers == [3])
         publish(&queue, [4], seen: 20, published: -35 * Self.day)
         #expect(queue.numbers == [3])
+        // Of many years that are shown at once the last one.
+        publish(&queue, Array(10...20), seen: 30, published: -20 * Self.day)
+        #expect(queue.numbers == [3, 20])
     }
 
     @Test func heardEpisodesAndThoseThatStandInAQueueDoNotEnter() throws {

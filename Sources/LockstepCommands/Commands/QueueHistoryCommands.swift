@@ -81,12 +81,10 @@ struct QueueRestore: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
             let reply = try await session.queue(named: queue.known) { $0.restore.revision = revision }
-            let now = try await session.view(of: [.queue]).queue(queue.known)
-            let count = NumberText.counted(now.entries.count, "entry", "entries")
             try context.output.change(
                 reply.json,
                 reply.changed
-                    ? "\(queue.shownName) is as it was at revision \(revision): \(count). `lockstep queue undo\(queue.argument)` takes that back."
+                    ? "\(queue.shownName) is as it was at revision \(revision): \(reply.description_p). `lockstep queue undo\(queue.argument)` takes that back."
                     : "No change: it is as it was at revision \(revision) already.")
         }
     }

@@ -1116,6 +1116,12 @@ public nonisolated struct WireSessionRecord: @unchecked Sendable {
     set {_uniqueStorage()._skippedAlert = newValue}
   }
 
+  /// it was loaded or moved to where it is, and not heard since
+  public var unheard: Bool {
+    get {_storage._unheard}
+    set {_uniqueStorage()._unheard = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -2842,7 +2848,7 @@ nonisolated extension WireOutputState.Device: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SessionRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{3}local_path\0\u{3}paused_at\0\u{1}skip\0\u{3}unplayed_from\0\u{1}queue\0\u{3}paused_by\0\u{3}skipped_alert\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}status\0\u{1}episode\0\u{3}load_id\0\u{3}queue_entry\0\u{1}position\0\u{1}duration\0\u{1}error\0\u{3}saved_at\0\u{3}boot_id\0\u{3}fleet_run\0\u{1}clean\0\u{3}resumed_at\0\u{1}register\0\u{3}local_path\0\u{3}paused_at\0\u{1}skip\0\u{3}unplayed_from\0\u{1}queue\0\u{3}paused_by\0\u{3}skipped_alert\0\u{1}unheard\0")
 
   fileprivate class _StorageClass {
     var _status: WirePlaybackState.Status = .unknown
@@ -2865,6 +2871,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
     var _queue: String = String()
     var _pausedBy: WirePlaybackState.PausedBy = .somebody
     var _skippedAlert: String = String()
+    var _unheard: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2895,6 +2902,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       _queue = source._queue
       _pausedBy = source._pausedBy
       _skippedAlert = source._skippedAlert
+      _unheard = source._unheard
     }
   }
 
@@ -2933,6 +2941,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         case 18: try { try decoder.decodeSingularStringField(value: &_storage._queue) }()
         case 19: try { try decoder.decodeSingularEnumField(value: &_storage._pausedBy) }()
         case 20: try { try decoder.decodeSingularStringField(value: &_storage._skippedAlert) }()
+        case 21: try { try decoder.decodeSingularBoolField(value: &_storage._unheard) }()
         default: break
         }
       }
@@ -3005,6 +3014,9 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
       if !_storage._skippedAlert.isEmpty {
         try visitor.visitSingularStringField(value: _storage._skippedAlert, fieldNumber: 20)
       }
+      if _storage._unheard != false {
+        try visitor.visitSingularBoolField(value: _storage._unheard, fieldNumber: 21)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -3034,6 +3046,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
         if _storage._queue != rhs_storage._queue {return false}
         if _storage._pausedBy != rhs_storage._pausedBy {return false}
         if _storage._skippedAlert != rhs_storage._skippedAlert {return false}
+        if _storage._unheard != rhs_storage._unheard {return false}
         return true
       }
       if !storagesAreEqual {return false}

@@ -1035,6 +1035,7 @@ public nonisolated struct WireQueueHistoryRecord: Sendable {
   fileprivate var _item: WireHistoryItem? = nil
 }
 
+/// Record `forgotten`/<podcast id>, empty, from when a podcast is forgotten until it is there again.
 /// Record `rule`/<podcast id>, while new episodes of the podcast enter a queue by themselves. Record `setting/…`: see bus.proto.
 public nonisolated struct WireQueueRuleRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
