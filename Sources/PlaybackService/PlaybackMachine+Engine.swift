@@ -153,7 +153,13 @@ extension PlaybackMachine {
                 from: Failure(
                     .endedEarly, "\(title) stopped at \(clockText(end.position.seconds))\(expected): \(reason)."))
         }
-        finish(at: end.position, reason: "heard to its end")
+        finish(at: end.position, reason: "heard to its end" + remark(on: end.position))
+    }
+
+    /// That it is much shorter than its feed says, which may be wrong about it, or have been right.
+    private func remark(on end: PlaybackPosition) -> String {
+        guard let announced = session?.announced?.seconds, end.seconds < announced / 2 else { return "" }
+        return " at \(clockText(end.seconds)), where its feed says that it is \(clockText(announced)) long"
     }
 
     /// Why what is open is not the episode: it is less than half as long as the audio that was measured before, or as what

@@ -125,8 +125,10 @@ extension QueueMachine {
     /// Whether it plays, or will when what was decided before has been done.
     private var isToPlay: Bool {
         if let coming = comingLoad { return !coming.pending.paused }
-        // Who leaves what failed wants to go on listening.
-        return player.map { [.playing, .failed].contains($0.status) || $0.status == .loading && $0.willPlay } ?? false
+        // Who leaves what failed, or has ended, wants to go on listening: nobody has paused it.
+        return player.map {
+            [.playing, .failed, .finished].contains($0.status) || $0.status == .loading && $0.willPlay
+        } ?? false
     }
 
     private static func empty(_ name: String) -> Failure {

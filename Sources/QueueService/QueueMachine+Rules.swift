@@ -185,15 +185,19 @@ extension QueueMachine {
         rules.marks[podcast] = mark
         var named = queues.current[rule.queue] ?? main
         var change = OwnerChange()
+        var logs: [OwnerEffect<Never>] = []
         if let before {
-            let news = news(among: episodes, since: before)
+            let (news, old) = news(among: episodes, since: before)
+            logs = old.map {
+                .log(.info, "“\($0.title)” enters no queue by rule: it was published long before it came")
+            }
             let room = max(0, named.limit - named.queue.entries.count)
             change = named.enter(news.prefix(room).map { entry($0, by: rule, now: now) }, at: rule.place, now: now.wall)
             let left = Array(news.dropFirst(room))
             change.append(rules.alerts.raiseFull(named, left, of: podcast, now: now.wall))
         }
         change.changes.append(.putting("rule", podcast, mark))
-        return commit(named, change, rules: rules, checking: podcast)
+        return commit(named, change, rules: rules, checking: podcast) + logs
     }
 
     /// What was found new of a podcast could not be saved: it is looked for again.
@@ -219,20 +223,25 @@ extension QueueMachine {
         return commit(main, change, reply, answering: command, rules: rules)
     }
 
-    /// Those that no rule has dealt with, the oldest first, without those that are heard or stand in a queue already.
-    private func news(among episodes: [WireEpisode], since mark: WireQueueRuleRecord) -> [WireEpisode] {
+    /// Those that no rule has dealt with, the oldest first, without those that are heard or stand in a queue already; and
+    /// those of them that are too old to be news.
+    private func news(
+        among episodes: [WireEpisode], since mark: WireQueueRuleRecord
+    ) -> (news: [WireEpisode], old: [WireEpisode]) {
         let dealt = Set(mark.dealt)
         func isNew(_ episode: WireEpisode) -> Bool {
             episode.firstSeen > mark.since || episode.firstSeen == mark.since && !dealt.contains(episode.id)
         }
         // The newest of all is news, however late its feed shows it.
         let newest = episodes.map(\.published).max() ?? 0
-        return episodes.filter { episode in
+        func isOld(_ episode: WireEpisode) -> Bool {
+            episode.published != 0 && episode.published < mark.since - Self.newsAge && episode.published != newest
+        }
+        let found = episodes.filter { episode in
             isNew(episode) && !episode.state.played && !episode.enclosureURL.isEmpty
-                && (episode.published == 0 || episode.published >= mark.since - Self.newsAge
-                    || episode.published == newest)
                 && !queues.current.values.contains { $0.queue.entry(episode: episode.id) != nil }
         }.sorted { ($0.published, $0.id) < ($1.published, $1.id) }
+        return (found.filter { !isOld($0) }, found.filter(isOld))
     }
 
     private func entry(_ episode: WireEpisode, by rule: QueueRules.Rule, now: Moment) -> WireQueueEntry {

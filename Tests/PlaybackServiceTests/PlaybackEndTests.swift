@@ -126,6 +126,8 @@ struct PlaybackEndTests {
         try rig.advance(3)
         #expect(rig.state.status == .finished)
         #expect(rig.stored().duration == 600)
+        let remark = announced == 2_400 ? " at 10:00, where its feed says that it is 40:00 long" : ""
+        #expect(rig.stored().reason == "heard to its end" + remark)
     }
 
     @Test(

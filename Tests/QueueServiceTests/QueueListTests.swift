@@ -359,6 +359,16 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2, 3, 4])
     }
 
+    @Test func whatFollowsAnEndByCommandPlays() throws {
+        var queue = QueueHarness()
+        queue.add(1)
+        queue.play(1)
+        queue.playerChanges { $0.status = .finished }
+        queue.add(2)
+        queue.ask { $0.next = WireNext() }
+        #expect(queue.player.status == .playing && queue.player.episode.id == QueueHarness.episode(2))
+    }
+
     @Test func whatIsPlayedAgainAtAPlaceWhileItsEndComesPlays() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
