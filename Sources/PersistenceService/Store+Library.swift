@@ -255,11 +255,24 @@ struct EpisodeReader {
             if withChapters, !record.chapters.isEmpty { episode.chapters = record.chapters }
             episode.chaptersFetched = record.fetchedAt
         }
+        if withDescription, withChapters, episode.chapters.isEmpty { try takeChaptersOfFile(&episode) }
         size +=
             (download?.count ?? 0) + (fetched?.count ?? 0) + value.count + (state?.count ?? 0)
             + episode.description_p.utf8.count
             + episode.podcastTitle.utf8.count + 32
         return episode
+    }
+
+    /// What its file carries is known to the player, once it has been open.
+    private mutating func takeChaptersOfFile(_ episode: inout WireEpisode) throws {
+        let value = try Data.fetchOne(
+            db.cachedStatement(
+                sql: "SELECT value FROM record WHERE owner = 'playback' AND collection = 'chapters' AND key = ?"),
+            arguments: [episode.id])
+        guard let value else { return }
+        episode.chapters = try WirePlaybackChaptersRecord(serializedBytes: value).chapters
+        episode.chaptersOfFile = true
+        size += value.count
     }
 
     private mutating func title(of podcast: String) throws -> String {

@@ -13,7 +13,7 @@ struct PlaybackBook: Sendable {
         case alert(String)
         case setting(podcast: String, key: String)
         case sleep
-        case chapters
+        case chapters(String)
         /// One that was forgotten with its podcast; others have transactions of their own.
         case bookmark(String)
 
@@ -25,7 +25,7 @@ struct PlaybackBook: Sendable {
             case .alert(let id): (3, id, "")
             case .setting(let podcast, let key): (4, podcast, key)
             case .sleep: (5, "", "")
-            case .chapters: (6, "", "")
+            case .chapters(let episode): (6, episode, "")
             case .bookmark(let id): (7, id, "")
             }
         }
@@ -130,9 +130,8 @@ extension PlaybackMachine {
             return settings.record(podcast, key)
         case .sleep:
             return sleep.map { .putting("sleep", "current", $0.wire(context)) } ?? .deleting("sleep", "current")
-        case .chapters:
-            return fileChapters.chapters.isEmpty
-                ? .deleting("chapters", "current") : .putting("chapters", "current", fileChapters)
+        case .chapters(let episode):
+            return fileChapters[episode].map { .putting("chapters", episode, $0) } ?? .deleting("chapters", episode)
         case .bookmark(let id):
             return bookmarks[id].map { .putting("bookmark", id, $0) } ?? .deleting("bookmark", id)
         }
@@ -143,7 +142,6 @@ extension PlaybackMachine {
         var changes = [change(.settings)]
         if let session {
             changes.append(change(.session))
-            if !fileChapters.chapters.isEmpty { changes.append(change(.chapters)) }
             if session.register.updatedAt > 0 {
                 var register = WireChange()
                 register.putEpisodeState = session.register
@@ -153,6 +151,7 @@ extension PlaybackMachine {
         changes += settings.everything
         changes += bookmarks.keys.sorted().compactMap { id in bookmarks[id].map { .putting("bookmark", id, $0) } }
         if sleep != nil { changes.append(change(.sleep)) }
+        changes += fileChapters.keys.sorted().map { change(.chapters($0)) }
         changes += alerts.keys.sorted().map { change(.alert($0)) }
         changes += answers.sorted { $0.key < $1.key }.map { .putting("answer", $0.key, $0.value) }
         return changes

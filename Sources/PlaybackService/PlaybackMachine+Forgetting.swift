@@ -17,7 +17,7 @@ extension PlaybackMachine {
 
     /// The podcasts that anything is kept for.
     private var kept: Set<String> {
-        Set(settings.podcasts + bookmarks.values.map(\.podcast)).subtracting([""])
+        Set(settings.podcasts + bookmarks.values.map(\.podcast) + fileChapters.values.map(\.podcast)).subtracting([""])
     }
 
     private mutating func forget(podcast: String) {
@@ -36,6 +36,11 @@ extension PlaybackMachine {
             pending.commit = true
         }
         pending.publications += Set(gone.map(\.episode)).sorted().map(publication)
+        for episode in fileChapters.filter({ $0.value.podcast == podcast }).keys {
+            fileChapters[episode] = nil
+            book.mark(.chapters(episode))
+            pending.commit = true
+        }
     }
 
     // MARK: - Asking the library

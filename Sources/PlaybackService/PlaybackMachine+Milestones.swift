@@ -49,7 +49,9 @@ extension PlaybackMachine {
     }
 
     mutating func takeChapters(_ episode: WireEpisode) {
-        let chapters = Self.shown(episode.chapters.compactMap(ChapterMark.init), duration: session?.knownDuration)
+        // Those of the file it has from here.
+        let found = episode.chaptersOfFile ? [] : episode.chapters
+        let chapters = Self.shown(found.compactMap(ChapterMark.init), duration: session?.knownDuration)
         guard session?.storedChapters != chapters else { return }
         session?.storedChapters = chapters
         pending.state = true
@@ -57,23 +59,37 @@ extension PlaybackMachine {
 
     /// What is known of the file that is loaded, before it is open.
     mutating func recallFileChapters() {
-        guard session?.episode.id == fileChapters.episode else { return }
-        session?.fileChapters = fileChapters.chapters
+        guard let session else { return }
+        self.session?.fileChapters = fileChapters[session.episode.id]?.chapters ?? []
     }
 
-    /// Those that the open file carries are stored: they are shown when it is loaded again and not open yet.
+    /// Those that the open file carries are stored: they are shown while it is not open, too.
     mutating func takeFileChapters(_ chapters: [WireChapter]) {
         session?.fileChapters = chapters
-        var record = WirePlaybackChaptersRecord()
-        if let session, !chapters.isEmpty {
-            record.episode = session.episode.id
-            record.chapters = chapters
+        guard let episode = session?.episode, fileChapters[episode.id]?.chapters ?? [] != chapters else { return }
+        keepFileChapters(chapters.isEmpty ? nil : chapters, of: episode)
+        if fileChapters.count > Self.fileChaptersKept,
+            let oldest = fileChapters.min(by: { ($0.value.at, $0.key) < ($1.value.at, $1.key) })?.key
+        {
+            fileChapters[oldest] = nil
+            book.mark(.chapters(oldest))
         }
-        guard record != fileChapters else { return }
-        fileChapters = record
-        book.mark(.chapters)
         pending.commit = true
     }
+
+    private mutating func keepFileChapters(_ chapters: [WireChapter]?, of episode: WireEpisodeSummary) {
+        fileChapters[episode.id] = chapters.map { chapters in
+            var record = WirePlaybackChaptersRecord()
+            record.podcast = episode.podcastID
+            record.chapters = chapters
+            record.at = now.wall.milliseconds
+            return record
+        }
+        book.mark(.chapters(episode.id))
+    }
+
+    /// Of so many episodes they are kept.
+    private static let fileChaptersKept = 64
 
     /// Chapters as the state shows them: in order and sound, without their addresses, which are in the library and would
     /// make each change of the state many times larger.

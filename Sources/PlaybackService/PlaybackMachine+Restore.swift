@@ -15,7 +15,7 @@ extension PlaybackMachine {
                 switch record.collection {
                 case Self.sessionKey.0: stored = try WireSessionRecord(wireBytes: record.value)
                 case Self.settingsKey.0: restore(try WirePlaybackSettingsRecord(wireBytes: record.value))
-                case "chapters": fileChapters = try WirePlaybackChaptersRecord(wireBytes: record.value)
+                case "chapters": fileChapters[record.key] = try WirePlaybackChaptersRecord(wireBytes: record.value)
                 case "alert": alerts[record.key] = try WirePlaybackAlertRecord(wireBytes: record.value)
                 case "bookmark": bookmarks[record.key] = try WireBookmark(wireBytes: record.value)
                 case "sleep":

@@ -135,8 +135,8 @@ public struct PlaybackMachine: OwnerMachine {
     var prepared: PreparedEpisode?
     /// A sound device that was lost while it played.
     var lostDevice: LostDevice?
-    /// The chapters that the last opened file with any carries, as they are stored.
-    var fileChapters = WirePlaybackChaptersRecord()
+    /// The chapters that files carried when they were opened last, by episode, as they are stored.
+    var fileChapters: [String: WirePlaybackChaptersRecord] = [:]
     /// An episode's end that is not durable yet. Until it is, the stream shows it as playing and stopped at its end: who
     /// acts on an end, as the queue does, must find it true also when this process dies.
     var unsavedEnd: UnsavedEnd?

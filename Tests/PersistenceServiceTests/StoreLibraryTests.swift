@@ -183,6 +183,26 @@ import WireMessages
         #expect(byID.wireBytes.count < 1 << 20)
     }
 
+    @Test func chaptersOfTheFileAreShownWhereThereAreNoOthers() throws {
+        func record(_ title: String) -> WirePlaybackChaptersRecord {
+            .with { $0.chapters = [.with { $0.title = title }] }
+        }
+        var own = WireChange.episode("e2")
+        own.putEpisode.chapters = [.with { $0.title = "Of the feed" }]
+        try store.apply("feeds", [.podcast("p1"), .episode("e1"), own])
+        try store.apply("playback", ["e1", "e2"].map { .putting("chapters", $0, record("Of the file")) })
+        let found = try store.episodes(WireEpisodesByID.with { $0.ids = ["e1", "e2"] }).episodes
+        #expect(found.map { $0.chapters.map(\.title) } == [["Of the file"], ["Of the feed"]])
+        #expect(found.map(\.chaptersOfFile) == [true, false])
+        let brief = try store.episodes(
+            WireEpisodesByID.with {
+                $0.ids = ["e1"]
+                $0.brief = true
+            }
+        ).episodes
+        #expect(brief.first?.chapters.isEmpty == true)
+    }
+
     @Test func aliasesAreFoundByNameAndInPages() throws {
         let names = (0..<3_000).map { "guid:\($0)-\(String(repeating: "g", count: 300))" }
         try store.apply("feeds", [.podcast("p1"), .episode("e1")] + names.map { .alias($0, of: "p1", is: "e1") })

@@ -198,8 +198,29 @@ struct PlaybackFeatureTests {
         #expect(rig.state.chapters.map(\.title) == ["First", "Last"] && rig.state.chapter == 2)
         try rig.load(rig.episode("e2"), as: "l2")
         #expect(rig.state.chapters.isEmpty)
+        // The library shows them, too; what the file carries counts, when it has changed.
+        rig.library["e1"]?.chapters = [WireChapter()]
+        rig.library["e1"]?.chaptersOfFile = true
+        rig.setFile("e1", SimulatedEngine.Audio(length: 600, chapters: [AudioChapter(start: .zero, title: "Other")]))
+        try rig.load(episode, as: "l3")
+        #expect(rig.state.chapters.map(\.title) == ["Other"])
+        rig.setFile("e1", SimulatedEngine.Audio(length: 600))
+        try rig.load(episode, as: "l4")
+        #expect(rig.state.chapters.isEmpty && rig.records["chapters/e1"] == nil)
+    }
+
+    @Test("Chapters that files carry are kept of the newest 64 episodes")
+    func keepsChaptersOfFiles() throws {
         try rig.start()
-        #expect(rig.state.chapters.isEmpty && rig.records["chapters/current"] == nil)
+        for number in 1...70 {
+            let episode = rig.episode("e\(number)")
+            let chapters = [AudioChapter(start: .zero, title: "Chapter of \(number)")]
+            rig.setFile("e\(number)", SimulatedEngine.Audio(length: 600, chapters: chapters))
+            try rig.load(episode, as: "l\(number)")
+            try rig.advance(0.1)
+        }
+        let kept = rig.records.values.filter { $0.collection == "chapters" }.map(\.key)
+        #expect(Set(kept) == Set((7...70).map { "e\($0)" }))
     }
 
     // MARK: Sleep

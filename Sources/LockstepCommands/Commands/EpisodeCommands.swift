@@ -25,9 +25,9 @@ extension Session {
     func withChapters(_ id: String) async throws(Failure) -> WireEpisode? {
         // This answer has what is known of the file, too.
         let episode = try await persistence.episodes(ids: [id]).first
-        guard let episode, episode.chapters.isEmpty, episode.chaptersFetched == 0, !episode.chaptersURL.isEmpty else {
-            return episode
-        }
+        guard let episode, episode.chapters.isEmpty || episode.chaptersOfFile, episode.chaptersFetched == 0,
+            !episode.chaptersURL.isEmpty
+        else { return episode }
         do {
             _ = try await feeds(within: .seconds(5)) { $0.fetchChapters.episode = id }
         } catch {

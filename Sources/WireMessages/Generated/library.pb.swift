@@ -262,6 +262,12 @@ public nonisolated struct WireEpisode: @unchecked Sendable {
     set {_uniqueStorage()._chaptersFetched = newValue}
   }
 
+  /// in answers that name episodes by id: its chapters are those that its file carried last
+  public var chaptersOfFile: Bool {
+    get {_storage._chaptersOfFile}
+    set {_uniqueStorage()._chaptersOfFile = newValue}
+  }
+
   /// filled in by persistence in answers that name episodes by id; never stored here
   public var download: WireDownload {
     get {_storage._download ?? WireDownload()}
@@ -780,7 +786,7 @@ nonisolated extension WirePodcast: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Episode"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}guid\0\u{1}title\0\u{1}description\0\u{1}link\0\u{3}image_url\0\u{1}published\0\u{1}duration\0\u{3}enclosure_url\0\u{3}enclosure_type\0\u{3}enclosure_length\0\u{1}season\0\u{1}number\0\u{1}explicit\0\u{3}chapters_url\0\u{1}state\0\u{3}first_seen\0\u{1}chapters\0\u{3}chapters_fetched\0\u{1}download\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}guid\0\u{1}title\0\u{1}description\0\u{1}link\0\u{3}image_url\0\u{1}published\0\u{1}duration\0\u{3}enclosure_url\0\u{3}enclosure_type\0\u{3}enclosure_length\0\u{1}season\0\u{1}number\0\u{1}explicit\0\u{3}chapters_url\0\u{1}state\0\u{3}first_seen\0\u{1}chapters\0\u{3}chapters_fetched\0\u{1}download\0\u{3}chapters_of_file\0")
 
   fileprivate class _StorageClass {
     var _id: String = String()
@@ -804,6 +810,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
     var _firstSeen: Int64 = 0
     var _chapters: [WireChapter] = []
     var _chaptersFetched: Int64 = 0
+    var _chaptersOfFile: Bool = false
     var _download: WireDownload? = nil
 
       // This property is used as the initial default value for new instances of the type.
@@ -836,6 +843,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
       _firstSeen = source._firstSeen
       _chapters = source._chapters
       _chaptersFetched = source._chaptersFetched
+      _chaptersOfFile = source._chaptersOfFile
       _download = source._download
     }
   }
@@ -877,6 +885,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
         case 20: try { try decoder.decodeRepeatedMessageField(value: &_storage._chapters) }()
         case 21: try { try decoder.decodeSingularInt64Field(value: &_storage._chaptersFetched) }()
         case 22: try { try decoder.decodeSingularMessageField(value: &_storage._download) }()
+        case 23: try { try decoder.decodeSingularBoolField(value: &_storage._chaptersOfFile) }()
         default: break
         }
       }
@@ -955,6 +964,9 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
       try { if let v = _storage._download {
         try visitor.visitSingularMessageField(value: v, fieldNumber: 22)
       } }()
+      if _storage._chaptersOfFile != false {
+        try visitor.visitSingularBoolField(value: _storage._chaptersOfFile, fieldNumber: 23)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -985,6 +997,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
         if _storage._firstSeen != rhs_storage._firstSeen {return false}
         if _storage._chapters != rhs_storage._chapters {return false}
         if _storage._chaptersFetched != rhs_storage._chaptersFetched {return false}
+        if _storage._chaptersOfFile != rhs_storage._chaptersOfFile {return false}
         if _storage._download != rhs_storage._download {return false}
         return true
       }

@@ -1151,15 +1151,18 @@ public nonisolated struct WirePlaybackSettingsRecord: Sendable {
   public init() {}
 }
 
-/// Record `chapters`/`current`: the chapters that the loaded episode's file carries, while there are any.
+/// Record `chapters`/<episode id>: the chapters that its file carried when it was opened last; of the newest 64 episodes.
 public nonisolated struct WirePlaybackChaptersRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  public var episode: String = String()
+  public var podcast: String = String()
 
   public var chapters: [WireChapter] = []
+
+  /// when it was opened; ms since 1970
+  public var at: Int64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -3103,7 +3106,7 @@ nonisolated extension WirePlaybackSettingsRecord: SwiftProtobuf.Message, SwiftPr
 
 nonisolated extension WirePlaybackChaptersRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackChaptersRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}chapters\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{1}chapters\0\u{1}at\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3111,26 +3114,31 @@ nonisolated extension WirePlaybackChaptersRecord: SwiftProtobuf.Message, SwiftPr
       // allocates stack space for every case branch when no optimizations are
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
-      case 1: try { try decoder.decodeSingularStringField(value: &self.episode) }()
+      case 1: try { try decoder.decodeSingularStringField(value: &self.podcast) }()
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.chapters) }()
+      case 3: try { try decoder.decodeSingularInt64Field(value: &self.at) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if !self.episode.isEmpty {
-      try visitor.visitSingularStringField(value: self.episode, fieldNumber: 1)
+    if !self.podcast.isEmpty {
+      try visitor.visitSingularStringField(value: self.podcast, fieldNumber: 1)
     }
     if !self.chapters.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.chapters, fieldNumber: 2)
+    }
+    if self.at != 0 {
+      try visitor.visitSingularInt64Field(value: self.at, fieldNumber: 3)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WirePlaybackChaptersRecord, rhs: WirePlaybackChaptersRecord) -> Bool {
-    if lhs.episode != rhs.episode {return false}
+    if lhs.podcast != rhs.podcast {return false}
     if lhs.chapters != rhs.chapters {return false}
+    if lhs.at != rhs.at {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
