@@ -6,7 +6,7 @@ import PodcastModel
 /// one that changes costs a less exact message, or a stricter or laxer proof of an end, nothing else.
 struct MPVLogReader: Sendable {
     /// The status that a server refused with.
-    private(set) var httpStatus: (code: Int, phrase: String)?
+    private(set) var httpStatus: Int?
     /// The file could not be found.
     private(set) var missing = false
     /// The last complaint, for messages.
@@ -41,16 +41,16 @@ struct MPVLogReader: Sendable {
 
     /// Why `source` could not be opened.
     func failure(opening source: AudioSource) -> Failure {
-        if let httpStatus {
-            let reason = "\(httpStatus.code)\(httpStatus.phrase.isEmpty ? "" : " ")\(httpStatus.phrase)"
-            return Failure(refusedWith: httpStatus.code, reason: reason, by: source)
-        }
+        if let httpStatus { return Failure(refusedWith: httpStatus, by: source) }
         if let text = complaint, let (host, reason) = Self.lostConnection(in: text) {
             return Failure(.streamFailed, "\(host) could not be reached: \(reason).")
         }
         if missing { return Failure(.fileMissing, "The file \(source) is not there.") }
-        let reason = complaint.flatMap { $0.hasPrefix("Failed to open") ? nil : $0 } ?? "no reason was given"
-        return Failure(.streamFailed, "\(source) cannot be opened: \(reason).")
+        if let reason = complaint, !reason.hasPrefix("Failed to open") {
+            return Failure(.streamFailed, "\(source) cannot be opened: \(reason).")
+        }
+        // What is not there, refused or broken has been named; a file is read, or is one of those.
+        return Failure(.streamFailed, "\(source.host) does not answer.")
     }
 
     /// `Connection to tcp://HOST failed: REASON`, `Failed to resolve hostname HOST: REASON`.
@@ -66,12 +66,12 @@ struct MPVLogReader: Sendable {
         return nil
     }
 
-    private static func httpStatus(in text: String) -> (Int, String)? {
+    private static func httpStatus(in text: String) -> Int? {
         let words = text.split(separator: " ")
         guard let index = words.firstIndex(of: "HTTP"), words.count > index + 2, words[index + 1] == "error",
             let code = Int(words[index + 2]), (100...599).contains(code)
         else { return nil }
-        return (code, words[(index + 3)...].joined(separator: " "))
+        return code
     }
 }
 

@@ -154,7 +154,8 @@ extension MPVPlayer {
         let source = now.load.source
         switch error {
         case MPV_ERROR_UNKNOWN_FORMAT.rawValue, MPV_ERROR_NOTHING_TO_PLAY.rawValue:
-            observer(.failed(now.load.id, Failure(.decoderFailed, "\(source) holds no audio that can be played.")))
+            let what = if case .web = source { "What \(source.host) sent" } else { "\(source)" }
+            observer(.failed(now.load.id, Failure(.decoderFailed, "\(what) holds no audio that can be played.")))
         case MPV_ERROR_AO_INIT_FAILED.rawValue:
             observer(.failed(now.load.id, Failure(.noSoundDevice, "No sound device can be opened.")))
         default:

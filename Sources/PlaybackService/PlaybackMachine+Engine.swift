@@ -222,7 +222,11 @@ extension PlaybackMachine {
         let advice =
             session.hasStandIn
             ? " Answer `accept` to play it all the same; a place that it does not have is given up." : ""
-        raise(failure.code, title: "Playback stopped", failure.message + advice, .error, actions: actions)
+        let title = "“\(session.episode.title)”"
+        let isNamed = session.episode.title.isEmpty || failure.message.contains(title)
+        raise(
+            failure.code, title: "Playback stopped", (isNamed ? "" : title + ": ") + failure.message + advice, .error,
+            actions: actions)
         pending.commit = true
     }
 

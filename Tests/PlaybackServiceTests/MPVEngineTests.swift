@@ -206,7 +206,7 @@ struct MPVLogReaderTests {
     func status(text: String, code: Int?) {
         var reader = MPVLogReader()
         reader.read(prefix: "ffmpeg", text: text)
-        #expect(reader.httpStatus?.code == code)
+        #expect(reader.httpStatus == code)
     }
 
     @Test("Cuts and estimates are found in the log, other lines are not taken for them")

@@ -218,7 +218,7 @@ extension PlayerSnapshot {
     /// Whether an alert says what the player has failed of.
     func isSaid(by alert: Alert) -> Bool {
         guard let error, !error.isEmpty else { return false }
-        return alert.message.hasPrefix(error)
+        return alert.message.contains(error)
     }
 
     /// The services that are not ready; empty: all are.
