@@ -1,4 +1,3 @@
-import NIOConcurrencyHelpers
 import PodcastModel
 
 #if canImport(Glibc)
@@ -22,7 +21,7 @@ extension DownloadFolder {
         }
         let folder: Int32
         do throws(Failure) { folder = try openFolder(parts[0], making: false) } catch {
-            return errno == ENOENT ? nil : error
+            return error.code != Self.awayCode && errno == ENOENT ? nil : error
         }
         defer { close(folder) }
         var status = stat()
@@ -43,32 +42,46 @@ extension DownloadFolder {
     }
 
     /// The files in the folder and its folders, with their sizes; symbolic links are not followed, and count as files.
+    /// All is seen from one descriptor: of one folder, whatever is mounted meanwhile.
     ///
     /// - Throws: `storageFailed`.
-    func files() throws(Failure) -> [String: UInt64] {
-        let top = try openRoot(making: true)
+    func files() throws(Failure) -> (files: [String: UInt64], sight: FolderSight) {
+        let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard top >= 0 else {
+            guard errno == ENOENT else { throw failure("The folder of downloads cannot be opened", "") }
+            return ([:], FolderSight())
+        }
         defer { close(top) }
+        guard let marker = Self.marker(in: top) else { throw failure("The folder's marker cannot be read", "") }
+        var sight = FolderSight(marker: marker)
         var files: [String: UInt64] = [:]
-        for name in Self.names(in: top) where name != Self.partial {
+        for name in Self.names(in: top) where name != Self.partial && !name.hasPrefix(Self.markerName) {
             guard let entry = Self.status(of: name, in: top) else { continue }
-            guard entry.st_mode & S_IFMT == S_IFDIR, let folder = try? openFolder(name, making: false) else {
+            let folder = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+            guard folder >= 0 else {
                 files[name] = UInt64(max(0, entry.st_size))
                 continue
             }
             defer { close(folder) }
+            if Self.isMount(folder, in: top) { sight.mounts.insert(name) }
             for inner in Self.names(in: folder) {
                 guard let entry = Self.status(of: inner, in: folder) else { continue }
                 files["\(name)/\(inner)"] = UInt64(max(0, entry.st_size))
             }
         }
-        return files
+        return (files, sight)
     }
 
-    /// What lies at these paths, relative to the folder, by episode; those that cannot be looked at are left out.
-    func look(at paths: [String: String]) -> [String: FoundFile] {
+    /// What lies at these paths, relative to the folder, by episode; those that cannot be looked at are left out. No sight:
+    /// the folder itself cannot be looked at.
+    func look(at paths: [String: String]) -> (found: [String: FoundFile], sight: FolderSight?) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard top >= 0 else { return Self.isAbsent(errno) ? paths.mapValues { _ in .nothing } : [:] }
+        guard top >= 0 else {
+            return Self.isAbsent(errno) ? (paths.mapValues { _ in .nothing }, FolderSight()) : ([:], nil)
+        }
         defer { close(top) }
+        guard let marker = Self.marker(in: top) else { return ([:], nil) }
+        var sight = FolderSight(marker: marker)
         var found: [String: FoundFile] = [:]
         // A folder is opened once, however many of its files are looked at.
         for (name, files) in Dictionary(grouping: paths, by: { $0.value.prefix { $0 != "/" } }) {
@@ -78,11 +91,18 @@ extension DownloadFolder {
                 continue
             }
             defer { close(folder) }
+            if Self.isMount(folder, in: top) { sight.mounts.insert(String(name)) }
             for (episode, path) in files {
                 found[episode] = Self.lookUp(String(path.dropFirst(name.count + 1)), in: folder)
             }
         }
-        return found
+        return (found, sight)
+    }
+
+    /// Whether a folder is on another device than the one that it is in.
+    private static func isMount(_ folder: Int32, in top: Int32) -> Bool {
+        var (inner, outer) = (stat(), stat())
+        return fstat(folder, &inner) == 0 && fstat(top, &outer) == 0 && inner.st_dev != outer.st_dev
     }
 
     private static func lookUp(_ name: String, in folder: Int32) -> FoundFile? {
@@ -94,49 +114,9 @@ extension DownloadFolder {
     }
 
     /// Whether an error says that there is no such thing, or something else in place of a folder.
-    private static func isAbsent(_ error: Int32) -> Bool { [ENOENT, ENOTDIR, ELOOP].contains(error) }
-
-    /// The device that the folder is on; where there is none, that of what it would be in.
-    var device: UInt64? {
-        var path = root
-        var status = stat()
-        while !path.isEmpty {
-            if stat(path, &status) == 0 { return UInt64(status.st_dev) }
-            path = String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.startIndex))
-        }
-        return nil
-    }
+    static func isAbsent(_ error: Int32) -> Bool { [ENOENT, ENOTDIR, ELOOP].contains(error) }
 
     func notOurs(_ what: String) -> Failure {
         Failure(code: FailureCode.storageFailed.rawValue, message: "\(what); it is left alone.")
-    }
-}
-
-/// Looks at files, and takes none for gone where the whole disk is out, or not there yet.
-final class FolderSight: Sendable {
-    private let folder: DownloadFolder
-    private let device: @Sendable () -> UInt64?
-    /// The device on which files were last.
-    private let seen: NIOLockedValueBox<UInt64?>
-
-    /// - Parameter device: the device that the folder is on.
-    init(_ folder: DownloadFolder, device: (@Sendable () -> UInt64?)? = nil) {
-        let device = device ?? { folder.device }
-        self.folder = folder
-        self.device = device
-        seen = NIOLockedValueBox(device())
-    }
-
-    /// What lies at these paths, by episode; nothing is said of those that may be there with their disk.
-    func look(at paths: [String: String]) -> [String: FoundFile] {
-        let before = device()
-        let found = folder.look(at: paths)
-        guard let now = device(), now == before else { return [:] }
-        let isThere = found.values.contains { if case .file = $0 { true } else { false } }
-        return seen.withLockedValue { seen in
-            guard isThere || now == seen else { return [:] }
-            seen = now
-            return found
-        }
     }
 }

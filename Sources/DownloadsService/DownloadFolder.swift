@@ -17,6 +17,8 @@ struct DownloadFolder: Sendable {
 
     /// Its path.
     let root: String
+    /// The marker that it must bear to be the folder that is meant; empty: any will do, and it may be made.
+    var marker = ""
 
     /// What is being fetched, opened for writing behind the bytes that are kept.
     struct Partial: ~Copyable {
@@ -166,9 +168,16 @@ struct DownloadFolder: Sendable {
     // MARK: Steps
 
     func openRoot(making: Bool) throws(Failure) -> Int32 {
-        if making { mkdir(root, 0o700) }
+        if making, marker.isEmpty { mkdir(root, 0o700) }
         let descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure("The folder of downloads cannot be opened", "") }
+        guard descriptor >= 0 else {
+            throw !marker.isEmpty && Self.isAbsent(errno)
+                ? away : failure("The folder of downloads cannot be opened", "")
+        }
+        guard marker.isEmpty || Self.marker(in: descriptor) == marker else {
+            close(descriptor)
+            throw away
+        }
         return descriptor
     }
 

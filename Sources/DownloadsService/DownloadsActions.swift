@@ -22,6 +22,20 @@ public enum FoundFile: Sendable, Hashable {
     case other
 }
 
+/// The folder of downloads, as it was when files were looked at.
+public struct FolderSight: Sendable, Hashable {
+    /// What its marker says; empty: it has none, or is not there.
+    public var marker = ""
+    /// Podcasts' folders in it that are on another device than it is.
+    public var mounts: Set<String> = []
+
+    /// A folder that bears this marker.
+    public init(marker: String = "", mounts: Set<String> = []) {
+        self.marker = marker
+        self.mounts = mounts
+    }
+}
+
 /// A file to fetch.
 public struct TransferOrder: Sendable, Hashable {
     /// Which transfer its reports name.
@@ -38,6 +52,8 @@ public struct TransferOrder: Sendable, Hashable {
     public var version: FileVersion
     /// Its size in bytes as the feed says; 0: it does not.
     public var announced: UInt64
+    /// The marker of the folder that it goes to; empty: that has none yet.
+    public var folder = ""
 }
 
 /// What a server said of a file.
@@ -85,9 +101,14 @@ public enum DownloadsInput: Sendable, Hashable {
     /// What was to be cancelled has ended, and reports nothing more.
     case ended(UInt64)
     /// What there is in the folder: sizes in bytes by path, relative to it.
-    case surveyed([String: UInt64])
-    /// What lies where the files of these episodes were put; those that could not be looked at are left out.
-    case looked(UInt64, [String: FoundFile])
+    case surveyed([String: UInt64], FolderSight = FolderSight())
+    /// What lies where the files of these episodes were put; those that could not be looked at are left out. Nil: the
+    /// folder could not be looked at.
+    case looked(UInt64, [String: FoundFile], FolderSight?)
+    /// The folder bears this marker now, on disk.
+    case marked(String)
+    /// It cannot be marked.
+    case markFailed(Failure)
     /// The folder could not be read.
     case surveyFailed(Failure)
     /// The file of an episode has been deleted, or could not be.
@@ -104,8 +125,11 @@ public enum DownloadsAction: Sendable, Hashable {
     case cancel(UInt64)
     /// Delete what has come of an episode's file.
     case discard(episode: String)
-    /// Delete an episode's file, if it is a file and lies where this path, relative to the folder, says.
-    case delete(episode: String, path: String)
+    /// Delete an episode's file, if it is a file and lies where this path, relative to the folder, says, and the folder
+    /// bears this marker (empty: whatever it bears).
+    case delete(episode: String, path: String, folder: String = "")
+    /// Give the folder a marker, unless it has one.
+    case mark(String)
     /// Look what there is in the folder.
     case survey
     /// Look what lies at these paths, relative to the folder, by episode; the number comes back with what was found.

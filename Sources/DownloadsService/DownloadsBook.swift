@@ -8,6 +8,8 @@ struct DownloadsBook: Sendable {
     /// What became of files that are gone.
     var past: [String: WirePastDownload] = [:]
     var settings = OwnerSettings(.downloads)
+    /// By what the folder is known again.
+    var folder = WireDownloadsFolder()
     var alerts: [String: WireAlert] = [:]
     /// Which answer an alert got; the newest are kept.
     var answers: [String: WireDownloadsAnswerRecord] = [:]
@@ -17,6 +19,7 @@ struct DownloadsBook: Sendable {
         downloads.keys.sorted().compactMap { id in downloads[id].map { .putting("download", id, $0) } }
             + past.keys.sorted().compactMap { id in past[id].map { .putting("past", id, $0) } }
             + settings.everything
+            + (folder == WireDownloadsFolder() ? [] : [.putting("folder", "downloads", folder)])
             + alerts.keys.sorted().compactMap { id in alerts[id].map { .putting("alert", id, $0) } }
             + answers.keys.sorted().compactMap { id in answers[id].map { .putting("answer", id, $0) } }
     }
@@ -95,6 +98,15 @@ struct BookChange: Sendable {
     mutating func forgetPast(_ episode: String) {
         guard book.past.removeValue(forKey: episode) != nil else { return }
         changes.append(.deleting("past", episode))
+    }
+
+    /// Notes by what the folder is known again.
+    mutating func know(_ folder: WireDownloadsFolder) {
+        guard folder != book.folder else { return }
+        book.folder = folder
+        changes.append(
+            folder == WireDownloadsFolder()
+                ? .deleting("folder", "downloads") : .putting("folder", "downloads", folder))
     }
 
     mutating func set(_ setting: WireSetSetting) throws(Failure) -> Bool {

@@ -42,7 +42,7 @@ extension DownloadsMachine {
                     return [call(.why(command), episodes: [query.episode])]
                 }
                 // What somebody asks about is looked at before it is told.
-                return look(at: [query.episode], for: .why(command, query.episode))
+                return look(at: [query.episode], for: .why(command, query.episode), now: now)
                     ?? Self.explain(why(query.episode, now: now), to: command)
             case .setSetting(let setting)?: return try set(setting, command, now: now)
             case .answerAlert(let answer)?: return try self.answer(answer, command, now: now)
@@ -86,7 +86,7 @@ extension DownloadsMachine {
 
     /// Adds episodes; the files of those that are downloaded are looked at before.
     private mutating func add(_ episodes: [String], _ command: Command, now: Moment) throws(Failure) -> [Effect] {
-        if let looking = look(at: episodes, for: .add(command, episodes)) { return looking }
+        if let looking = look(at: episodes, for: .add(command, episodes), now: now) { return looking }
         return try addKnown(episodes, command, now: now)
     }
 
@@ -209,7 +209,9 @@ extension DownloadsMachine {
         change.put(gone)
         change.endAlerts { $0.episode == download.episode }
         change.actions.append(
-            path.isEmpty ? .discard(episode: download.episode) : .delete(episode: download.episode, path: path))
+            path.isEmpty
+                ? .discard(episode: download.episode)
+                : .delete(episode: download.episode, path: path, folder: book.current.folder.marker))
     }
 
     private mutating func set(
@@ -240,7 +242,9 @@ extension DownloadsMachine {
             download.begin(wishedBy: command.origin, at: now.wall)
             change.put(download)
         }
-        return commit(change, answering: (command.id, reply.wireBytes))
+        guard answer.action == "accept" else { return commit(change, answering: (command.id, reply.wireBytes)) }
+        acceptFolder(&change)
+        return commit(change, answering: (command.id, reply.wireBytes)) + review(now: now)
     }
 }
 

@@ -82,18 +82,18 @@ extension DownloadsMachine {
             guard playedAt != played[state.episode] else { return [] }
             played[state.episode] = playedAt
             return state.played ? retainSoon(now: now) : []
-        case ("playback"?, "alert"?): return observeAlert(event)
+        case ("playback"?, "alert"?): return observeAlert(event, now: now)
         case ("queue"?, _): return observeQueue(event, now: now)
         default: return []
         }
     }
 
     /// The player has met a file that it could not use: perhaps it is gone.
-    private mutating func observeAlert(_ event: StreamEvent) -> [Effect] {
+    private mutating func observeAlert(_ event: StreamEvent, now: Moment) -> [Effect] {
         guard event.header.kind == .put, let alert = try? WireAlert(wireBytes: event.payload),
-            alert.code == "playsStream"
+            alert.code == "playsStream", book.current.downloads[alert.episode]?.state == .downloaded
         else { return [] }
-        return look(at: [alert.episode], for: .review) ?? []
+        return review(now: now)
     }
 
     private mutating func observeQueue(_ event: StreamEvent, now: Moment) -> [Effect] {
@@ -150,6 +150,9 @@ extension DownloadsMachine {
             if wait > 0 { sentences.append("It is tried again in \(wait) s.") }
             if download.waitsFor.isEmpty, wait == 0 { sentences.append("It waits for its turn.") }
         case .downloaded:
+            if absence(of: download) != nil {
+                sentences.append("Its file is out of reach: perhaps a disk is not there.")
+            }
             if loaded == episode { sentences.append("It is kept while it is loaded.") }
             let names = queues.values.filter { $0.entries.contains { $0.episode.id == episode } }.map(\.name).sorted()
                 .map(QueueName.shown)

@@ -71,7 +71,7 @@ extension DownloadsMachine {
                 next = min(next ?? .max, download.nextAttempt)
                 continue
             }
-            let obstacle = obstacle(to: download)
+            let obstacle = absence(of: download) ?? obstacle(to: download)
             let host = WebAddress(download.url)?.host ?? ""
             guard obstacle == nil, free > 0, busy[host, default: 0] < perHost else {
                 var waits = download
@@ -93,9 +93,7 @@ extension DownloadsMachine {
         begun.state = .downloading
         begun.waitsFor = ""
         begun.nextAttempt = 0
-        let path = DownloadName.path(
-            podcast: download.podcastTitle, title: download.title, episode: download.episode,
-            type: download.contentType, url: download.url)
+        let path = path(of: download)
         change.put(begun)
         let number = nextNumber()
         transfers[number] = Transfer(episode: download.episode, host: host, path: path)
@@ -104,7 +102,14 @@ extension DownloadsMachine {
                 TransferOrder(
                     number: number, episode: download.episode, url: download.url, path: path,
                     received: download.receivedBytes, version: download.version,
-                    announced: download.announcedBytes)))
+                    announced: download.announcedBytes, folder: change.book.folder.marker)))
+    }
+
+    /// Where its file goes.
+    func path(of download: WireDownload) -> String {
+        DownloadName.path(
+            podcast: download.podcastTitle, title: download.title, episode: download.episode,
+            type: download.contentType, url: download.url)
     }
 
     /// Whether something that waits depends on the network or the hour.

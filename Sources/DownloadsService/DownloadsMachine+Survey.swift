@@ -7,22 +7,27 @@ import WireMessages
 extension DownloadsMachine {
     /// Has the folder surveyed.
     mutating func survey() -> Effect {
-        surveying = Set(book.current.downloads.values.filter { $0.state == .downloaded }.map(\.episode))
+        surveying = downloaded
         return .perform(.survey)
     }
 
-    /// The folder is compared with the book. Files that nobody knows are left alone.
-    mutating func surveyed(_ files: [String: UInt64], now: Moment) -> [Effect] {
+    /// The folder is compared with the book, if it is the one that is meant. Files that nobody knows are left alone.
+    mutating func surveyed(_ files: [String: UInt64], _ sight: FolderSight, now: Moment) -> [Effect] {
         var change = change
         var known: Set<String> = Set(book.current.past.values.map(\.path))
         var whole: [String] = []
+        let asked = surveying.mapValues { files[$0.path].map(FoundFile.file) ?? .nothing }
+        let (found, effects) = believe(asked, sight, asked: surveying, &change, now: now)
+        guard !isAway else { return commit(change) + effects }
+        surveysWhenBack = false
         for var download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode }) {
             guard let path = relative(download.path) else { continue }
             known.insert(path)
             let size = files[path]
             switch download.state {
-            case .downloaded where size != download.totalBytes && surveying.contains(download.episode):
-                leaveWithoutFile(download, isThere: size != nil, &change, now: now)
+            case .downloaded:
+                guard let found = found[download.episode], found != .file(download.totalBytes) else { continue }
+                leaveWithoutFile(download, isThere: found != .nothing, &change, now: now)
             case .queued, .paused, .downloading:
                 // It was whole, and there was no time to say so.
                 guard let size, size > 0, download.totalBytes == 0 || size == download.totalBytes else { continue }
@@ -39,76 +44,12 @@ extension DownloadsMachine {
         if !unknown.isEmpty, book.current.alerts[alert.id] == nil, book.current.answers[alert.id] == nil {
             change.raise(alert)
         }
-        return commit(change) + whole.map { .perform(.discard(episode: $0)) }
+        return commit(change) + effects + deletePast() + whole.map { .perform(.discard(episode: $0)) }
             + unknown.prefix(20).map { .log(.info, "unknown file in the folder of downloads: \($0)") }
     }
 
-    // MARK: Looking again
-
-    /// What a look at files is for.
-    enum Look: Sendable {
-        /// Somebody asks for these episodes, of which some were downloaded.
-        case add(Command, [String])
-        /// Somebody asks why this episode is as it is.
-        case why(Command, String)
-        /// Whether they are still there.
-        case review
-    }
-
-    /// How often it is looked whether the files are still there.
-    private static let reviewsAfter = Duration.seconds(15)
-
-    /// Has the files looked at of those of these episodes that are downloaded; nil: none is.
-    mutating func look(at episodes: [String], for purpose: Look) -> [Effect]? {
-        var paths: [String: String] = [:]
-        for episode in episodes {
-            guard let download = book.current.downloads[episode], download.state == .downloaded else { continue }
-            paths[episode] = relative(download.path)
-        }
-        guard !paths.isEmpty else { return nil }
-        count += 1
-        looks[count] = purpose
-        return [.perform(.look(count, paths))]
-    }
-
-    /// Looks whether all files are still there.
-    mutating func review() -> [Effect] { look(at: Array(book.current.downloads.keys), for: .review) ?? [] }
-
-    /// Looks again after a while as long as there are files.
-    mutating func scheduleReview(now: Moment) -> [Effect] {
-        guard book.current.downloads.values.contains(where: { $0.state == .downloaded }) else {
-            return set(Self.reviewTimer, to: nil)
-        }
-        return isSet(Self.reviewTimer)
-            ? [] : set(Self.reviewTimer, to: now.monotonic.advanced(by: Self.reviewsAfter))
-    }
-
-    /// What was found where files were put; reports come in the order in which things happen, so that it holds for what
-    /// is downloaded now.
-    mutating func looked(_ number: UInt64, _ found: [String: FoundFile], now: Moment) -> [Effect] {
-        guard let purpose = looks.removeValue(forKey: number) else { return [] }
-        var change = change
-        for (episode, found) in found.sorted(by: { $0.key < $1.key }) {
-            guard let download = book.current.downloads[episode], download.state == .downloaded,
-                found != .file(download.totalBytes)
-            else { continue }
-            leaveWithoutFile(download, isThere: found != .nothing, &change, now: now)
-        }
-        let effects = commit(change)
-        switch purpose {
-        case .review: return effects
-        case .why(let command, let episode): return effects + Self.explain(why(episode, now: now), to: command)
-        case .add(let command, let episodes):
-            do throws(Failure) {
-                return effects + (try addKnown(episodes, command, now: now))
-            } catch {
-                return effects + [.reply(command.id, .failure(error))]
-            }
-        }
-    }
-
     /// Nothing is deleted: what is there now is not as we left it.
-    private func leaveWithoutFile(
+    func leaveWithoutFile(
         _ download: WireDownload, isThere: Bool, _ change: inout BookChange, now: Moment
     ) {
         let reason = isThere ? "its file was not the one that was downloaded" : "its file was not there any more"
@@ -133,6 +74,13 @@ extension DownloadsMachine {
         alert.raisedAt = now.wall.milliseconds
         alert.owner = Self.owner.text
         return alert
+    }
+
+    /// What was to be deleted, and was not yet.
+    private func deletePast() -> [Effect] {
+        book.current.past.values.sorted { $0.episode < $1.episode }.filter { !$0.path.isEmpty }.map {
+            .perform(.delete(episode: $0.episode, path: $0.path, folder: book.current.folder.marker))
+        }
     }
 
     mutating func deleted(_ episode: String, _ failure: Failure?) -> [Effect] {

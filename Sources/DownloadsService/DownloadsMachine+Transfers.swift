@@ -19,8 +19,10 @@ extension DownloadsMachine {
         case .ended(let number):
             ended[number] = nil
             return []
-        case .surveyed(let files): return surveyed(files, now: now)
-        case .looked(let number, let found): return looked(number, found, now: now)
+        case .surveyed(let files, let sight): return surveyed(files, sight, now: now)
+        case .looked(let number, let found, let sight): return looked(number, found, sight, now: now)
+        case .marked(let marker): return marked(marker)
+        case .markFailed(let failure): return [.log(.info, "\(failure)")]
         case .surveyFailed(let failure): return [.log(.warning, "the folder of downloads cannot be read: \(failure)")]
         case .deleted(let episode, let failure): return deleted(episode, failure)
         case .surroundings(let interfaces, let hour): return lookedAround(interfaces, hour, now: now)
@@ -94,7 +96,10 @@ extension DownloadsMachine {
     /// A file was whole before its transfer could be ended.
     private mutating func completed(late transfer: Transfer, _ bytes: UInt64, now: Moment) -> [Effect] {
         guard var download = book.current.downloads[transfer.episode] else {
-            return [.perform(.delete(episode: transfer.episode, path: transfer.path))]
+            return [
+                .perform(
+                    .delete(episode: transfer.episode, path: transfer.path, folder: book.current.folder.marker))
+            ]
         }
         guard download.state != .downloaded else { return [] }
         download.complete(bytes, at: root + "/" + transfer.path, now.wall)
@@ -135,7 +140,8 @@ extension DownloadsMachine {
         if probing == download.episode { probing = "" }
         change.put(download)
         // Its feed may have moved it while it came.
-        return commit(change) + askAgain([download.episode])
+        let look = failure.code == DownloadFolder.awayCode ? review(now: now) : []
+        return commit(change) + look + askAgain([download.episode])
             + [.log(.warning, "download of \(download.episode): \(failure)")]
     }
 

@@ -28,6 +28,8 @@ public struct DownloadsMachine: OwnerMachine {
     static let lookTimer = TimerName("look around")
     static let retainTimer = TimerName("retain")
     static let reviewTimer = TimerName("review")
+    /// Whoever waits for a look is answered.
+    static let limitTimer = TimerName("look limit")
     /// From the last change of what is loaded and queued to deleting by rule: queues are seen one after the other.
     private static let retainsAfter = Duration.seconds(10)
 
@@ -75,10 +77,20 @@ public struct DownloadsMachine: OwnerMachine {
     /// The number of the newest transfer; none is used twice in a life of the process.
     var lastTransfer: UInt64 = 0
     var lookups: [CallID: Lookup] = [:]
-    /// Looks at files that are under way.
-    var looks: [UInt64: Look] = [:]
-    /// Whose files were there when the folder was to be surveyed: what a survey says of later ones may be too old.
-    var surveying: Set<String> = []
+    /// The look at files that is under way, who waits for the next one, and whether there is to be one.
+    var looking: Looking?
+    var nextLook: [Look] = []
+    var isReviewDue = false
+    /// What was there when the folder was to be surveyed: what a survey says of later ones may be too old.
+    var surveying: [String: DownloadedFile] = [:]
+    /// The folder is not the one that files were put into; it is surveyed once it is back.
+    var isAway = false
+    var surveysWhenBack = false
+    /// Podcasts' folders whose disk is out, and the places that were told to be away.
+    var absentMounts: Set<String> = []
+    var awayPlaces: [String] = []
+    /// It is being marked, or cannot be.
+    var isMarking = false
     /// The ways out, once they have been looked at; and the hour of the day.
     var interfaces: [String]?
     var hour: Int?
@@ -122,6 +134,7 @@ public struct DownloadsMachine: OwnerMachine {
                 case "past": book.past[record.key] = try WirePastDownload(wireBytes: record.value)
                 case "alert": book.alerts[record.key] = try WireAlert(wireBytes: record.value)
                 case "answer": book.answers[record.key] = try WireDownloadsAnswerRecord(wireBytes: record.value)
+                case "folder": book.folder = try WireDownloadsFolder(wireBytes: record.value)
                 default: _ = book.settings.restore(record)
                 }
             } catch {
@@ -131,9 +144,6 @@ public struct DownloadsMachine: OwnerMachine {
         self.book = SpeculativeState(book)
         effects += moveIn()
         effects += [survey(), .perform(.lookAround), .perform(limitAction)]
-        for past in book.past.values.sorted(by: { $0.episode < $1.episode }) where !past.path.isEmpty {
-            effects.append(.perform(.delete(episode: past.episode, path: past.path)))
-        }
         effects += askAgain()
         effects.append(askPodcasts())
         return effects + schedule(now: now)
@@ -174,7 +184,8 @@ public struct DownloadsMachine: OwnerMachine {
             if name == Self.scheduleTimer { schedulesAt = nil }
             if name == Self.lookTimer { effects = [.perform(.lookAround)] }
             if name == Self.retainTimer { effects = retain(now: now) }
-            if name == Self.reviewTimer { effects = review() }
+            if name == Self.reviewTimer { effects = review(now: now) }
+            if name == Self.limitTimer { effects = looksTakeTooLong(now: now) }
         case .input(let input): effects = take(input, now: now)
         case .databaseReplaced: effects = [survey()] + askAgain()
         case .stopping:

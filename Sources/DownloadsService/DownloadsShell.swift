@@ -1,6 +1,6 @@
 public import BusKit
 import Logging
-import NIOConcurrencyHelpers
+import NIOPosix
 import PodcastModel
 public import ServiceLifecycle
 
@@ -31,6 +31,7 @@ public struct DownloadsShell: ServiceLifecycle.Service {
 
     /// Serves until the process is asked to stop; then nothing is written any more.
     public func run() async throws {
+        worker.start()
         do {
             try await service.run()
         } catch {
@@ -44,23 +45,26 @@ public struct DownloadsShell: ServiceLifecycle.Service {
 /// Carries actions out, in order, but for the transfers, which run side by side.
 private final class DownloadsWorker: Sendable {
     private let folder: DownloadFolder
-    private let sight: FolderSight
     private let client: TransferClient
+    /// Looks at a disk that hangs may never end: they have a thread of their own.
+    private let looks: NIOThreadPool
     private let steps: AsyncStream<@Sendable () async -> Void>.Continuation
     private let task: Task<Void, Never>
 
     init(root: String, stall: Duration, logger: Logger) {
         let folder = DownloadFolder(root: root)
         self.folder = folder
-        sight = FolderSight(folder)
+        looks = NIOThreadPool(numberOfThreads: 1)
         client = TransferClient(folder: folder, stall: stall, logger: logger)
         let (stream, steps) = AsyncStream.makeStream(of: (@Sendable () async -> Void).self)
         self.steps = steps
         task = Task { for await step in stream { await step() } }
     }
 
+    func start() { looks.start() }
+
     func perform(_ action: DownloadsAction, report: @escaping @Sendable (DownloadsInput) -> Void) {
-        let (folder, sight, client) = (folder, sight, client)
+        let (folder, client) = (folder, client)
         switch action {
         case .start(let order): steps.yield { client.start(order, report: report) }
         case .cancel(let number):
@@ -69,17 +73,36 @@ private final class DownloadsWorker: Sendable {
                 report(.ended(number))
             }
         case .discard(let episode): steps.yield { folder.discard(episode) }
-        case .delete(let episode, let path):
-            steps.yield { report(.deleted(episode: episode, folder.delete(episode, at: path))) }
-        case .survey:
+        case .delete(let episode, let path, let marker):
+            steps.yield {
+                var folder = folder
+                folder.marker = marker
+                report(.deleted(episode: episode, folder.delete(episode, at: path)))
+            }
+        case .mark(let id):
             steps.yield {
                 do throws(Failure) {
-                    report(.surveyed(try folder.files()))
+                    report(.marked(try folder.mark(id)))
+                } catch {
+                    report(.markFailed(error))
+                }
+            }
+        case .survey:
+            looks.submit { state in
+                guard state == .active else { return }
+                do throws(Failure) {
+                    let (files, sight) = try folder.files()
+                    report(.surveyed(files, sight))
                 } catch {
                     report(.surveyFailed(error))
                 }
             }
-        case .look(let number, let paths): steps.yield { report(.looked(number, sight.look(at: paths))) }
+        case .look(let number, let paths):
+            looks.submit { state in
+                guard state == .active else { return }
+                let (found, sight) = folder.look(at: paths)
+                report(.looked(number, found, sight))
+            }
         case .lookAround:
             steps.yield { report(.surroundings(interfaces: Surroundings.interfaces, hour: Surroundings.hour)) }
         case .limit(let rate): client.limit(bytesPerSecond: rate)
@@ -88,6 +111,7 @@ private final class DownloadsWorker: Sendable {
 
     func shutdown() async {
         await client.shutdown()
+        looks.shutdownGracefully { _ in }
         steps.finish()
         await task.value
     }

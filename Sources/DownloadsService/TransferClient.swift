@@ -107,9 +107,17 @@ final class TransferClient: Sendable {
         throw failure
     }
 
+    /// The folder, which must be the one that is meant at each step.
+    private func folder(of order: TransferOrder) -> DownloadFolder {
+        var folder = folder
+        folder.marker = order.folder
+        return folder
+    }
+
     private func fetch(
         _ order: TransferOrder, _ report: TransferWatch
     ) async throws(TransferFailure) -> UInt64 {
+        let folder = folder(of: order)
         let name = DownloadFolder.partialName(order.episode, order.version)
         let kept = order.version.condition.isEmpty ? 0 : order.received
         try check { () throws(Failure) in try folder.requireSpace(for: 0) }
@@ -175,6 +183,7 @@ final class TransferClient: Sendable {
             if start.version.lastModified.isEmpty { start.version.lastModified = order.version.lastModified }
         }
         try Self.verify(type: start.contentType, order)
+        let folder = folder(of: order)
         let left = start.total > start.offset ? start.total - start.offset : 0
         start.isPlaceFree = try check { () throws(Failure) in
             try folder.requireSpace(for: left)
@@ -213,6 +222,7 @@ final class TransferClient: Sendable {
         _ body: HTTPClientResponse.Body, _ order: TransferOrder, _ start: TransferStart,
         into partial: borrowing DownloadFolder.Partial, _ report: TransferWatch
     ) async throws(TransferFailure) -> UInt64 {
+        let folder = folder(of: order)
         var received = start.offset
         // A page is known by its first bytes, however many of them come at once.
         var beginning: [UInt8] = []

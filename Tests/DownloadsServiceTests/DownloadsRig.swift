@@ -18,6 +18,12 @@ final class DownloadsRig {
     var found: [String: FoundFile] = [:]
     /// Nothing can be looked at.
     var isDiskOut = false
+    /// A disk that hangs: looks are not answered.
+    var isDiskHanging = false
+    /// The folder's marker, and the podcasts' folders that are mounted; nil: nothing can be marked.
+    var marker: String? = ""
+    var mounts: Set<String> = []
+    private(set) var unanswered: [UInt64] = []
     private(set) var records: [String: StoredRecord] = [:]
     private(set) var retained: [Topic: [UInt8]] = [:]
     private(set) var actions: [DownloadsAction] = []
@@ -94,6 +100,8 @@ final class DownloadsRig {
         settle()
     }
 
+    func reply(to request: RequestID) -> Result<WireDownloadsReply, Failure>? { replies[request] }
+
     /// The orders that were begun and not ended since the process started.
     var orders: [TransferOrder] { actions.compactMap { if case .start(let order) = $0 { order } else { nil } } }
     func order(_ episode: String) throws -> TransferOrder { try #require(orders.last { $0.episode == episode }) }
@@ -147,12 +155,31 @@ final class DownloadsRig {
             case .timer(let name, let at): timers[name] = at
             case .perform(let action):
                 actions.append(action)
-                if case .look(let number, let paths) = action {
-                    inbox.append(.input(.looked(number, paths.reduce(into: [:]) { $0[$1.key] = lies($1.key) })))
-                }
+                if case .look(let number, let paths) = action { answer(number, paths) }
+                if case .mark(let id) = action { mark(id) }
             case .log: break
             }
         }
+    }
+
+    /// The folder as it is seen now.
+    var sight: FolderSight { FolderSight(marker: marker ?? "", mounts: mounts) }
+
+    private func answer(_ number: UInt64, _ paths: [String: String]) {
+        guard !isDiskHanging else {
+            unanswered.append(number)
+            return
+        }
+        inbox.append(.input(.looked(number, paths.reduce(into: [:]) { $0[$1.key] = lies($1.key) }, sight)))
+    }
+
+    private func mark(_ id: String) {
+        guard marker != nil else {
+            inbox.append(.input(.markFailed(Failure(.storageFailed, "read-only"))))
+            return
+        }
+        marker = id
+        inbox.append(.input(.marked(id)))
     }
 
     private func lies(_ episode: String) -> FoundFile? {

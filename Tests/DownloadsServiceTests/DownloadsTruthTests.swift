@@ -1,5 +1,4 @@
 import BusKit
-import NIOConcurrencyHelpers
 import PodcastModel
 import TestSupport
 import Testing
@@ -98,7 +97,7 @@ struct DownloadsTruthTests {
     func looks() throws {
         let temporary = try TemporaryFolder()
         let folder = DownloadFolder(root: temporary.path + "/downloads")
-        #expect(folder.look(at: ["e1": "P/T [e1].mp3"]) == ["e1": .nothing])
+        #expect(folder.look(at: ["e1": "P/T [e1].mp3"]).found == ["e1": .nothing])
         for name in ["downloads", "downloads/P", "downloads/P/dir", "other"] {
             mkdir("\(temporary.path)/\(name)", 0o700)
         }
@@ -108,30 +107,9 @@ struct DownloadsTruthTests {
         symlink(temporary.path + "/other", folder.root + "/Q")
         let found = folder.look(at: [
             "e1": "P/T [e1].mp3", "e2": "P/gone", "e3": "P/link", "e4": "P/dir", "e5": "Q/T [e1].mp3", "e6": "R/gone",
-        ])
+        ]).found
         #expect(
             found == ["e1": .file(5), "e2": .nothing, "e3": .other, "e4": .other, "e5": .nothing, "e6": .nothing])
-    }
-
-    @Test("Files of a disk that is out are not taken for gone; of one that is there, they are")
-    func disks() throws {
-        let temporary = try TemporaryFolder()
-        let folder = DownloadFolder(root: temporary.path + "/downloads")
-        let devices = Devices()
-        let sight = FolderSight(folder) { devices.now }
-        let paths = ["e1": "P/T [e1].mp3"]
-        #expect(sight.look(at: paths) == ["e1": .nothing])
-        devices.now = 2
-        #expect(sight.look(at: paths).isEmpty)
-        // Files came to this one.
-        for name in ["downloads", "downloads/P"] { mkdir("\(temporary.path)/\(name)", 0o700) }
-        try temporary.file("downloads/P/T [e1].mp3", "audio".utf8)
-        #expect(sight.look(at: paths) == ["e1": .file(5)])
-        unlink(folder.root + "/P/T [e1].mp3")
-        #expect(sight.look(at: paths) == ["e1": .nothing])
-        devices.changes = true
-        #expect(sight.look(at: paths).isEmpty)
-        #expect(folder.device != nil && folder.device == DownloadFolder(root: temporary.path).device)
     }
 
     // MARK: Notes
@@ -229,25 +207,5 @@ struct DownloadsTruthTests {
         rig.send { $0.cancel.episodes = ["e2"] }
         #expect(rig.why("e1") == "It is not downloaded any more: removed by test.")
         #expect(rig.why("e2") == "It is not downloaded; its download was given up by test.")
-    }
-}
-
-/// A disk that can be taken out.
-private final class Devices: Sendable {
-    private let state = NIOLockedValueBox((device: UInt64(1), changes: false))
-
-    var now: UInt64 {
-        get {
-            state.withLockedValue { state in
-                if state.changes { state.device += 1 }
-                return state.device
-            }
-        }
-        set { state.withLockedValue { $0.device = newValue } }
-    }
-
-    var changes: Bool {
-        get { state.withLockedValue(\.changes) }
-        set { state.withLockedValue { $0.changes = newValue } }
     }
 }

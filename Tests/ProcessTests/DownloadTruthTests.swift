@@ -43,10 +43,13 @@ struct DownloadTruthTests {
         }
     }
 
-    /// Where the file is, once it is there.
+    /// Where the file is, once it is there; what is seen before may be the file that is gone.
     private func add(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws -> String {
+        let before = observer.view.downloads.values.first?.requestedAt ?? 0
         #expect(try await fleet.succeed("download", "add", "One") == "To be downloaded: “One”.\n")
-        try await observer.until("it is downloaded") { $0.downloads.values.first?.state == .downloaded }
+        try await observer.until("it is downloaded") { view in
+            view.downloads.values.contains { $0.state == .downloaded && $0.requestedAt > before }
+        }
         return try #require(observer.view.downloads.values.first).path
     }
 
@@ -71,6 +74,39 @@ struct DownloadTruthTests {
             unlink(path)
             #expect(try await fleet.succeed("why", "One").contains("its file was not there any more"))
             #expect(try await fleet.succeed("downloads").hasPrefix("Nothing is downloaded."))
+        }
+    }
+
+    @Test func aFolderThatIsAwayTakesNothingWithItAndIsKnownAgain() async throws {
+        try await with { fleet, observer, server in
+            let path = try await add(fleet, observer)
+            let folder = fleet.home.downloadDirectory
+            // It is marked when it has been looked at, which is known for certain in the next life.
+            for _ in 0..<2 {
+                #expect(try await fleet.succeed("why", "One").contains("It is downloaded"))
+                _ = try await fleet.succeed("down")
+                try await fleet.up()
+                try await observer.untilReady()
+            }
+            _ = try await fleet.succeed("down")
+            try FileManager.default.moveItem(atPath: folder, toPath: folder + ".out")
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+            try await fleet.up()
+            try await observer.untilReady()
+            try await observer.until("it is told") { view in
+                view.alertsInOrder.contains { $0.code == "downloadsAway" }
+            }
+            #expect(try await fleet.succeed("why", "One").contains("out of reach"))
+            #expect(observer.view.downloads.values.first?.state == .downloaded)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+            try FileManager.default.removeItem(atPath: folder)
+            try FileManager.default.moveItem(atPath: folder + ".out", toPath: folder)
+            try await observer.until("nothing is told any more") { view in
+                !view.alertsInOrder.contains { $0.code == "downloadsAway" }
+            }
+            #expect(try await fleet.succeed("why", "One").contains("It is downloaded: "))
+            #expect(FileManager.default.contents(atPath: path) == Data(Self.audio))
+            #expect(server.requests(for: "/1.wav").count == 1)
         }
     }
 

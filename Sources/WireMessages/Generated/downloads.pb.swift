@@ -259,6 +259,23 @@ public nonisolated struct WirePastDownload: Sendable {
   public init() {}
 }
 
+/// Record `folder`/downloads: by what the folder that files were put into is known again.
+public nonisolated struct WireDownloadsFolder: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// what its file `.lockstep-downloads` holds; empty: not marked yet
+  public var marker: String = String()
+
+  /// podcasts' folders in it that were on another device than it when files were in them
+  public var mounts: [String] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 public nonisolated struct WireDownloadsAnswerRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -765,6 +782,41 @@ nonisolated extension WirePastDownload: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.reason != rhs.reason {return false}
     if lhs.path != rhs.path {return false}
     if lhs.unfinished != rhs.unfinished {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDownloadsFolder: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".DownloadsFolder"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}marker\0\u{1}mounts\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.marker) }()
+      case 2: try { try decoder.decodeRepeatedStringField(value: &self.mounts) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.marker.isEmpty {
+      try visitor.visitSingularStringField(value: self.marker, fieldNumber: 1)
+    }
+    if !self.mounts.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.mounts, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDownloadsFolder, rhs: WireDownloadsFolder) -> Bool {
+    if lhs.marker != rhs.marker {return false}
+    if lhs.mounts != rhs.mounts {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

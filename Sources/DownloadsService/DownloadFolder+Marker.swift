@@ -1,0 +1,64 @@
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+// By what the folder is known again: a small file in it. An empty place where a disk was to be mounted has none, and
+// numbers of devices change with each start of the machine.
+
+extension DownloadFolder {
+    static let markerName = ".lockstep-downloads"
+    /// The failure that says that this is not the folder that is meant.
+    static let awayCode = "folderAway"
+    /// The most bytes of a marker.
+    private static let markerLimit = 64
+
+    var away: Failure {
+        Failure(
+            code: Self.awayCode,
+            message: "\(root) is not the folder that downloads were put into; perhaps its disk is not there.",
+            retry: true)
+    }
+
+    /// What the marker of an open folder says; empty: it has none. Nil: it cannot be read.
+    static func marker(in folder: Int32) -> String? {
+        let file = openat(folder, markerName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { return isAbsent(errno) ? "" : nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: markerLimit)
+        let count = read(file, &bytes, bytes.count)
+        // A folder of that name is no marker.
+        guard count >= 0 else { return errno == EISDIR ? "" : nil }
+        let text = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }
+        return text.allSatisfy { (0x21...0x7e).contains($0) } ? String(decoding: text, as: UTF8.self) : ""
+    }
+
+    /// Gives the folder a marker, on disk, unless it has one.
+    ///
+    /// - Returns: what its marker says now.
+    /// - Throws: `storageFailed`, `insufficientStorage`.
+    func mark(_ id: String) throws(Failure) -> String {
+        let top = try openRoot(making: false)
+        defer { close(top) }
+        if let marker = Self.marker(in: top), !marker.isEmpty { return marker }
+        let name = Self.markerName + ".new"
+        unlinkat(top, name, 0)
+        let file = openat(top, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw failure("The folder of downloads cannot be marked", name) }
+        defer { close(file) }
+        let bytes = Array("\(id)\n".utf8)
+        guard pwrite(file, bytes, bytes.count, 0) == bytes.count, fsync(file) == 0,
+            renameat(top, name, top, Self.markerName) == 0, fsync(top) == 0
+        else {
+            let failure = failure("The folder of downloads cannot be marked", name)
+            unlinkat(top, name, 0)
+            throw failure
+        }
+        return id
+    }
+}

@@ -1,0 +1,293 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import TestSupport
+import Testing
+import WireMessages
+
+@testable import DownloadsService
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// A disk that is out takes nothing with it, and a disk that hangs holds nobody up.
+struct DownloadsAwayTests {
+    private let rig = DownloadsRig()
+
+    /// Two files, and a folder that is known again.
+    private func download() throws -> String {
+        rig.add("e1", "e2")
+        try rig.complete("e1")
+        try rig.complete("e2")
+        rig.advance(16)
+        return try #require(rig.marker)
+    }
+
+    private var isToldAway: Bool { rig.alerts.contains { $0.code == "downloadsAway" } }
+
+    private func looks() -> Int { rig.actions.count { if case .look = $0 { true } else { false } } }
+
+    // MARK: The folder
+
+    @Test(
+        "With the folder away nothing is given up, whatever lies there; nothing is fetched; one alert says so until it is back",
+        arguments: ["", "of another disk"], [false, true])
+    func away(other: String, restarts: Bool) throws {
+        let marker = try download()
+        #expect(!marker.isEmpty)
+        rig.marker = other
+        rig.found["e1"] = .nothing
+        if restarts {
+            rig.start()
+            rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1], rig.sight))
+        }
+        for _ in 0..<5 { rig.advance(16) }
+        #expect(rig.state("e1") == .downloaded && rig.state("e2") == .downloaded)
+        #expect(rig.alerts.map(\.code) == ["downloadsAway"])
+        #expect(rig.why("e1").contains("out of reach"))
+        let orders = rig.orders.count
+        rig.add("e3")
+        #expect(rig.orders.count == orders && rig.shown("e3")?.waitsFor.contains("folder of downloads") == true)
+        // It is back.
+        rig.marker = marker
+        rig.found["e1"] = nil
+        rig.advance(16)
+        #expect(rig.alerts.isEmpty && rig.actions.contains(.survey))
+        #expect(try rig.order("e3").folder == marker)
+        #expect(rig.state("e1") == .downloaded && rig.state("e2") == .downloaded)
+    }
+
+    @Test("A file that is gone from the folder that is meant is gone, also after a restart")
+    func gone() throws {
+        _ = try download()
+        rig.start()
+        rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000], rig.sight))
+        #expect(rig.state("e1") == .notDownloaded && rig.state("e2") == .downloaded && rig.alerts.isEmpty)
+    }
+
+    @Test("A folder that has all files is the one that is meant, whatever marker it bears", arguments: ["", "another"])
+    func moved(marker: String) throws {
+        let before = try download()
+        rig.marker = marker
+        rig.advance(16)
+        #expect(!isToldAway && rig.marker?.isEmpty == false && rig.marker != before)
+        rig.found["e1"] = .nothing
+        rig.advance(16)
+        #expect(rig.state("e1") == .notDownloaded && !isToldAway)
+    }
+
+    @Test("Whoever answers that the files are gone for good has them no more, and can download again")
+    func accepts() throws {
+        _ = try download()
+        rig.marker = ""
+        rig.found = ["e1": .nothing, "e2": .nothing]
+        rig.advance(16)
+        let alert = try #require(rig.alerts.first)
+        #expect(rig.send { $0.answerAlert = .with { ($0.alert, $0.action) = (alert.id, "accept") } }?.failure == nil)
+        #expect(rig.state("e1") == .notDownloaded && rig.state("e2") == .notDownloaded && rig.alerts.isEmpty)
+        rig.found = [:]
+        rig.add("e1")
+        #expect(try rig.order("e1").folder.isEmpty)
+        try rig.complete("e1")
+        rig.advance(16)
+        #expect(rig.marker?.isEmpty == false && rig.state("e1") == .downloaded)
+    }
+
+    @Test("An alert that was dismissed is not raised again for the same absence")
+    func dismisses() throws {
+        _ = try download()
+        rig.marker = ""
+        rig.isDiskOut = true
+        rig.advance(16)
+        let alert = try #require(rig.alerts.first)
+        rig.send { $0.answerAlert = .with { ($0.alert, $0.action) = (alert.id, "dismiss") } }
+        for _ in 0..<5 { rig.advance(16) }
+        #expect(rig.alerts.isEmpty && rig.state("e1") == .downloaded)
+    }
+
+    @Test("A transfer that finds another folder than was meant waits for that, and no try of it counts as the last")
+    func findsAnother() throws {
+        let marker = try download()
+        rig.send { $0.remove.episodes = ["e1", "e2"] }
+        rig.advance(16)
+        rig.add("e3")
+        rig.marker = ""
+        for _ in 0..<6 {
+            guard rig.state("e3") == .downloading else { break }
+            rig.report(.failed(try rig.order("e3").number, TransferFailure(DownloadFolder(root: "/d").away)))
+            rig.advance(100)
+        }
+        #expect(rig.state("e3") == .queued && rig.alerts.map(\.code) == ["downloadsAway"])
+        rig.marker = marker
+        rig.advance(16)
+        #expect(rig.state("e3") == .downloading && rig.alerts.isEmpty)
+    }
+
+    @Test("A folder that cannot be marked is used as it is")
+    func readOnly() throws {
+        rig.marker = nil
+        rig.add("e1")
+        try rig.complete("e1")
+        for _ in 0..<5 { rig.advance(16) }
+        #expect(rig.actions.count { if case .mark = $0 { true } else { false } } == 1)
+        rig.found["e1"] = .nothing
+        rig.advance(16)
+        #expect(rig.state("e1") == .notDownloaded && rig.alerts.isEmpty)
+    }
+
+    @Test("Nothing is said of files whose podcast's folder is a mount of its own that is out")
+    func mounts() throws {
+        rig.library["e2"]?.podcastTitle = "Other"
+        _ = try download()
+        rig.mounts = ["Show"]
+        rig.advance(16)
+        rig.mounts = []
+        rig.found = ["e1": .nothing, "e2": .nothing]
+        rig.start()
+        for _ in 0..<3 { rig.advance(16) }
+        #expect(rig.state("e1") == .downloaded && rig.state("e2") == .notDownloaded)
+        #expect(rig.alerts.map(\.code) == ["downloadsAway"] && rig.alerts.first?.message.contains("/d/Show") == true)
+        rig.add("e3", "e2")
+        #expect(rig.state("e3") == .queued && rig.shown("e3")?.waitsFor.contains("“Show”") == true)
+        #expect(rig.state("e2") == .downloading)
+        rig.mounts = ["Show"]
+        rig.found = ["e2": .nothing]
+        rig.advance(16)
+        #expect(rig.alerts.isEmpty && rig.state("e3") == .downloading && rig.state("e1") == .downloaded)
+        // The files were moved back to the folder's own disk.
+        rig.mounts = []
+        rig.advance(16)
+        #expect(rig.alerts.isEmpty)
+        rig.found["e1"] = .nothing
+        rig.advance(16)
+        #expect(rig.state("e1") == .notDownloaded)
+    }
+
+    @Test("A file that is to go while the folder is away goes when it is back")
+    func deletesWhenBack() throws {
+        let marker = try download()
+        rig.marker = ""
+        rig.isDiskOut = true
+        rig.advance(16)
+        rig.send { $0.remove.episodes = ["e1"] }
+        let deletion = DownloadsAction.delete(episode: "e1", path: "Show/Part 1 [e1].mp3", folder: marker)
+        #expect(rig.actions.last == deletion)
+        rig.report(.deleted(episode: "e1", DownloadFolder(root: "/d").away))
+        rig.marker = marker
+        rig.isDiskOut = false
+        rig.advance(16)
+        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 1_000], rig.sight))
+        #expect(rig.actions.count { $0 == deletion } == 2 && rig.alerts.isEmpty)
+    }
+
+    // MARK: On disk
+
+    @Test("A folder is marked once, and what is not marked so is neither made, nor read, nor written, nor deleted in")
+    func marks() throws {
+        let temporary = try TemporaryFolder()
+        var folder = DownloadFolder(root: temporary.path + "/downloads")
+        mkdir(folder.root, 0o700)
+        mkdir(folder.root + "/P", 0o700)
+        try temporary.file("downloads/P/T [e1].mp3", "audio".utf8)
+        let paths = ["e1": "P/T [e1].mp3"]
+        #expect(folder.look(at: paths).sight == FolderSight())
+        #expect(try folder.mark("m1") == "m1")
+        #expect(try folder.mark("m2") == "m1")
+        #expect(folder.look(at: paths).sight == FolderSight(marker: "m1"))
+        let seen = try folder.files()
+        #expect(seen.files == ["P/T [e1].mp3": 5] && seen.sight == FolderSight(marker: "m1"))
+        folder.marker = "m2"
+        #expect(folder.delete("e1", at: "P/T [e1].mp3")?.retry == true)
+        #expect(throws: Failure.self) { try folder.requireSpace(for: 1) }
+        #expect(throws: Failure.self) { _ = try folder.openPartial("e1-x", of: "e1", keeping: 0) }
+        folder.marker = "m1"
+        try folder.requireSpace(for: 1)
+        #expect(folder.delete("e1", at: "P/T [e1].mp3") == nil)
+        rename(folder.root, folder.root + ".away")
+        #expect(folder.look(at: paths).sight == FolderSight())
+        let failure = #expect(throws: Failure.self) { try folder.requireSpace(for: 1) }
+        #expect(failure?.code == DownloadFolder.awayCode && access(folder.root, F_OK) != 0)
+        #expect(folder.delete("e1", at: "P/T [e1].mp3")?.code == DownloadFolder.awayCode)
+    }
+
+    @Test("A marker that is empty, a link, a folder or no word counts as none, and is replaced if it can be")
+    func oddMarkers() throws {
+        let temporary = try TemporaryFolder()
+        let folder = DownloadFolder(root: temporary.path + "/downloads")
+        mkdir(folder.root, 0o700)
+        let marker = folder.root + "/" + DownloadFolder.markerName
+        try temporary.file("downloads/" + DownloadFolder.markerName, "".utf8)
+        #expect(folder.look(at: [:]).sight == FolderSight())
+        #expect(try folder.mark("m1") == "m1")
+        unlink(marker)
+        symlink("/etc/hostname", marker)
+        #expect(folder.look(at: [:]).sight == FolderSight())
+        #expect(try folder.mark("m2") == "m2")
+        unlink(marker)
+        mkdir(marker, 0o700)
+        #expect(folder.look(at: [:]).sight == FolderSight())
+        #expect(throws: Failure.self) { try folder.mark("m3") }
+    }
+
+    // MARK: A disk that hangs
+
+    @Test("There is one look at a time, however long it takes")
+    func oneLook() throws {
+        _ = try download()
+        let before = looks()
+        rig.isDiskHanging = true
+        for _ in 0..<20 { rig.advance(16) }
+        #expect(looks() == before + 1)
+        rig.isDiskHanging = false
+        let number = try #require(rig.unanswered.first)
+        rig.report(.looked(number, ["e1": .nothing, "e2": .file(1_000)], rig.sight))
+        #expect(rig.state("e1") == .notDownloaded && rig.state("e2") == .downloaded)
+        rig.advance(16)
+        #expect(looks() == before + 2)
+    }
+
+    @Test("Whoever asks while a disk hangs is answered with what is known after 5 s, and then at once")
+    func answersAnyway() throws {
+        _ = try download()
+        rig.isDiskHanging = true
+        var request = WireDownloadsRequest()
+        request.add.episodes = ["e1", "e3"]
+        let add = RequestID.random()
+        rig.tell(.command(Command(id: add, origin: "test", payload: request.wireBytes)))
+        request.why.episode = "e1"
+        let why = RequestID.random()
+        rig.tell(.command(Command(id: why, origin: "test", payload: request.wireBytes)))
+        rig.advance(4)
+        #expect(rig.reply(to: add) == nil && rig.reply(to: why) == nil)
+        rig.advance(2)
+        #expect(rig.reply(to: add)?.reply?.changed == [false, true])
+        #expect(rig.reply(to: why)?.reply?.why.isEmpty == false)
+        #expect(rig.why("e1").hasPrefix("It is downloaded") && rig.add("e2")?.reply?.changed == [false])
+    }
+
+    @Test("Whoever asks during a look is answered after the next, and what came meanwhile is not judged by the old one")
+    func looksAgain() throws {
+        _ = try download()
+        rig.isDiskHanging = true
+        rig.advance(16)
+        let old = try #require(rig.unanswered.last)
+        rig.add("e3")
+        try rig.complete("e3")
+        var request = WireDownloadsRequest()
+        request.why.episode = "e1"
+        let why = RequestID.random()
+        rig.tell(.command(Command(id: why, origin: "test", payload: request.wireBytes)))
+        rig.report(.looked(old, ["e1": .file(1_000), "e2": .file(1_000), "e3": .nothing], rig.sight))
+        #expect(rig.state("e3") == .downloaded && rig.reply(to: why) == nil)
+        let new = try #require(rig.unanswered.last)
+        #expect(new != old)
+        let found: [String: FoundFile] = ["e1": .nothing, "e2": .file(1_000), "e3": .file(1_000)]
+        rig.report(.looked(new, found, rig.sight))
+        #expect(rig.reply(to: why)?.reply?.why.first?.contains("not there any more") == true)
+    }
+}
