@@ -21,19 +21,39 @@ extension DownloadsMachine {
     private mutating func counted(
         _ podcasts: [WirePodcast], beside counted: Set<String>, next: String, now: Moment
     ) -> [Effect] {
+        // What the stream has shown is newer.
         let seen = Set(episodeCounts.keys)
         episodeCounts.merge(podcasts.map { ($0.id, $0.episodeCount) }) { seen, _ in seen }
+        subscribed.formUnion(podcasts.filter { $0.subscribed && !seen.contains($0.id) }.map(\.id))
         let effects = podcasts.filter(\.subscribed).flatMap { askNewest(of: $0.id) }
         let there = counted.union(podcasts.map(\.id))
         guard next.isEmpty else { return effects + [askPodcasts(after: next, beside: there)] }
-        let others = Set(book.current.downloads.values.map(\.podcastID)).subtracting(there).subtracting(seen)
-        return effects + forget(others, now: now)
+        let named = Set(book.current.downloads.values.map(\.podcastID)).union(book.current.settings.podcasts)
+        let others = named.subtracting(there).subtracting(seen).subtracting([""])
+        return effects + askWhetherGone(others.sorted()[...])
     }
 
-    /// Asks for the newest episodes of a podcast, if it has a rule.
+    /// Asks for podcasts one by one: pages miss one that changes its place between them, and the stream loses one that
+    /// feeds could not read.
+    private mutating func askWhetherGone(_ podcasts: ArraySlice<String>) -> [Effect] {
+        guard let podcast = podcasts.first else { return [] }
+        return [
+            call(.whetherGone(podcast, others: Array(podcasts.dropFirst()))) { $0.findPodcast.text = podcast }
+        ]
+    }
+
+    /// Only what the library does not have is gone.
+    private mutating func foundOut(
+        _ podcast: String, _ failure: Failure?, others: [String], now: Moment
+    ) -> [Effect] {
+        let isGone = failure?.known == .notFound && episodeCounts[podcast] == nil
+        return (isGone ? forget(podcast, now: now) : []) + askWhetherGone(others[...])
+    }
+
+    /// Asks for the newest episodes of a podcast, if it is subscribed to and has a rule.
     mutating func askNewest(of podcast: String) -> [Effect] {
         let count = UInt32(book.current.settings.number(.autoDownload, podcast: podcast))
-        guard count > 0 else { return [] }
+        guard count > 0, subscribed.contains(podcast) else { return [] }
         return [
             call(.newest(podcast: podcast)) {
                 $0.episodes.podcast = podcast
@@ -62,6 +82,8 @@ extension DownloadsMachine {
             switch purpose {
             case .add(let command, _), .titles(let command, _): return [.reply(command.id, .failure(failure))]
             case .why(let command): return Self.explain([Self.neverWanted(nil)], to: command)
+            case .whetherGone(let podcast, let others):
+                return foundOut(podcast, failure, others: others, now: now)
             case .newest, .podcasts, .again:
                 return [.log(.warning, "episodes could not be looked up: \(failure)")]
             }
@@ -70,6 +92,7 @@ extension DownloadsMachine {
         switch purpose {
         case .podcasts(let counted):
             return self.counted(reply.podcasts.podcasts, beside: counted, next: reply.podcasts.next, now: now)
+        case .whetherGone(let podcast, let others): return foundOut(podcast, nil, others: others, now: now)
         case .add(let command, let episodes):
             do throws(Failure) {
                 let found = Dictionary(page.episodes.map { ($0.id, $0) }) { first, _ in first }
@@ -80,7 +103,8 @@ extension DownloadsMachine {
         case .why(let command): return Self.explain([Self.neverWanted(page.episodes.first)], to: command)
         case .titles(let command, let episodes):
             return [.reply(command.id, .failure(Self.notWanted(episodes, page.episodes)))]
-        case .newest(let podcast): return follow(podcast, page.episodes, now: now)
+        case .newest(let podcast):
+            return subscribed.contains(podcast) ? follow(podcast, page.episodes, now: now) : []
         case .again:
             for episode in page.episodes where episode.state.played {
                 played[episode.id] = max(episode.state.completedAt, played[episode.id] ?? 0)
@@ -128,25 +152,29 @@ extension DownloadsMachine {
             guard let podcast = try? WirePodcast(wireBytes: event.payload) else { return [] }
             forgotten.remove(id)
             let before = episodeCounts.updateValue(podcast.episodeCount, forKey: id)
-            return before == podcast.episodeCount ? [] : askNewest(of: id)
+            guard podcast.subscribed else {
+                subscribed.remove(id)
+                return []
+            }
+            let isNew = subscribed.insert(id).inserted
+            return isNew || before != podcast.episodeCount ? askNewest(of: id) : []
         case .delete:
             episodeCounts[id] = nil
-            return forget([id], now: now)
+            subscribed.remove(id)
+            return askWhetherGone([id])
         default: return []
         }
     }
 
     // MARK: Podcasts that were forgotten
 
-    /// What is on its way for them ends at once; whole files go as by rule.
-    private mutating func forget(_ podcasts: Set<String>, now: Moment) -> [Effect] {
-        let podcasts = podcasts.subtracting([""])
-        guard !podcasts.isEmpty else { return [] }
-        forgotten.formUnion(podcasts)
+    /// What is on its way for it ends at once; whole files go as by rule.
+    private mutating func forget(_ podcast: String, now: Moment) -> [Effect] {
+        forgotten.insert(podcast)
         var change = change
-        for podcast in podcasts.sorted() { change.forgetSettings(of: podcast) }
+        change.forgetSettings(of: podcast)
         for download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode })
-        where podcasts.contains(download.podcastID) && download.state != .downloaded {
+        where podcast == download.podcastID && download.state != .downloaded {
             leave(download, "given up, as its podcast was forgotten", &change, now: now)
         }
         return commit(change) + retainSoon(now: now)

@@ -64,6 +64,8 @@ public struct DownloadsMachine: OwnerMachine {
         /// Which podcasts there are, beside those that were counted already: for the rules, and as files of others have
         /// nobody any more.
         case podcasts(Set<String>)
+        /// Whether a podcast is there no more; others are asked for behind it.
+        case whetherGone(String, others: [String])
         /// What has become of episodes that are downloaded, or are to be.
         case again
     }
@@ -100,8 +102,10 @@ public struct DownloadsMachine: OwnerMachine {
     var hasSeenPlayer = false
     /// When episodes were played to their end or marked, in ms since 1970, as far as that has been heard.
     var played: [String: Int64] = [:]
-    /// How many episodes each podcast has, and the podcasts that were forgotten with all that belonged to them.
+    /// How many episodes each podcast has, those that are subscribed to, and the podcasts that were forgotten with all
+    /// that belonged to them.
     var episodeCounts: [String: UInt32] = [:]
+    var subscribed: Set<String> = []
     var forgotten: Set<String> = []
     /// What failed for want of a network and is tried, alone, to see whether that has come back; and when one was last.
     var probing = ""
