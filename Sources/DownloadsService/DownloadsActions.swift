@@ -66,6 +66,8 @@ public struct TransferStart: Sendable, Hashable {
     public var version: FileVersion
     /// What kind of file it says it is.
     public var contentType: String
+    /// A part of this version was asked for, and the whole is sent.
+    public var isPartRefused = false
     /// Nothing lies where it goes.
     public var isPlaceFree = true
 }

@@ -14,11 +14,15 @@ extension DownloadsMachine {
             switch request.command {
             case .add(let add)?: return try self.add(Self.named(add.episodes), command, now: now)
             case .pause(let pause)?:
-                return try alter(Self.named(pause.episodes), command, now: now) { download throws(Failure) in
+                let paused = try Self.named(pause.episodes)
+                let coming = paused.filter { book.current.downloads[$0]?.state == .downloading }
+                let effects = try alter(paused, command, now: now) { download throws(Failure) in
                     if download.state == .paused { return }
                     try Self.require(download, [.queued, .downloading], "paused")
                     download.state = .paused
                 }
+                // Their feeds may have moved them while they came.
+                return effects + askAgain(coming)
             case .resume(let resume)?:
                 return try alter(Self.named(resume.episodes), command, now: now) { download throws(Failure) in
                     if download.state == .queued || download.state == .downloading { return }
@@ -76,10 +80,18 @@ extension DownloadsMachine {
         _ download: WireDownload, _ states: [WireDownload.State], _ deed: String
     ) throws(Failure) {
         guard states.contains(download.state) else {
+            let state = download.state == .failed ? "has failed" : "is \(download.state.word)"
             throw Failure(
-                .invalidArgument,
-                "“\(download.title)” is \(download.state.word) and cannot be \(deed); nothing was done.")
+                .invalidArgument, "“\(download.title)” \(state) and cannot be \(deed); \(advice(download, states)).")
         }
+    }
+
+    /// What can be done instead.
+    private static func advice(_ download: WireDownload, _ states: [WireDownload.State]) -> String {
+        let isOver = download.state == .failed || download.state == .downloaded
+        if isOver, states.contains(.paused), !states.contains(.failed) { return "remove it instead" }
+        if !isOver, states.contains(.downloaded) { return "cancel it instead" }
+        return "nothing was done"
     }
 
     // MARK: Adding

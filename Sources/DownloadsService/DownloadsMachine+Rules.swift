@@ -129,6 +129,21 @@ extension DownloadsMachine {
         return "It was never downloaded: nobody has asked for it, and no rule."
     }
 
+    /// Whether a file is one of the newest so many of its podcast, in words.
+    private func place(of download: WireDownload, among limit: Int) -> String {
+        let newer = book.current.downloads.values.count {
+            $0.state == .downloaded && $0.podcastID == download.podcastID
+                && ($0.finishedAt, $0.episode) > (download.finishedAt, download.episode)
+        }
+        guard newer >= limit else {
+            return limit == 1
+                ? "It is the newest file of its podcast, which is kept."
+                : "It is one of the newest \(limit) files of its podcast, which are kept."
+        }
+        let kept = limit == 1 ? "newest file of its podcast is" : "newest \(limit) files of its podcast are"
+        return "It goes when nothing needs it any more: only the \(kept) kept."
+    }
+
     /// Why an episode's file is there, or is not, in sentences.
     func why(_ episode: String, now: Moment) -> [String] {
         guard let download = book.current.downloads[episode] else {
@@ -138,7 +153,8 @@ extension DownloadsMachine {
             let state = past.unfinished ? "It is not downloaded; its download was" : "It is not downloaded any more:"
             return ["\(state) \(past.reason)."]
         }
-        var sentences = ["It is \(download.state.word): \(download.reason)."]
+        let state = download.state == .queued ? "to be downloaded" : download.state.word
+        var sentences = ["It is \(state): \(download.reason)."]
         if download.state == .failed {
             let wish = download.automatic ? "wanted \(download.reason)" : download.reason
             sentences = ["Its download failed: \(download.error.message)", "It was \(wish)."]
@@ -146,7 +162,9 @@ extension DownloadsMachine {
         switch download.state {
         case .queued:
             let wait = max(0, (download.nextAttempt - now.wall.milliseconds) / 1_000)
-            if !download.waitsFor.isEmpty { sentences.append("It waits for \(download.waitsFor)") }
+            if !download.waitsFor.isEmpty {
+                sentences.append("It waits for \(download.waitsFor)\(download.waitsFor.hasSuffix(".") ? "" : ".")")
+            }
             if wait > 0 { sentences.append("It is tried again in \(wait) s.") }
             if download.waitsFor.isEmpty, wait == 0 { sentences.append("It waits for its turn.") }
         case .downloaded:
@@ -166,9 +184,7 @@ extension DownloadsMachine {
                 sentences.append("It goes when it has been played\(isAgain ? " again" : "").")
             }
             let limit = Int(settings.number(.keepDownloads, podcast: download.podcastID))
-            if limit > 0 {
-                sentences.append("Of its podcast the newest \(limit == 1 ? "file is" : "\(limit) files are") kept.")
-            }
+            if limit > 0 { sentences.append(place(of: download, among: limit)) }
         default: break
         }
         if !download.note.isEmpty, download.state != .downloading { sentences.append(download.note) }

@@ -192,12 +192,19 @@ extension WireDownload {
     /// The version of the bytes that are there.
     var version: FileVersion { FileVersion(etag: etag, lastModified: lastModified) }
 
-    /// It is coming, from a server that may not say which version of the file it sends.
-    mutating func noteVersion() {
+    /// It is coming, from a server that may not say which version of the file it sends, or has not sent the part of it
+    /// that it was asked for.
+    mutating func noteVersion(isPartRefused: Bool) {
         let host = WebAddress(url)?.host ?? "its server"
-        note =
-            version.condition.isEmpty
-            ? "It begins anew after each interruption: \(host) does not say which version of the file it sends." : ""
+        let reason: String? =
+            if version.condition.isEmpty {
+                "does not say which version of the file it sends"
+            } else if isPartRefused {
+                "sends no parts of files"
+            } else {
+                nil
+            }
+        note = reason.map { "It begins anew after each interruption: \(host) \($0)." } ?? ""
     }
 
     /// It is whole, but perhaps not what was announced.

@@ -39,7 +39,7 @@ extension DownloadsMachine {
         download.totalBytes = start.total
         download.etag = start.version.etag
         download.lastModified = start.version.lastModified
-        download.noteVersion()
+        download.noteVersion(isPartRefused: start.isPartRefused)
         if !start.contentType.isEmpty { download.contentType = start.contentType }
         var change = change
         if probing == download.episode {

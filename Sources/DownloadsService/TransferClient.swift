@@ -182,6 +182,7 @@ final class TransferClient: Sendable {
             if start.version.etag.isEmpty { start.version.etag = order.version.etag }
             if start.version.lastModified.isEmpty { start.version.lastModified = order.version.lastModified }
         }
+        start.isPartRefused = status == 200 && asked > 0 && start.version == order.version
         try Self.verify(type: start.contentType, order)
         let folder = folder(of: order)
         let left = start.total > start.offset ? start.total - start.offset : 0

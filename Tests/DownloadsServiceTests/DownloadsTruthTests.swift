@@ -189,12 +189,115 @@ struct DownloadsTruthTests {
         #expect(try rig.order("e1").url == "http://host1/new.mp3")
     }
 
-    @Test("No rule fetches of a podcast that is not subscribed to any more")
-    func ruleOfUnsubscribed() {
+    private func show(isSubscribed: Bool, episodes: UInt32 = 5) {
+        var podcast = WirePodcast()
+        podcast.id = "p1"
+        podcast.episodeCount = episodes
+        podcast.subscribed = isSubscribed
+        rig.observe(.podcast("p1"), .put, podcast.wireBytes)
+    }
+
+    @Test(
+        "No rule fetches of a podcast that is not subscribed to any more, until it is again",
+        arguments: ["", "p1"], [false, true])
+    func ruleOfUnsubscribed(podcast: String, isOnStream: Bool) throws {
         rig.unsubscribed = ["p1"]
-        rig.set(.autoDownload, "1")
         rig.start()
+        rig.set(.autoDownload, "1", podcast: podcast)
+        if isOnStream { show(isSubscribed: false) }
+        if isOnStream { show(isSubscribed: false, episodes: 6) }
+        rig.set(.autoDownload, "2", podcast: podcast)
         #expect(rig.orders.isEmpty)
+        rig.unsubscribed = []
+        show(isSubscribed: true, episodes: 6)
+        #expect(Set(rig.orders.map(\.episode)) == ["e4", "e5"])
+    }
+
+    @Test("What was paused while its feed moved it goes on from where it is now")
+    func movesWhilePaused() throws {
+        rig.add("e1")
+        rig.begin(try rig.order("e1").number)
+        rig.library["e1"]?.enclosureURL = "http://host1/new.mp3"
+        var news = WireEpisodesChanged()
+        news.podcast = "p1"
+        news.updated = ["e1"]
+        rig.observe(.episodes(of: "p1"), .event, news.wireBytes)
+        rig.send { $0.pause.episodes = ["e1"] }
+        rig.send { $0.resume.episodes = ["e1"] }
+        #expect(try rig.order("e1").url == "http://host1/new.mp3")
+    }
+
+    // MARK: Podcasts that are gone
+
+    @Test("What was set for a podcast that was forgotten meanwhile goes, but not of one that the pages merely missed")
+    func forgetsSettings() {
+        var other = rig.library["e1"] ?? WireEpisode()
+        (other.id, other.podcastID) = ("f1", "p2")
+        rig.library["f1"] = other
+        let ids = (kept: PodcastID.derived(from: "kept").text, gone: PodcastID.derived(from: "gone").text)
+        other.podcastID = ids.kept
+        rig.library["f2"] = other
+        for id in [ids.kept, ids.gone] { rig.set(.keepDownloads, "1", podcast: id) }
+        rig.overlooked = [ids.kept]
+        rig.start()
+        #expect(rig.records["setting/\(ids.kept)/keepDownloads"] != nil)
+        #expect(rig.records["setting/\(ids.gone)/keepDownloads"] == nil)
+    }
+
+    @Test("A podcast that leaves the stream, but not the library, is not forgotten")
+    func keepsWhatFeedsCouldNotRead() throws {
+        rig.add("e1", "e2")
+        try rig.complete("e1")
+        rig.observe(.podcast("p1"), .delete, [])
+        rig.observe(.playbackState, .put, WirePlaybackState().wireBytes)
+        var queue = WireQueueState()
+        queue.name = "up next"
+        rig.observe(.queue("up next"), .put, queue.wireBytes)
+        rig.advance(60)
+        #expect(rig.state("e1") == .downloaded && rig.state("e2") == .downloading)
+    }
+
+    // MARK: Sentences
+
+    @Test("The sentence on how many files are kept says which side of it a file is on")
+    func keepsTheNewest() throws {
+        for episode in ["e1", "e2"] {
+            rig.add(episode)
+            try rig.complete(episode)
+            rig.advance(1)
+        }
+        rig.set(.keepDownloads, "1")
+        #expect(rig.why("e2").hasSuffix("It is the newest file of its podcast, which is kept."))
+        #expect(
+            rig.why("e1").hasSuffix(
+                "It goes when nothing needs it any more: only the newest file of its podcast is kept."))
+    }
+
+    @Test("What waits for its turn says so once; what failed cannot be cancelled and says what can be done")
+    func says() throws {
+        rig.set(.downloadsAtOnce, "1")
+        rig.add("e1")
+        rig.add("e2")
+        #expect(rig.why("e2") == "It is to be downloaded: asked for by test. It waits for its turn.")
+        rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.episodeUnavailable, "404"))))
+        let refusal = rig.send { $0.cancel.episodes = ["e1"] }?.failure
+        #expect(refusal?.message == "“Part 1” has failed and cannot be cancelled; remove it instead.")
+        #expect(
+            rig.send { $0.remove.episodes = ["e2"] }?.failure?.message
+                == "“Part 2” is being downloaded and cannot be removed; cancel it instead.")
+    }
+
+    @Test("A server that tells versions apart, but sends no parts, is said to begin anew", arguments: [false, true])
+    func sendsNoParts(isRefused: Bool) throws {
+        rig.add("e1")
+        rig.begin(try rig.order("e1").number)
+        #expect(rig.stored("e1")?.note.isEmpty == true)
+        var start = TransferStart(
+            total: 1_000, offset: 0, version: FileVersion(etag: "\"a\"", lastModified: ""), contentType: "audio/mpeg")
+        start.isPartRefused = isRefused
+        rig.report(.began(try rig.order("e1").number, start))
+        let note = "It begins anew after each interruption: host1 sends no parts of files."
+        #expect(rig.stored("e1")?.note == (isRefused ? note : ""))
     }
 
     // MARK: Why

@@ -63,7 +63,9 @@ struct Unsubscribe: LockstepCommand {
                 try context.output.line("Episodes, positions and queue entries stay. `--forget` removes them too.")
             }
             if files > 0, !gone.isEmpty {
-                try context.output.line("\(NumberText.counted(files, "downloaded file")) will be deleted in a moment.")
+                let counted = NumberText.counted(files, "downloaded file")
+                try context.output.line(
+                    "\(counted) will be deleted when nothing uses \(files == 1 ? "it" : "them") any more.")
             }
         }
     }

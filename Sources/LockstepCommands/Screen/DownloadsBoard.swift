@@ -148,7 +148,7 @@ enum DownloadText {
         switch download.state {
         case .queued:
             let waits = download.waitsFor.isEmpty ? "" : ", waits for \(DisplayText.sanitised(download.waitsFor))"
-            return word + waits + (download.receivedBytes > 0 ? ", \(amount(download))" : "")
+            return word + (download.receivedBytes > 0 ? ", \(amount(download))" : "") + waits
         case .downloading:
             return word + (part(download).map { " \(Int($0 * 100)) %" } ?? "") + ", \(amount(download))"
         case .paused: return "\(word) at \(amount(download))"
