@@ -90,7 +90,9 @@ extension QueueMachine {
         var found: [(index: Int, entry: Queue.Entry)] = []
         for id in Set(ids).sorted() {
             guard let index = named.queue.index(of: id) else {
-                throw Failure(.notFound, "There is no entry “\(id)” in the queue; nothing was removed.")
+                throw Failure(
+                    .notFound,
+                    "What was to be removed is not in \(QueueName.shown(name)) any more; nothing was removed.")
             }
             found.append((index, named.queue.entries[index]))
         }
@@ -109,7 +111,8 @@ extension QueueMachine {
         var named = named(name)
         let queue = named.queue
         guard let entry = queue.entry(move.entry), let from = queue.index(of: move.entry) else {
-            throw Failure(.notFound, "There is no entry “\(move.entry)” in the queue; nothing was moved.")
+            throw Failure(
+                .notFound, "What was to be moved is not in \(QueueName.shown(name)) any more; nothing was moved.")
         }
         let place = try Self.place(of: move, from: from, in: queue, named: name)
         var reply = reply(named)
@@ -133,7 +136,8 @@ extension QueueMachine {
                 throw Failure(.invalidArgument, "An entry cannot be moved before or after itself.")
             }
             guard let index = queue.index(of: id) else {
-                throw Failure(.notFound, "There is no entry “\(id)” in the queue; nothing was moved.")
+                throw Failure(
+                    .notFound, "The other entry is not in \(QueueName.shown(name)) any more; nothing was moved.")
             }
             // Among the others.
             return index > from ? index - 1 : index

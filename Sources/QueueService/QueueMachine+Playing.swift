@@ -35,7 +35,7 @@ extension QueueMachine {
                     ? [.reply(command.id, .success(reply(named(name)).wireBytes))] : [resume(command)]
             }
             guard let entry = entryToStart(named(name)) else {
-                throw Self.empty(name)
+                throw empty(name)
             }
             return try self.play(entry, in: name, of: command, now: now)
         }
@@ -67,7 +67,8 @@ extension QueueMachine {
         _ id: String, at place: PlaybackPosition? = nil, in name: String, of command: Command, now: Moment
     ) throws(Failure) -> [OwnerEffect<Never>] {
         guard let entry = queues.current[name]?.queue.entry(id) else {
-            throw Failure(.notFound, "There is no entry “\(id)” in the queue.")
+            throw Failure(
+                .notFound, "What was to be played is not in \(QueueName.shown(name)) any more; nothing was changed.")
         }
         // At a place it is loaded anew, wherever it is.
         if place == nil, let effects = goOn(with: id, in: name, command) { return effects }
@@ -103,7 +104,7 @@ extension QueueMachine {
                 "The queue has moved on in the meantime: another entry is current. Look at it and try again.")
         }
         guard !queue.entries.isEmpty else {
-            throw Self.empty(name)
+            throw empty(name)
         }
         let neighbour =
             forward
@@ -131,11 +132,12 @@ extension QueueMachine {
         } ?? false
     }
 
-    private static func empty(_ name: String) -> Failure {
-        Failure(
-            .queueEmpty,
-            "\(QueueName.shown(name)) is empty. Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`."
-        )
+    private func empty(_ name: String) -> Failure {
+        let add = "Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`"
+        // Who came to the end of another queue may want to go on with the usual one.
+        let others = name == QueueName.usual || main.queue.entries.isEmpty
+        let back = others ? "" : ", or go on with Up Next: `lockstep play --queue \(QueueName.usual)`"
+        return Failure(.queueEmpty, "\(QueueName.shown(name)) is empty. \(add)\(back).")
     }
 
     private func requirePlayer() throws(Failure) {

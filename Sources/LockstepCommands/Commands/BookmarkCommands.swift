@@ -136,22 +136,22 @@ struct BookmarkPlay: LockstepCommand {
         try await context.withSession { session in
             let bookmark = try await session.bookmark(id)
             let player = try await session.view(of: [.playback, .queue]).player ?? WirePlaybackState()
-            let load: String
             if bookmark.isReached(from: player) {
-                load = player.loadID
                 _ = try await session.playback {
-                    $0.seek.loadID = load
+                    $0.seek.loadID = player.loadID
                     $0.seek.position = bookmark.position
                 }
                 _ = try await session.playback { $0.setPaused.paused = false }
-            } else {
-                // Loaded at its place at once: nothing else sounds before.
-                load = try await session.queue {
-                    $0.play.episode = bookmark.episode
-                    $0.play.position = bookmark.position
-                }.loadID
+                let settled = try await session.settled(AwaitedLoad(player.loadID), output: context.output)
+                return try session.report(settled, to: context.output)
             }
-            try session.report(try await session.settled(load: load, output: context.output), to: context.output)
+            // Loaded at its place at once: nothing else sounds before.
+            let reply = try await session.queue {
+                $0.play.episode = bookmark.episode
+                $0.play.position = bookmark.position
+            }
+            let load = AwaitedLoad(reply, after: player)
+            try Play.report(try await session.settled(load, output: context.output), session, context.output)
         }
     }
 }

@@ -21,7 +21,7 @@ struct ChapterCommand: LockstepCommand {
             return target
         }
         try await context.withSession { session in
-            let player = try await session.view(of: [.playback]).player ?? WirePlaybackState()
+            let player = try await session.withChapters()
             guard player.hasEpisode, player.status != .idle else {
                 throw Failure(.nothingLoaded, "Nothing is loaded. Start something with `lockstep play EPISODE`.")
             }
@@ -38,6 +38,9 @@ struct ChapterCommand: LockstepCommand {
             let reply = try await session.playback {
                 $0.seek.loadID = player.loadID
                 $0.seek.position = start
+            }
+            if let ended = try await session.playedToEnd(by: start, in: player, now: reply.state) {
+                return try context.output.change(ended.nowJSON, Sentence.playedToEnd(player))
             }
             let title = DisplayText.sanitised(player.chapters[number - 1].title)
             // Where the chapter begins, as it is listed.
@@ -67,6 +70,19 @@ struct ChapterCommand: LockstepCommand {
             ])
         }
         return table.lines(width: Output.terminalWidth)
+    }
+}
+
+extension Session {
+    /// The player; while it opens what has no chapters yet, once that is open: the file may have some.
+    fileprivate func withChapters() async throws(Failure) -> WirePlaybackState {
+        let player = try await view(of: [.playback]).player ?? WirePlaybackState()
+        guard player.status == .loading, player.chapters.isEmpty else { return player }
+        let (view, _) = await follow(until: .seconds(5)) { view in
+            guard view.connection == .live, let player = view.player else { return false }
+            return player.status != .loading || !player.chapters.isEmpty
+        }
+        return view.player ?? player
     }
 }
 

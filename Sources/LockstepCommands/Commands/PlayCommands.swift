@@ -27,23 +27,25 @@ struct Play: LockstepCommand {
                 guard let queue, !goesOn else {
                     return try Self.report(try await session.resume(context.output), session, context.output)
                 }
-                let load = try await session.start(queue)
+                let load = AwaitedLoad(
+                    try await session.start(queue, in: view), in: queue.name, after: view.player)
                 return try Self.report(
-                    try await session.settled(load: load, output: context.output), session, context.output)
+                    try await session.settled(load, output: context.output), session, context.output)
             }
             let chosen = queue ?? view.playingQueue
-            let load: String
+            let reply: WireQueueReply
             if let reference = try EntryReference.numberOrEntry(episode, in: chosen) {
-                load = try await session.queue(named: chosen.name) { $0.play.entry = reference.id }.loadID
+                reply = try await session.queue(named: chosen.name) { $0.play.entry = reference.id }
             } else {
                 let found = try await session.findEpisode(episode)
-                load = try await session.queue(named: chosen.name) { $0.play.episode = found.id }.loadID
+                reply = try await session.queue(named: chosen.name) { $0.play.episode = found.id }
             }
-            try Self.report(try await session.settled(load: load, output: context.output), session, context.output)
+            let load = AwaitedLoad(reply, in: chosen.name, after: view.player)
+            try Self.report(try await session.settled(load, output: context.output), session, context.output)
         }
     }
 
-    private static func report(_ state: WirePlaybackState?, _ session: Session, _ output: Output) throws {
+    static func report(_ state: WirePlaybackState?, _ session: Session, _ output: Output) throws {
         let state = state ?? WirePlaybackState()
         let snapshot = session.snapshot(state)
         try output.change(state.nowJSON, Sentence.status(snapshot) + Sentence.home(snapshot))
@@ -75,14 +77,16 @@ struct Previous: LockstepCommand {
 extension Session {
     /// Starts a queue: its current entry, else the first one.
     ///
-    /// - Returns: the load that the player will show.
-    fileprivate func start(_ queue: WireQueueState) async throws(Failure) -> String {
+    /// - Throws: `queueEmpty`.
+    fileprivate func start(_ queue: WireQueueState, in view: FleetView) async throws(Failure) -> WireQueueReply {
         guard let entry = queue.entries.first(where: { $0.id == queue.current }) ?? queue.entries.first else {
+            let others = queue.name == FleetView.usualQueue ? 0 : view.mainQueue?.entries.count ?? 0
             throw Failure(
                 .queueEmpty,
-                "\(queue.shownName) is empty. Add something with `lockstep queue add --queue \(queue.name) EPISODE`.")
+                "\(queue.shownName) is empty. Add something with `lockstep queue add --queue \(queue.name) EPISODE`"
+                    + (others > 0 ? ", or go on with Up Next: `lockstep play --queue \(FleetView.usualQueue)`." : "."))
         }
-        return try await self.queue(named: queue.name) { $0.play.entry = entry.id }.loadID
+        return try await self.queue(named: queue.name) { $0.play.entry = entry.id }
     }
 
     /// Goes from the current entry to a neighbour, and says what is loaded then.
@@ -92,7 +96,8 @@ extension Session {
         let view = try await view(of: [.playback, .queue])
         let queue = try name.map { name throws(Failure) in try view.queue(name) } ?? view.playingQueue
         let reply = try await self.queue(named: queue.name) { build(&$0, queue.current) }
-        let state = try await settled(load: reply.loadID, output: output) ?? WirePlaybackState()
+        let load = AwaitedLoad(reply, in: queue.name, after: view.player)
+        let state = try await settled(load, output: output) ?? WirePlaybackState()
         let snapshot = snapshot(state)
         try output.change(state.nowJSON, Sentence.status(snapshot) + Sentence.home(snapshot))
     }

@@ -30,7 +30,7 @@ struct Resume: LockstepCommand {
                 return try session.report(view.player, to: context.output, already: true)
             }
             let reply = try await session.playback { $0.setPaused.paused = false }
-            let settled = try await session.settled(load: reply.state.loadID, output: context.output)
+            let settled = try await session.settled(AwaitedLoad(reply.state.loadID), output: context.output)
             try session.report(settled, to: context.output)
         }
     }

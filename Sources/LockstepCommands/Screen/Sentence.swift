@@ -40,6 +40,11 @@ enum Sentence {
         }
     }
 
+    /// What a seek to the end has led to.
+    static func playedToEnd(_ player: WirePlaybackState) -> String {
+        "That is the end of “\(DisplayText.sanitised(player.episode.title))”, which counts as played."
+    }
+
     /// How fast and how loud, and where to: `Speed 1.5, volume 80 %.`
     static func levels(_ snapshot: PlayerSnapshot) -> String {
         var text = "Speed \(NumberText.short(snapshot.speed)), volume \(NumberText.short(snapshot.volume)) %"
@@ -89,6 +94,12 @@ enum Sentence {
         if let remaining = sleep.remaining { return TimeText.clock(remaining.rounded(.up)) }
         if sleep.isEndOfChapter { return "chapter" }
         return sleep.episodes > 1 ? "\(sleep.episodes) episodes" : "episode"
+    }
+
+    /// `a`, `a and b`, `a, b and c`.
+    static func list(_ parts: [String]) -> String {
+        guard let last = parts.last, parts.count > 1 else { return parts.first ?? "" }
+        return parts.dropLast().joined(separator: ", ") + " and " + last
     }
 
     /// With a capital at its beginning.

@@ -32,6 +32,18 @@ extension FleetView {
         let named = [home] + queues.values.sorted { $0.name < $1.name }
         return named.first { queue in queue.entries.contains { $0.id == entry } } ?? home
     }
+
+    /// Whether something follows in its queue what is loaded, when that is passed over. The queue service decides by the
+    /// same.
+    var hasFollower: Bool {
+        guard let player else { return false }
+        let queue = playingQueue
+        let others = queue.entries.contains { $0.id != player.queueEntry }
+        // The mark stands elsewhere already, or its place is not known any more.
+        guard let index = queue.entries.firstIndex(where: { $0.id == player.queueEntry }) else { return others }
+        if !queue.current.isEmpty, queue.current != player.queueEntry { return true }
+        return index + 1 < queue.entries.count || queue.modes.repeat == .all && others
+    }
 }
 
 extension WireQueueState {
