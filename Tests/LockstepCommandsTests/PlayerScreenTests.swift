@@ -51,6 +51,15 @@ import WireMessages
         #expect(image.cursor == .init(row: 8, column: 0))
     }
 
+    @Test func `the list has what is loaded where the player is`() {
+        var snapshot = Self.sample()
+        snapshot.entries[0].position = 0
+        snapshot.entries[0].isLoaded = true
+        #expect(PlayerScreen(snapshot: snapshot).image(columns: 50, rows: 14).text[8].hasSuffix(" 45:36 left"))
+        snapshot.position = 0
+        #expect(PlayerScreen(snapshot: snapshot).image(columns: 50, rows: 14).text[8].hasSuffix(" 58:10"))
+    }
+
     @Test(arguments: [(1, 1), (5, 2), (20, 5), (33, 9), (80, 24), (200, 60)])
     func `no line is wider and no screen higher than the terminal`(columns: Int, rows: Int) {
         var snapshot = Self.sample()

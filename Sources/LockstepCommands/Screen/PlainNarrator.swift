@@ -90,8 +90,14 @@ struct PlainNarrator: Sendable {
         case .connecting: "Connecting to the fleet."
         case .reconnecting: "Reconnecting to the fleet; what was said before may be out of date."
         case .live:
-            snapshot.isStale ? "Connected; waiting for \(snapshot.health)." : "Connected; everything is up to date."
+            snapshot.isStale ? "Connected; waiting for \(awaited(snapshot))." : "Connected; everything is up to date."
         }
+    }
+
+    /// `queue (down) and playback (starting)`.
+    private static func awaited(_ snapshot: PlayerSnapshot) -> String {
+        let services = snapshot.unreadyServices.map { "\($0.name) (\($0.state))" }
+        return services.isEmpty ? "the services" : Sentence.list(services)
     }
 
     private static func queue(_ snapshot: PlayerSnapshot) -> String {

@@ -40,7 +40,7 @@ extension WirePlaybackState {
             "retry": hasRetry ? retry.json(in: retryWait(at: now, bootID: bootID)) : .null,
             "sleep": sleepJSON(at: now, bootID: bootID), "chapter": chapterJSON(at: position), "local": .bool(local),
             "sound": hasSound ? sound.json : .null, "pausedBy": .text(pauseWord),
-            "willPlay": status == .loading ? .bool(willPlay) : .null,
+            "willPlay": status == .loading ? .bool(willPlay) : .null, "queue": loaded ? .text(queue) : .null,
         ])
     }
 

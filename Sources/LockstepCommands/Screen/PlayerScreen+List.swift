@@ -23,7 +23,8 @@ extension PlayerScreen {
             let text =
                 shownList == .chapters
                 ? chapterRow(index, isSelected: isSelected, columns: columns)
-                : Self.row(snapshot.entries[index], number: index + 1, isSelected: isSelected, columns: columns)
+                : Self.row(
+                    entry(index), number: index + 1, isSelected: isSelected, columns: columns)
             image.lines.append([.init(text: text, style: isSelected ? .selected : .plain)])
         }
     }
@@ -41,6 +42,15 @@ extension PlayerScreen {
         let count = snapshot.entries.count
         let other = snapshot.parts.isEmpty ? "" : "  c chapters (\(snapshot.parts.count))"
         return (count == 0 ? "\(queue) is empty" : "\(queue) (\(count))") + other
+    }
+
+    /// An entry as it is now: what is loaded is where the player is, and as long as that knows.
+    private func entry(_ index: Int) -> PlayerSnapshot.Entry {
+        var entry = snapshot.entries[index]
+        guard entry.isLoaded else { return entry }
+        entry.position = snapshot.position
+        entry.duration = snapshot.duration ?? entry.duration
+        return entry
     }
 
     private func chapterRow(_ index: Int, isSelected: Bool, columns: Int) -> String {

@@ -24,6 +24,8 @@ struct PlayerSnapshot: Sendable, Hashable {
         /// Where it would go on, in seconds.
         var position: Double
         var isCurrent: Bool
+        /// Whether the player has it: it is where that is.
+        var isLoaded = false
     }
 
     /// An alert and what can be answered.
@@ -182,12 +184,15 @@ struct PlayerSnapshot: Sendable, Hashable {
         queueName = queue.name.isEmpty ? FleetView.usualQueue : queue.name
         currentEntry = queue.current
         queueRevision = queue.revision
+        // What has ended is at no place.
+        let loaded = hasEpisode && status != .finished && status != .idle ? episodeID : nil
         entries = queue.entries.map { entry in
             Entry(
                 id: entry.id, title: DisplayText.sanitised(entry.episode.title),
                 podcast: DisplayText.sanitised(entry.episode.podcastTitle),
                 duration: entry.episode.duration > 0 ? entry.episode.duration : nil,
-                position: entry.episode.position, isCurrent: entry.id == queue.current)
+                position: entry.episode.position, isCurrent: entry.id == queue.current,
+                isLoaded: entry.episode.id == loaded)
         }
     }
 }
