@@ -19,7 +19,7 @@ extension Store {
             let id = try search.run(db) { id in
                 var reader = EpisodeReader(db: db, withDescription: false)
                 let episode = try reader.episode(id)
-                return episode.map { "\($0.title) (\($0.podcastTitle))" } ?? id
+                return episode.map { ("\($0.title) (\($0.podcastTitle))", $0.enclosureURL) } ?? (id, "")
             }
             var reader = EpisodeReader(db: db, withDescription: true)
             var page = WireEpisodesPage()
@@ -42,7 +42,7 @@ extension Store {
                             """), arguments: [id])
                 return try row.map(Self.podcast)
             }
-            let id = try search.run(db) { id in try podcast(id)?.title ?? id }
+            let id = try search.run(db) { id in try podcast(id).map { ($0.title, $0.url) } ?? (id, "") }
             var page = WirePodcastsPage()
             page.podcasts = try [podcast(id)].compactMap { $0 }
             return page
@@ -59,8 +59,8 @@ private struct NameSearch {
     let filter: String
     let scope: [String]
 
-    /// The id; `label` says how to show a candidate.
-    func run(_ db: Database, label: (String) throws -> String) throws -> String {
+    /// The id; `label` says how to show a candidate, and what tells it from others that look the same.
+    func run(_ db: Database, label: (String) throws -> (String, String)) throws -> String {
         let wanted = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         guard !wanted.isEmpty else {
             throw Failure(.invalidArgument, "Say which \(what): an id or a part of its title.")
@@ -90,12 +90,15 @@ private struct NameSearch {
             arguments: StatementArguments(arguments + scope))
     }
 
-    private func ambiguous(_ ids: [String], _ label: (String) throws -> String) throws -> Failure {
+    private func ambiguous(_ ids: [String], _ label: (String) throws -> (String, String)) throws -> Failure {
         var detail = WireCandidates()
-        detail.candidates = try ids.prefix(Store.candidateLimit).map { id in
+        let labels = try ids.prefix(Store.candidateLimit).map { id in (id: id, label: try label(id)) }
+        let titles = Dictionary(grouping: labels, by: \.label.0)
+        detail.candidates = labels.map { id, label in
             var candidate = WireCandidates.Candidate()
             candidate.id = id
-            candidate.title = try label(id)
+            let isOnlyOne = label.1.isEmpty || (titles[label.0]?.count ?? 0) < 2
+            candidate.title = isOnlyOne ? label.0 : "\(label.0) \(label.1)"
             return candidate
         }
         let more = ids.count > Store.candidateLimit ? ", and these are not all" : ""

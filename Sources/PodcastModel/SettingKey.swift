@@ -113,7 +113,9 @@ public enum SettingKey: String, Sendable, CaseIterable {
         case .sleepFade:
             rule(.playback, .number(0...120), "10", "seconds of fading out before sleep", isPerPodcast: false)
         case .autoEnqueue:
-            rule(.queue, .word(["off", "top", "bottom", "next"]), "off", "where new episodes enter a queue")
+            rule(
+                .queue, .word(["off", "top", "bottom", "next"]), "off",
+                "where new episodes enter a queue: off, top, bottom, or next (behind the current one)")
         case .autoEnqueueQueue: rule(.queue, .queueName, QueueName.usual, "the queue that new episodes enter")
         case .autoDownload: rule(.downloads, .wholeNumber(0...1_000), "0", "how many of the newest to download")
         case .autoDownloadHours:

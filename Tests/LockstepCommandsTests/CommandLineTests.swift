@@ -87,6 +87,20 @@ import WireMessages
         #expect(
             Unsubscribe.sentence([("main", 2), ("evening", 1)])
                 == "Removed 2 entries from Up Next and 1 entry from “evening”.")
+        #expect(
+            Unsubscribe.sentence([("main", 2), ("evening", 1), ("sl", 3)])
+                == "Removed 2 entries from Up Next, 1 entry from “evening” and 3 entries from “sl”.")
+    }
+
+    @Test(arguments: [
+        ("Error: The value 'abc' is invalid for '<revision>'", "Error: The value “abc” is invalid for “<revision>”."),
+        ("Error: Missing expected argument '<episodes> ...'", "Error: Missing expected argument “<episodes> ...”."),
+        ("Unexpected argument '−5'\nUsage: lockstep 'a'", "Unexpected argument “-5”.\nUsage: lockstep 'a'"),
+        ("Places count from 1.", "Places count from 1."),
+        ("It isn't one", "It isn’t one."),
+    ])
+    func `the parser's errors read as all others do`(said: String, shown: String) {
+        #expect(ParserWords.inHouse(said) == shown)
     }
 
     @Test func `a queue says its limit only where it is not the usual one`() {

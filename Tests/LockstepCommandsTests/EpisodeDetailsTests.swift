@@ -92,7 +92,7 @@ import WireMessages
         let details = EpisodeDetails(Self.episode, in: view)
         #expect(
             details.lines(width: nil) == [
-                "A title", "A podcast", "Published -, 10:00 long", "Played: heard to its end", "Downloaded, 5.0 MB",
+                "A title", "A podcast", "No date, 10:00 long", "Played: heard to its end", "Downloaded, 5.0 MB",
                 "Number 2 in Up Next: a rule put it there", "Number 1 in “evening”, the current entry", "Id e1",
                 "File /files/a.mp3", "", "Bookmarks", "   1:30  here  b1", "  11:40        b2", "", "Chapters",
                 "   0:05  Hello", "  10:00  Coda", "",
@@ -124,9 +124,9 @@ import WireMessages
         #expect(EpisodeDetails(episode, in: FleetView()).lines(width: nil).contains("At 9:50"))
     }
 
-    @Test func `what is not known of an episode is left out`() {
+    @Test func `of an episode of which nothing is known little is said`() {
         let details = EpisodeDetails(WireEpisode.with { $0.id = "e9" }, in: FleetView())
-        #expect(details.lines(width: 80) == ["", "", "Published -, --:-- long", "Id e9"])
+        #expect(details.lines(width: 80) == ["", "", "No date and no length are known", "Id e9"])
         #expect(details.json["download"] == .null)
     }
 
@@ -152,5 +152,46 @@ import WireMessages
                 "A title", "Nothing can be said of its file: The downloads service is not running.", "Not played.",
                 "In no queue.",
             ])
+    }
+
+    @Test func `chapters of what is loaded are those that the player has, with their addresses`() {
+        var episode = Self.episode
+        episode.chapters = [(0.0, "Hello"), (10, "Middle"), (30, "Bye")].map { start, title in
+            .with {
+                $0.start = start
+                $0.title = title
+                $0.url = "https://a.example/\(title)"
+            }
+        }
+        func player(_ id: String) -> WirePlaybackState {
+            .with {
+                $0.status = .playing
+                $0.episode.id = id
+                $0.chapters = episode.chapters.dropLast().map { chapter in
+                    .with {
+                        $0.start = chapter.start
+                        $0.title = chapter.title
+                    }
+                }
+            }
+        }
+        let loaded = EpisodeDetails(episode, in: Self.view([(.playbackState, player("e1"))]))
+        #expect(loaded.chapters.map(\.url) == ["https://a.example/Hello", "https://a.example/Middle"])
+        let other = EpisodeDetails(episode, in: Self.view([(.playbackState, player("e2"))]))
+        #expect(other.chapters == episode.chapters)
+    }
+
+    @Test(
+        arguments: [
+            (0, 0.0, "No date and no length are known"), (0, 60.0, "No date, 1:00 long"),
+            (1_767_225_600_000, 0.0, "Published 2026-01-01, of unknown length"),
+            (1_767_225_600_000, 60.0, "Published 2026-01-01, 1:00 long"),
+        ] as [(Int64, Double, String)])
+    func `what is not known of an episode is said in words`(published: Int64, duration: Double, line: String) {
+        let episode = WireEpisode.with {
+            $0.published = published
+            $0.duration = duration
+        }
+        #expect(EpisodeDetails(episode, in: FleetView()).lines(width: nil)[2] == line)
     }
 }

@@ -90,4 +90,12 @@ import WireMessages
         let failure = #expect(throws: Failure.self) { try store.find(WireFindPodcast.with { $0.text = "pa" }) }
         #expect(failure?.code == "ambiguous")
     }
+
+    @Test func candidatesOfOneTitleAreToldApartByTheirAddresses() throws {
+        try store.apply("feeds", [.podcast("pd1", title: "Waves"), .podcast("pd2", title: "Waves")])
+        let failure = try #require(
+            #expect(throws: Failure.self) { try store.find(WireFindPodcast.with { $0.text = "waves" }) })
+        let candidates = try WireCandidates(serializedBytes: failure.detail).candidates
+        #expect(Set(candidates.map(\.title)) == ["Waves https://example.org/pd1", "Waves https://example.org/pd2"])
+    }
 }

@@ -74,15 +74,33 @@ struct EpisodeDetails: Sendable {
         self.episode = episode
         places = Self.places(of: episode.id, in: view)
         bookmarks = (view.bookmarks[episode.id]?.bookmarks ?? []).sorted { $0.position < $1.position }
-        // Those of the file are known to the player alone; the library's have their addresses.
         let isLoaded = view.player?.episode.id == episode.id
         // What has ended is at no place.
         let player = view.player.flatMap { isLoaded && $0.status != .finished ? $0 : nil }
         position =
             player?.position(at: SystemClocks.now(), bootID: SystemClocks.bootID) ?? episode.state.position
-        chapters = isLoaded && episode.chapters.isEmpty ? view.player?.chapters ?? [] : episode.chapters
+        chapters = isLoaded ? Self.chapters(of: episode, as: view.player?.chapters ?? []) : episode.chapters
         download = view.downloads[episode.id] ?? episode.download
         notes = ShowNotes(episode.description_p)
+    }
+
+    /// As the player has them, which knows those of the file and where that ends; with the library's addresses.
+    private static func chapters(of episode: WireEpisode, as shown: [WireChapter]) -> [WireChapter] {
+        guard !shown.isEmpty else { return episode.chapters }
+        return shown.map { chapter in
+            guard chapter.url.isEmpty else { return chapter }
+            let known = episode.chapters.first { $0.start == chapter.start && $0.title == chapter.title }
+            var chapter = chapter
+            chapter.url = known?.url ?? ""
+            return chapter
+        }
+    }
+
+    /// `Published 2026-05-01, 25:03 long`, or that it is not known.
+    private static func dates(_ episode: WireEpisode) -> String {
+        let length = episode.knownDuration > 0 ? "\(TimeText.clock(episode.knownDuration)) long" : nil
+        guard episode.published > 0 else { return "No date" + (length.map { ", \($0)" } ?? " and no length are known") }
+        return "Published \(TimeText.day(milliseconds: episode.published)), \(length ?? "of unknown length")"
     }
 
     /// `; it is at 25:03` of one that was played and has a place all the same, as while it is heard again.
@@ -122,7 +140,7 @@ struct EpisodeDetails: Sendable {
     func lines(width: Int?) -> [String] {
         var lines = [
             DisplayText.sanitised(episode.title), DisplayText.sanitised(episode.podcastTitle),
-            "Published \(TimeText.day(milliseconds: episode.published)), \(TimeText.clock(episode.knownDuration > 0 ? episode.knownDuration : nil)) long",
+            Self.dates(episode),
         ]
         let reason = episode.state.reason.isEmpty ? "" : ": \(DisplayText.sanitised(episode.state.reason))"
         if episode.state.played {

@@ -16,7 +16,7 @@ enum FeedAddress {
         {
             guard let address = WebAddress(text) else {
                 throw Failure(
-                    .badURL, "“\(text)” cannot be a feed's address. It must begin with http://, https:// or file://.")
+                    .badURL, "“\(text)” cannot be a feed’s address. It must begin with http://, https:// or file://.")
             }
             return address.text
         }
@@ -26,7 +26,7 @@ enum FeedAddress {
                 .fileMissing, "There is no file \(path). An address must begin with http:// or https://.")
         }
         guard let address = WebAddress(filePath: path) else {
-            throw Failure(.badURL, "“\(text)” cannot be a feed's address.")
+            throw Failure(.badURL, "“\(text)” cannot be a feed’s address.")
         }
         return address.text
     }

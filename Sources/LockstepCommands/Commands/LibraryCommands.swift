@@ -59,7 +59,7 @@ struct Unsubscribe: LockstepCommand {
             guard !context.output.json, !context.output.quiet else { return }
             if !removed.isEmpty {
                 try context.output.line(Self.sentence(removed))
-            } else if !forget, !gone.isEmpty {
+            } else if !forget, reply.results.contains(where: { $0.kind == .removed && $0.podcast.episodeCount > 0 }) {
                 try context.output.line("Episodes, positions and queue entries stay. `--forget` removes them too.")
             }
             if files > 0, !gone.isEmpty {
@@ -75,7 +75,7 @@ struct Unsubscribe: LockstepCommand {
         let parts = removed.map { queue, count in
             "\(NumberText.counted(count, "entry", "entries")) from \(WireQueueState.shownName(queue))"
         }
-        return "Removed \(parts.joined(separator: " and "))."
+        return "Removed \(Sentence.list(parts))."
     }
 
     /// How many episodes of these podcasts are downloaded.
@@ -129,11 +129,15 @@ struct Podcasts: LockstepCommand {
                 .init(heading: "episodes", right: true), .init(heading: "refreshed (UTC)"), .init(heading: "id"),
                 .init(heading: "", flexible: true),
             ])
+            let titles = Dictionary(grouping: podcasts, by: \.title)
             for podcast in podcasts {
+                let isOnlyOne = podcast.title.isEmpty || (titles[podcast.title]?.count ?? 0) < 2
+                let state = podcast.subscribed ? podcast.errorMessage : "unsubscribed"
                 table.add([
                     podcast.title.isEmpty ? podcast.url : podcast.title, "\(podcast.unplayedCount)",
                     "\(podcast.episodeCount)", TimeText.minute(milliseconds: podcast.lastRefresh), podcast.id,
-                    podcast.subscribed ? podcast.errorMessage : "unsubscribed",
+                    // What has its title in common is told apart by its address.
+                    [isOnlyOne ? "" : podcast.url, state].filter { !$0.isEmpty }.joined(separator: "  "),
                 ])
             }
             try context.output.value(

@@ -91,13 +91,13 @@ public struct Lockstep: AsyncParsableCommand {
             let code = exitCode(for: error).rawValue
             // The parser's own word for it.
             var text = fullMessage(for: error)
-            text = text.replacing("'−", with: "'-")
+            text = code == 0 ? text : ParserWords.inHouse(text)
             if text.hasPrefix("Error: ") { text = "lockstep: " + text.dropFirst("Error: ".count) }
             if code == 0 {
                 try? Output.write(text + "\n", to: STDOUT_FILENO)
             } else if json {
                 Output.report(
-                    Failure(code: "usage", message: message(for: error).replacing("'−", with: "'-")), json: true)
+                    Failure(code: "usage", message: ParserWords.inHouse(message(for: error))), json: true)
             } else {
                 try? Output.write(text + "\n", to: STDERR_FILENO)
             }

@@ -32,11 +32,16 @@ struct QueueList: LockstepCommand {
         try await context.withSession { session in
             let view = try await session.view(of: [.queue, .playback])
             let shown = try view.queue(queue.known).withPosition(of: view.player)
-            try context.output.value(shown.json, lines: Self.lines(shown))
+            // Nothing is loaded: the mark is where it would go on.
+            let isIdle = view.player.map { !$0.hasEpisode || $0.status == .idle } ?? true
+            let playing = isIdle ? shown.name : view.playingQueue.name
+            try context.output.value(shown.json, lines: Self.lines(shown, playing: playing))
         }
     }
 
-    static func lines(_ queue: WireQueueState) -> [String] {
+    /// The table; what is current is marked in the queue of the name `playing` alone, and said of another.
+    static func lines(_ queue: WireQueueState, playing: String) -> [String] {
+        let isPlaying = queue.name == playing
         guard !queue.entries.isEmpty else {
             let option = queue.name == FleetView.usualQueue ? "" : "--queue \(queue.name) "
             return ["\(queue.shownName) is empty. Add something with `lockstep queue add \(option)EPISODE`."]
@@ -49,13 +54,16 @@ struct QueueList: LockstepCommand {
         for (index, entry) in queue.entries.enumerated() {
             let episode = entry.episode
             table.add([
-                "\(index + 1)", entry.id == queue.current ? "*" : "", episode.title, episode.podcastTitle,
+                "\(index + 1)", isPlaying && entry.id == queue.current ? "*" : "", episode.title, episode.podcastTitle,
                 TimeText.clock(episode.duration > 0 ? episode.duration : nil),
                 episode.position >= 1 ? TimeText.clock(episode.position) : "", entry.id,
             ])
         }
         let modes = queue.hasModes ? queue.modes.words : []
+        let current = queue.entries.firstIndex { $0.id == queue.current }
+        let place = current.map { "; this one goes on with number \($0 + 1)" } ?? ""
         return table.lines(width: Output.terminalWidth)
+            + (isPlaying ? [] : ["\(WireQueueState.shownName(playing)) is the queue that plays\(place)."])
             + (modes.isEmpty ? [] : [Sentence.capitalised(modes.joined(separator: ", ") + ".")])
     }
 }

@@ -195,7 +195,9 @@ extension Session {
                 $0.setBookmark.position = position
             }
         case .answer(let alert, let owner, let action):
+            let end = await endOfSkipping(alert: owner, action: action)
             _ = try await answer(alert: alert, owner: owner, action: action)
+            return end
         case .quit, .select, .selectChapter, .switchList, .describe, .listKeys, .say, .seek, .chapter, .speed, .volume:
             break
         }

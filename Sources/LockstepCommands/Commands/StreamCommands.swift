@@ -96,10 +96,12 @@ struct AlertAnswer: LockstepCommand {
             // A word that stands alone is the action.
             let action = self.action ?? id ?? ""
             let alert = try Self.resolve(self.action == nil ? nil : id, action: action, in: alerts)
+            let end = await session.endOfSkipping(alert: alert.owner, action: action)
             let answered = try await session.answer(alert: alert.id, owner: alert.owner, action: action)
             try context.output.change(
                 .object(["alert": .string(answered.alert), "action": .string(answered.action)]),
-                "Answered “\(DisplayText.sanitised(alert.title))” with \(answered.action).")
+                "Answered “\(DisplayText.sanitised(alert.title))” with \(answered.action).\(end.map { " \($0)" } ?? "")"
+            )
         }
     }
 
@@ -126,6 +128,19 @@ struct AlertAnswer: LockstepCommand {
 }
 
 extension Session {
+    /// What is to be said of passing over what failed, asked before it is done: that nothing follows it; nil: something
+    /// does, or the answer is another one.
+    func endOfSkipping(alert owner: String, action: String) async -> String? {
+        guard owner == ServiceName.playback.text, action == "skip" else { return nil }
+        let (view, isCurrent) = await follow(until: Self.ownerLimit) { view in
+            view.connection == .live && !view.isStale(.playback) && !view.isStale(.queue)
+        }
+        guard isCurrent, !view.hasFollower else { return nil }
+        let queue = view.playingQueue
+        return "Nothing follows it in \(queue.shownName). "
+            + "Add something with `lockstep queue add\(QueueName.option(queue.name)) EPISODE`."
+    }
+
     /// Answers an alert at its owner.
     func answer(alert: String, owner: String, action: String) async throws(Failure) -> WireAlertAnswered {
         var answer = WireAnswerAlert()

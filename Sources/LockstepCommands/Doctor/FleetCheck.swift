@@ -39,7 +39,11 @@ struct FleetCheck: Sendable {
             service.restarts > 0 ? ", \(NumberText.counted(service.restarts, "restart"))\(past)" : ""
         let message = "\(service.state)\(restarts)."
         switch service.state {
-        case "failed", "retrying", "hung":
+        case "hung":
+            return .fault(
+                service.name, message,
+                do: "It is restarted by itself in a moment; `lockstep logs \(service.name)` may tell why it hangs.")
+        case "failed", "retrying":
             return .fault(
                 service.name, message,
                 do: "Look with `lockstep logs \(service.name)`; then `lockstep reset-failed \(service.name)`.")

@@ -1,0 +1,111 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import Testing
+import WireMessages
+
+@testable import LockstepCommands
+
+/// What is seen of queues besides what the player has loaded.
+@Suite struct QueueViewTests {
+    private static func queue(
+        _ name: String, _ entries: [String], current: String, modes: WireQueueModes = WireQueueModes()
+    ) -> WireQueueState {
+        .with { queue in
+            queue.name = name
+            queue.current = current
+            queue.modes = modes
+            queue.entries = entries.map { id in
+                .with {
+                    $0.id = id
+                    $0.episode.id = "e-\(id)"
+                    $0.episode.title = "Title \(id)"
+                }
+            }
+        }
+    }
+
+    private static func view(_ queue: WireQueueState, loaded entry: String) -> FleetView {
+        let player = WirePlaybackState.with {
+            $0.status = .failed
+            $0.loadID = "l1"
+            $0.queue = queue.name
+            $0.queueEntry = entry
+        }
+        let messages: [(Topic, any SwiftProtobuf.Message)] = [(.playbackState, player), (.queue(queue.name), queue)]
+        var replica = Replica()
+        for (index, (topic, message)) in messages.enumerated() {
+            replica.apply(
+                StreamEvent(
+                    topic: topic, header: BusHeader(.put, epoch: 1, sequence: UInt64(index + 1)),
+                    payload: message.wireBytes))
+        }
+        var view = FleetView()
+        view.apply(.snapshot(replica))
+        return view
+    }
+
+    @Test(
+        arguments: [
+            (["q1", "q2"], "q1", "q1", .off, true),
+            (["q1", "q2"], "q2", "q2", .off, false),
+            (["q1", "q2"], "q2", "q2", .all, true),
+            (["q1"], "q1", "q1", .all, false),
+            (["q1"], "q1", "q1", .off, false),
+            // Somebody has gone elsewhere since.
+            (["q1", "q2"], "q1", "q2", .off, true),
+            // Its entry was taken away.
+            (["q1"], "", "q9", .off, true),
+            ([], "", "q9", .off, false),
+        ] as [([String], String, String, WireRepeat, Bool)])
+    func `it is known whether something follows what is passed over`(
+        entries: [String], current: String, loaded: String, repeats: WireRepeat, follows: Bool
+    ) {
+        let queue = Self.queue("evening", entries, current: current, modes: .with { $0.repeat = repeats })
+        #expect(Self.view(queue, loaded: loaded).hasFollower == follows)
+    }
+
+    @Test func `a list marks what is current only where the player is`() {
+        let queue = Self.queue("main", ["q1", "q2"], current: "q2")
+        let playing = QueueList.lines(queue, playing: "main")
+        #expect(playing.count { $0.contains("*") } == 1)
+        #expect(!playing.contains { $0.contains("plays") })
+        let waiting = QueueList.lines(queue, playing: "evening")
+        #expect(!waiting.contains { $0.contains("*") })
+        #expect(waiting.last == "“evening” is the queue that plays; this one goes on with number 2.")
+        #expect(
+            QueueList.lines(Self.queue("main", ["q1"], current: ""), playing: "evening").last
+                == "“evening” is the queue that plays.")
+    }
+
+    @Test func `a player names the services that it waits for`() {
+        var narrator = PlainNarrator()
+        var snapshot = PlayerSnapshot()
+        snapshot.link = .live
+        let now = MonotonicTime(nanoseconds: 1)
+        _ = narrator.lines(for: snapshot, now: now)
+        snapshot.isStale = true
+        #expect(narrator.lines(for: snapshot, now: now) == ["Connected; waiting for the services."])
+        snapshot.link = .reconnecting
+        _ = narrator.lines(for: snapshot, now: now)
+        snapshot.link = .live
+        snapshot.services = [
+            .init(name: "playback", state: "starting"), .init(name: "queue", state: "down"),
+            .init(name: "feeds", state: "ready"),
+        ]
+        #expect(
+            narrator.lines(for: snapshot, now: now) == ["Connected; waiting for playback (starting) and queue (down)."])
+    }
+
+    @Test func `the status names the queue that plays`() {
+        var state = WirePlaybackState.with {
+            $0.status = .playing
+            $0.queue = "evening"
+            $0.episode.id = "e1"
+        }
+        let now = Moment(monotonic: MonotonicTime(nanoseconds: 1), wall: Timestamp(milliseconds: 1))
+        #expect(state.statusJSON(at: now, bootID: "b")["queue"] == "evening")
+        state.queue = ""
+        #expect(state.statusJSON(at: now, bootID: "b")["queue"] == .null)
+    }
+}
