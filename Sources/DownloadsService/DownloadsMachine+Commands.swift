@@ -231,11 +231,26 @@ extension DownloadsMachine {
     ) throws(Failure) -> [Effect] {
         var change = change
         let isChanged = try change.set(setting)
+        if setting.key == SettingKey.autoDownload.rawValue { withdraw(&change) }
         var effects = commit(change, answering: (command.id, WireDownloadsReply().wireBytes))
         guard isChanged else { return effects }
         if setting.key == SettingKey.bandwidthLimit.rawValue { effects.append(.perform(limitAction)) }
         effects += setting.podcast.isEmpty ? [askPodcasts()] : askNewest(of: setting.podcast)
         return effects + [.perform(.lookAround)] + retainSoon(now: now)
+    }
+
+    /// What waits because of a rule that holds no more is not wanted any more; if it is set again, it is.
+    private func withdraw(_ change: inout BookChange) {
+        let settings = change.book.settings
+        for download in change.book.downloads.values.sorted(by: { $0.episode < $1.episode })
+        where download.automatic && download.state == .queued
+            && settings.number(.autoDownload, podcast: download.podcastID) == 0
+        {
+            var gone = download
+            gone.state = .notDownloaded
+            change.put(gone)
+            change.actions.append(.discard(episode: download.episode))
+        }
     }
 
     // MARK: Alerts

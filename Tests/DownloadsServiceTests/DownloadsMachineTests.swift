@@ -266,6 +266,20 @@ struct DownloadsMachineTests {
         #expect(rig.state("e5") == .downloading)
     }
 
+    @Test("What waits by a rule that is taken back is not wanted any more, until the rule is set again")
+    func withdraws() throws {
+        rig.report(.surroundings(interfaces: ["wwan0"], hour: 12))
+        rig.set(.autoDownloadNetworks, "wlan0")
+        rig.set(.autoDownload, "3", podcast: "p1")
+        #expect(["e5", "e4", "e3"].allSatisfy { rig.state($0) == .queued })
+        rig.set(.autoDownload, "0", podcast: "p1")
+        #expect(["e5", "e4", "e3"].allSatisfy { rig.state($0) == .notDownloaded })
+        rig.report(.surroundings(interfaces: ["wlan0"], hour: 12))
+        #expect(rig.orders.isEmpty)
+        rig.set(.autoDownload, "1", podcast: "p1")
+        #expect(rig.state("e5") == .downloading)
+    }
+
     @Test("Played files go by rule, but never what is loaded or waits in a queue, and each says why")
     func retains() throws {
         rig.add("e1", "e2", "e3")
