@@ -42,7 +42,7 @@ import WireMessages
                 CommandStep("chapter previous", 0, "Chapter 3 of 3, at 8:00"),
                 CommandStep("chapter previous", 0, "Chapter 2 of 3, at 2:00"),
                 CommandStep("chapter 1", 0, "Chapter 1 of 3, at 0:00"),
-                CommandStep("chapter previous", 69, "lockstep: There is no chapter before this place."),
+                CommandStep("chapter previous", 69, "lockstep: This is the beginning of the first chapter."),
                 CommandStep("sleep chapter", 0, "Sleep at the end of the chapter."),
                 CommandStep("sleep chapter", 0, "No change: sleep at the end of the chapter."),
             ])

@@ -21,7 +21,7 @@ struct ChapterCommand: LockstepCommand {
             return target
         }
         try await context.withSession { session in
-            let player = try await session.withChapters()
+            let player = try await session.playerWithChapters()
             guard player.hasEpisode, player.status != .idle else {
                 throw Failure(.nothingLoaded, "Nothing is loaded. Start something with `lockstep play EPISODE`.")
             }
@@ -74,15 +74,27 @@ struct ChapterCommand: LockstepCommand {
 }
 
 extension Session {
-    /// The player; while it opens what has no chapters yet, once that is open: the file may have some.
-    fileprivate func withChapters() async throws(Failure) -> WirePlaybackState {
-        let player = try await view(of: [.playback]).player ?? WirePlaybackState()
-        guard player.status == .loading, player.chapters.isEmpty else { return player }
-        let (view, _) = await follow(until: .seconds(5)) { view in
-            guard view.connection == .live, let player = view.player else { return false }
-            return player.status != .loading || !player.chapters.isEmpty
+    /// The player, with the chapters of what it has: while that opens, once it is open, for the file may have some; and where
+    /// it has none, once the feed's have been looked for. All of that for some seconds at most.
+    fileprivate func playerWithChapters() async throws(Failure) -> WirePlaybackState {
+        var player = try await view(of: [.playback]).player ?? WirePlaybackState()
+        if player.status == .loading, player.chapters.isEmpty {
+            player = await following(within: .seconds(5)) { $0.status != .loading || !$0.chapters.isEmpty } ?? player
         }
-        return view.player ?? player
+        guard player.chapters.isEmpty, player.hasEpisode, player.status != .idle else { return player }
+        let known: WireEpisode?
+        // What the library cannot say is left out.
+        do throws(Failure) { known = try await withChapters(player.episode.id) } catch { known = nil }
+        guard let known, !known.chapters.isEmpty, !known.chaptersOfFile else { return player }
+        let load = player.loadID
+        return await following(within: .seconds(2)) { $0.loadID != load || !$0.chapters.isEmpty } ?? player
+    }
+
+    /// The player when it is `done`, or after so long.
+    private func following(
+        within limit: Duration, until done: @escaping @Sendable (WirePlaybackState) -> Bool
+    ) async -> WirePlaybackState? {
+        await follow(until: limit) { view in view.connection == .live && view.player.map(done) ?? false }.view.player
     }
 }
 
@@ -129,7 +141,10 @@ enum ChapterTarget: Sendable, Hashable {
             return index + 1
         case .previous:
             guard let index = chapters.previous(before: position) else {
-                throw Failure(.atEdge, "There is no chapter before this place.")
+                let isFirst = chapters.number(at: position) > 0
+                throw Failure(
+                    .atEdge,
+                    isFirst ? "This is the beginning of the first chapter." : "There is no chapter before this place.")
             }
             return index + 1
         }
