@@ -23,6 +23,25 @@ import Testing
         }
     }
 
+    @Test func playsThatOvertakeOneAnotherEndAtOnce() async throws {
+        try await ProcessFleet.with(podcast: 4) { fleet in
+            _ = try await fleet.succeed("queue", "add", "Part 1", "Part 2", "Part 3", "Part 4")
+            for round in 0..<8 {
+                let outcomes = try await withThrowingTaskGroup(of: ProcessFleet.Outcome.self) { group in
+                    for number in [round % 4 + 1, (round + 1) % 4 + 1, (round + 2) % 4 + 1] {
+                        group.addTask { try await fleet.lockstep(["play", "\(number)"]) }
+                    }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                #expect(outcomes.contains { $0.status == 0 })
+                for outcome in outcomes where outcome.status != 0 {
+                    #expect(outcome.status == 75, "\(outcome.errors)")
+                    #expect(outcome.errors.hasPrefix("lockstep: Something else was asked for in the meantime. "))
+                }
+            }
+        }
+    }
+
     @Test func aWholePodcastIsAddedTheOldestFirst() async throws {
         try await ProcessFleet.with(podcast: 5) { fleet in
             try await fleet.run([
