@@ -15,6 +15,7 @@ extension DownloadsMachine {
         _ found: [String: FoundFile], _ sight: FolderSight, asked: [String: DownloadedFile],
         _ change: inout BookChange, now: Moment
     ) -> (found: [String: FoundFile], effects: [Effect]) {
+        isFolderSeen = true
         let asked = asked.filter { downloaded[$0.key] == $0.value }
         let intact = Set(
             asked.keys.filter { id in book.current.downloads[id].map { found[id] == .file($0.totalBytes) } ?? false })
@@ -59,6 +60,20 @@ extension DownloadsMachine {
     private static func newMarker(_ root: String, now: Moment) -> String {
         AlertID.derived(from: "folder/\(root)/\(now.wall.milliseconds)/\(now.monotonic)").text
     }
+
+    /// A transfer has found another folder than was meant: it waits, and that was no try.
+    mutating func found(another download: WireDownload, now: Moment) -> [Effect] {
+        var waits = download
+        waits.state = .queued
+        var change = change
+        change.put(waits)
+        isAway = true
+        surveysWhenBack = true
+        return commit(change) + review(now: now)
+    }
+
+    /// Whether it is known which folder is there; before there was one, any will do.
+    var isFolderKnown: Bool { isFolderSeen || book.current.folder.marker.isEmpty }
 
     /// The folder bears a marker.
     mutating func marked(_ marker: String) -> [Effect] {

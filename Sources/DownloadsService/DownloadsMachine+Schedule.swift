@@ -73,7 +73,7 @@ extension DownloadsMachine {
             }
             let obstacle = absence(of: download) ?? obstacle(to: download)
             let host = WebAddress(download.url)?.host ?? ""
-            guard obstacle == nil, free > 0, busy[host, default: 0] < perHost else {
+            guard obstacle == nil, isFolderKnown, free > 0, busy[host, default: 0] < perHost else {
                 var waits = download
                 waits.state = .queued
                 waits.waitsFor = obstacle ?? ""

@@ -23,7 +23,9 @@ extension DownloadsMachine {
         case .looked(let number, let found, let sight): return looked(number, found, sight, now: now)
         case .marked(let marker): return marked(marker)
         case .markFailed(let failure): return [.log(.info, "\(failure)")]
-        case .surveyFailed(let failure): return [.log(.warning, "the folder of downloads cannot be read: \(failure)")]
+        case .surveyFailed(let failure):
+            isFolderSeen = true
+            return [.log(.warning, "the folder of downloads cannot be read: \(failure)")]
         case .deleted(let episode, let failure): return deleted(episode, failure)
         case .surroundings(let interfaces, let hour): return lookedAround(interfaces, hour, now: now)
         }
@@ -114,6 +116,9 @@ extension DownloadsMachine {
             return []
         }
         let failure = failed.failure
+        if failure.code == DownloadFolder.awayCode {
+            return found(another: download, now: now) + [.log(.warning, "download of \(download.episode): \(failure)")]
+        }
         if transfer.received > transfer.offset + Self.progressThatCounts { download.attempt = 0 }
         download.attempt += 1
         download.path = ""
@@ -140,8 +145,7 @@ extension DownloadsMachine {
         if probing == download.episode { probing = "" }
         change.put(download)
         // Its feed may have moved it while it came.
-        let look = failure.code == DownloadFolder.awayCode ? review(now: now) : []
-        return commit(change) + look + askAgain([download.episode])
+        return commit(change) + askAgain([download.episode])
             + [.log(.warning, "download of \(download.episode): \(failure)")]
     }
 

@@ -87,6 +87,7 @@ public struct DownloadsMachine: OwnerMachine {
     var surveying: [String: DownloadedFile] = [:]
     /// The folder is not the one that files were put into; it is surveyed once it is back.
     var isAway = false
+    var isFolderSeen = false
     var surveysWhenBack = false
     /// Podcasts' folders whose disk is out, and the places that were told to be away.
     var absentMounts: Set<String> = []

@@ -117,15 +117,31 @@ struct DownloadsAwayTests {
         rig.advance(16)
         rig.add("e3")
         rig.marker = ""
-        for _ in 0..<6 {
-            guard rig.state("e3") == .downloading else { break }
-            rig.report(.failed(try rig.order("e3").number, TransferFailure(DownloadFolder(root: "/d").away)))
-            rig.advance(100)
-        }
-        #expect(rig.state("e3") == .queued && rig.alerts.map(\.code) == ["downloadsAway"])
+        let orders = rig.orders.count
+        rig.report(.failed(try rig.order("e3").number, TransferFailure(DownloadFolder(root: "/d").away)))
+        for _ in 0..<6 { rig.advance(100) }
+        #expect(rig.state("e3") == .queued && rig.stored("e3")?.attempt == 0 && rig.orders.count == orders)
+        #expect(rig.alerts.map(\.code) == ["downloadsAway"])
         rig.marker = marker
         rig.advance(16)
         #expect(rig.state("e3") == .downloading && rig.alerts.isEmpty)
+    }
+
+    @Test("Nothing is fetched before it is known which folder is there", arguments: [false, true])
+    func looksFirst(isOut: Bool) throws {
+        _ = try download()
+        rig.mounts = ["Show"]
+        rig.advance(16)
+        rig.add("e3")
+        rig.start()
+        #expect(rig.orders.isEmpty && rig.state("e3") == .queued)
+        let files: [String: UInt64] = ["Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 1_000]
+        if isOut { rig.mounts = [] }
+        rig.report(.surveyed(isOut ? [:] : files, rig.sight))
+        #expect(rig.orders.isEmpty == isOut && rig.state("e1") == .downloaded)
+        rig.start()
+        rig.report(.surveyFailed(Failure(.storageFailed, "it cannot be read")))
+        #expect(rig.orders.count == 1)
     }
 
     @Test("A folder that cannot be marked is used as it is")
