@@ -71,23 +71,9 @@ extension TransferClient {
     // MARK: What went wrong
 
     static func refused(_ status: Int, _ headers: HTTPHeaders, _ order: TransferOrder) -> TransferFailure {
-        switch status {
-        case 404, 410:
-            return TransferFailure(
-                Failure(.episodeUnavailable, "\(order.host) has no such file any more (HTTP \(status))."))
-        case 401, 403:
-            return TransferFailure(
-                Failure(
-                    code: "streamFailed", message: "\(order.host) does not let us have it (HTTP \(status)).",
-                    retry: false))
-        default:
-            let isTemporary = status >= 500 || [408, 425, 429].contains(status)
-            let wait = headers.first(name: "retry-after").flatMap { RetryAfter.parse($0, now: SystemClocks.wall()) }
-            return TransferFailure(
-                Failure(
-                    code: "streamFailed", message: "\(order.host) answered with HTTP \(status).", retry: isTemporary),
-                retryAfter: isTemporary ? wait : nil)
-        }
+        let failure = Failure(refusedWith: status, by: order.host)
+        let wait = headers.first(name: "retry-after").flatMap { RetryAfter.parse($0, now: SystemClocks.wall()) }
+        return TransferFailure(failure, retryAfter: failure.retry ? wait : nil)
     }
 
     static func connection(_ error: any Error, _ order: TransferOrder) -> Failure {

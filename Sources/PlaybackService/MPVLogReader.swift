@@ -41,7 +41,7 @@ struct MPVLogReader: Sendable {
 
     /// Why `source` could not be opened.
     func failure(opening source: AudioSource) -> Failure {
-        if let httpStatus { return Failure(refusedWith: httpStatus, by: source) }
+        if let httpStatus { return Failure(refusedWith: httpStatus, by: source.host) }
         if let text = complaint, let (host, reason) = Self.lostConnection(in: text) {
             return Failure(.streamFailed, "\(host) could not be reached: \(reason).")
         }

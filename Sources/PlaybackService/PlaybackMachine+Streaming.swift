@@ -58,24 +58,6 @@ public struct AudioTag: Sendable, Hashable {
     }
 }
 
-extension Failure {
-    /// A server that refused with a status. Only what it may have by itself later is worth another try.
-    init(refusedWith status: Int, by source: AudioSource) {
-        switch status {
-        case 404, 410:
-            self.init(.episodeUnavailable, "\(source.host) has no such file any more (HTTP \(status)).")
-        case 401, 403:
-            self.init(
-                code: FailureCode.streamFailed.rawValue,
-                message: "\(source.host) does not let us have it (HTTP \(status)).", retry: false)
-        default:
-            self.init(
-                code: FailureCode.streamFailed.rawValue, message: "\(source.host) answered with HTTP \(status).",
-                retry: status >= 500 || [408, 425, 429].contains(status))
-        }
-    }
-}
-
 extension PlaybackSession.Status {
     /// Whether it could not go on.
     var isFailed: Bool { if case .failed = self { true } else { false } }
@@ -135,7 +117,7 @@ extension PlaybackMachine {
     /// The server has refused the stream. The engine fails of it too, perhaps without saying why.
     mutating func noteRefusal(_ status: Int) {
         guard let session, session.isStream, !session.wasLetIn, let source = session.source else { return }
-        let failure = Failure(refusedWith: status, by: source)
+        let failure = Failure(refusedWith: status, by: source.host)
         guard !failure.retry else { return }
         self.session?.refusal = failure
         if session.retry != nil, session.engine == .closed { fail(failure) }

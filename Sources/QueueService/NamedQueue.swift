@@ -113,7 +113,8 @@ struct NamedQueue: Sendable {
     private mutating func travel(
         _ all: [WireQueueStep], _ description: String, loaded: String, without podcasts: Set<String>
     ) -> Journey {
-        let gone = WireQueueStep.newcomers(of: all).filter { podcasts.contains($0.episode.podcastID) }
+        let newcomers = WireQueueStep.newcomers(of: all)
+        let gone = newcomers.filter { podcasts.contains($0.episode.podcastID) }
         let steps = WireQueueStep.leaving(out: Set(gone.map(\.id)), of: all)
         // A move takes its entry out and puts it in again, and the mark would be lost on the way.
         let mark = queue.current ?? loaded
@@ -125,7 +126,8 @@ struct NamedQueue: Sendable {
         queue.revision += 1
         return Journey(
             change: finish(outcome), description: description,
-            episodes: WireQueueStep.newcomers(of: steps).map(\.episode.id), forgotten: gone.count)
+            episodes: newcomers.map(\.episode).filter { !podcasts.contains($0.podcastID) }.map(\.id),
+            forgotten: gone.count)
     }
 
     /// Without the moves of the mark, which follow what plays.

@@ -305,6 +305,7 @@ extension WireQueueStep {
 
     /// These steps without these entries: what would come behind one of them comes behind the one before it.
     static func leaving(out ids: Set<String>, of steps: [WireQueueStep]) -> [WireQueueStep] {
+        guard !ids.isEmpty else { return steps }
         var before: [String: String] = [:]
         return steps.compactMap { step in
             guard case .insert(var insertion)? = step.step else { return step }

@@ -20,7 +20,6 @@ import WireMessages
         shows load: String, _ status: WirePlaybackState.Status, marks entry: String, at revision: UInt64,
         ready: [ServiceName] = [.playback, .queue, .persistence]
     ) -> FleetView {
-        var replica = Replica()
         var messages: [(Topic, any SwiftProtobuf.Message)] = ready.map { name in
             (.service(name), WireServiceStatus.with { $0.state = .ready })
         }
@@ -42,15 +41,8 @@ import WireMessages
                     $0.entries = ["q1", "q2", "q3"].map { id in .with { $0.id = id } }
                 }
             ))
-        for (index, (topic, message)) in messages.enumerated() {
-            replica.apply(
-                StreamEvent(
-                    topic: topic, header: BusHeader(.put, epoch: 1, sequence: UInt64(index + 1)),
-                    payload: message.wireBytes))
-        }
-        var view = FleetView()
+        var view = FleetView(puts: messages)
         view.apply(.connection(.live))
-        view.apply(.snapshot(replica))
         return view
     }
 

@@ -7,19 +7,6 @@ import WireMessages
 @testable import LockstepCommands
 
 @Suite struct EpisodeDetailsTests {
-    private static func view(_ messages: [(Topic, any SwiftProtobuf.Message)]) -> FleetView {
-        var replica = Replica()
-        for (index, (topic, message)) in messages.enumerated() {
-            replica.apply(
-                StreamEvent(
-                    topic: topic, header: BusHeader(.put, epoch: 1, sequence: UInt64(index + 1)),
-                    payload: message.wireBytes))
-        }
-        var view = FleetView()
-        view.apply(.snapshot(replica))
-        return view
-    }
-
     private static func queue(_ name: String, _ episodes: [String]) -> WireQueueState {
         .with { queue in
             queue.name = name
@@ -45,7 +32,7 @@ import WireMessages
     }
 
     @Test func `an episode is shown with its file, its queues, bookmarks and chapters`() {
-        let view = Self.view([
+        let view = FleetView(puts: [
             (.queue("main"), Self.queue("main", ["e2", "e1"])), (.queue("evening"), Self.queue("evening", ["e1"])),
             (
                 .download("e1"),
@@ -107,7 +94,7 @@ import WireMessages
     }
 
     @Test func `what is loaded is where the player is`() {
-        let view = Self.view([
+        let view = FleetView(puts: [
             (
                 .playbackState,
                 WirePlaybackState.with {
@@ -132,7 +119,7 @@ import WireMessages
 
     @Test func `why says all that is known, also while the downloads cannot be asked`() {
         let places = EpisodeDetails.places(
-            of: "e1", in: Self.view([(.queue("main"), Self.queue("main", ["e2", "e1"]))]))
+            of: "e1", in: FleetView(puts: [(.queue("main"), Self.queue("main", ["e2", "e1"]))]))
         #expect(
             Why.lines(Self.episode, file: ["It was asked for"], failure: nil, places: places) == [
                 "A title", "It was asked for.", "Played: heard to its end.",
@@ -175,9 +162,9 @@ import WireMessages
                 }
             }
         }
-        let loaded = EpisodeDetails(episode, in: Self.view([(.playbackState, player("e1"))]))
+        let loaded = EpisodeDetails(episode, in: FleetView(puts: [(.playbackState, player("e1"))]))
         #expect(loaded.chapters.map(\.url) == ["https://a.example/Hello", "https://a.example/Middle"])
-        let other = EpisodeDetails(episode, in: Self.view([(.playbackState, player("e2"))]))
+        let other = EpisodeDetails(episode, in: FleetView(puts: [(.playbackState, player("e2"))]))
         #expect(other.chapters == episode.chapters)
     }
 

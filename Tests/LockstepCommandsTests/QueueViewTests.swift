@@ -32,17 +32,7 @@ import WireMessages
             $0.queue = queue.name
             $0.queueEntry = entry
         }
-        let messages: [(Topic, any SwiftProtobuf.Message)] = [(.playbackState, player), (.queue(queue.name), queue)]
-        var replica = Replica()
-        for (index, (topic, message)) in messages.enumerated() {
-            replica.apply(
-                StreamEvent(
-                    topic: topic, header: BusHeader(.put, epoch: 1, sequence: UInt64(index + 1)),
-                    payload: message.wireBytes))
-        }
-        var view = FleetView()
-        view.apply(.snapshot(replica))
-        return view
+        return FleetView(puts: [(.playbackState, player), (.queue(queue.name), queue)])
     }
 
     @Test(
