@@ -10,7 +10,8 @@ import Darwin
 
 /// An advisory lock (`flock`) on a file, which the kernel releases when the process ends, however it ends.
 ///
-/// The file holds the pid of whoever took the lock last, for messages only.
+/// The file holds the pid of whoever took the lock last and, on a second line, a note of its own. Both outlast the holder:
+/// they say something about the present only while the lock is held.
 public final class FileLock: Sendable {
     /// The file.
     public let path: String
@@ -18,9 +19,12 @@ public final class FileLock: Sendable {
 
     /// Takes the lock.
     ///
+    /// - Parameters:
+    ///   - path: the file, which is created where it is missing.
+    ///   - note: a line for whoever finds the lock held; see `note(of:)`.
     /// - Throws: `alreadyRunning` with the holder's pid when another process has it; `badConfiguration` when the file
     ///   cannot be opened.
-    public init(_ path: String) throws(Failure) {
+    public init(_ path: String, note: String = "") throws(Failure) {
         self.path = path
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
@@ -32,7 +36,7 @@ public final class FileLock: Sendable {
             throw Failure(.alreadyRunning, "Another process\(holder) holds \(path).")
         }
         self.descriptor = descriptor
-        let text = "\(getpid())\n"
+        let text = "\(getpid())\n" + (note.isEmpty ? "" : note + "\n")
         if ftruncate(descriptor, 0) == 0 { _ = pwrite(descriptor, text, text.utf8.count, 0) }
     }
 
@@ -53,14 +57,21 @@ public final class FileLock: Sendable {
     }
 
     /// The process that wrote its pid into the file last; nil when there is none. It need not hold the lock any more.
-    public static func holder(of path: String) -> Int32? {
+    public static func holder(of path: String) -> Int32? { lines(of: path).first.flatMap { Int32($0) } }
+
+    /// The note of the process that took the lock last; nil when it left none. It need not hold the lock any more.
+    public static func note(of path: String) -> String? { lines(of: path).dropFirst().first.map { String($0) } }
+
+    /// The lines that end: one that does not is only just being written.
+    private static func lines(of path: String) -> [Substring] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
+        guard descriptor >= 0 else { return [] }
         defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 16)
+        var bytes = [UInt8](repeating: 0, count: 4_096)
         let count = read(descriptor, &bytes, bytes.count)
-        guard count > 0 else { return nil }
-        return Int32(String(decoding: bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+        guard count > 0 else { return [] }
+        return String(decoding: bytes[..<count], as: UTF8.self)
+            .split(separator: "\n", omittingEmptySubsequences: false).dropLast()
     }
 
     /// Whether a process holds the lock now. Several may look at once; one that wants the lock waits for them.

@@ -19,8 +19,8 @@ public struct LockstepHome: Sendable, Hashable {
     public let dataDirectory: String
     /// Logs, crash reports, generations and the last epoch.
     public let stateDirectory: String
-    /// Sockets and locks; mode 0700.
-    public let runDirectory: String
+    /// Sockets and locks; mode 0700. A fleet that runs may have another one: see `ofRunningFleet()`.
+    public private(set) var runDirectory: String
     /// The environment that leads a child to the same folders.
     public let environment: [String: String]
 
@@ -85,6 +85,19 @@ public struct LockstepHome: Sendable, Hashable {
         }
     }
 
+    /// The same home with the run directory of the fleet that runs on its data; this home where none runs.
+    ///
+    /// The run directory that the environment names may differ between a login, cron, `su` and a container, but a fleet
+    /// has only one, and everybody finds it through the lock beside the data.
+    public func ofRunningFleet() -> LockstepHome {
+        guard FileLock.isHeld(fleetLock), let folder = FileLock.note(of: fleetLock), folder.hasPrefix("/") else {
+            return self
+        }
+        var home = self
+        home.runDirectory = folder
+        return home
+    }
+
     // MARK: - Files
 
     /// The settings.
@@ -103,6 +116,9 @@ public struct LockstepHome: Sendable, Hashable {
     public func runFile(_ name: String) -> String { runDirectory + "/" + name }
     /// A small file that outlives the process, such as a service's last generation.
     public func stateFile(_ name: String) -> String { stateDirectory + "/" + name }
+    /// The lock that its supervisor holds while a fleet runs on this data. It lies beside the database, because two fleets
+    /// must not share that, wherever they have their sockets; its note is the run directory of the fleet.
+    public var fleetLock: String { dataDirectory + "/supervisor.lock" }
     /// The supervisor's control socket.
     public var controlSocket: String { runFile("control.sock") }
 
@@ -190,12 +206,21 @@ public struct LockstepHome: Sendable, Hashable {
 public enum ProcessEnvironment {
     /// Every variable, as it was when asked.
     public static var current: [String: String] {
-        var variables: [String: String] = [:]
         var entry = environ
+        var texts: [String] = []
         while let text = entry.pointee {
-            let pair = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            if pair.count == 2 { variables[String(pair[0])] = String(pair[1]) }
+            texts.append(String(cString: text))
             entry += 1
+        }
+        return variables(texts)
+    }
+
+    /// Variables by name, out of texts such as `HOME=/root`.
+    public static func variables(_ texts: some Sequence<String>) -> [String: String] {
+        var variables: [String: String] = [:]
+        for text in texts {
+            guard let end = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { continue }
+            variables[String(text[..<end])] = String(text[text.utf8.index(after: end)...])
         }
         return variables
     }

@@ -79,6 +79,17 @@ public struct SupervisorControlClient: Sendable {
         return reply
     }
 
+    /// The failure when no socket answers: `noFleet`, or `alreadyRunning` when a supervisor runs that nobody reaches, as
+    /// while it starts or ends, or when its run directory was removed or is out of sight (in a container).
+    public static func noFleet(in home: LockstepHome) -> Failure {
+        guard FileLock.isHeld(home.fleetLock) else { return noFleet }
+        let process = FileLock.holder(of: home.fleetLock).map { " (process \($0))" } ?? ""
+        return Failure(
+            .alreadyRunning,
+            "A fleet is running\(process), but its sockets in \(home.runDirectory) don’t answer. If it isn’t starting or stopping just now, end that process, then run `lockstep up --detach`."
+        )
+    }
+
     /// What every command says when there is nobody to ask.
     public static let noFleet = Failure(
         .noFleet, "No fleet is running. Start one with `lockstep up --detach`.")
@@ -91,6 +102,7 @@ private final class Connection {
     private var splitter = ReplySplitter()
 
     init(_ home: LockstepHome) throws(Failure) {
+        let home = home.ofRunningFleet()
         try home.checkSocketPaths()
         var descriptor = lockstep_connect(home.controlSocket)
         // The queue of connections is full: others are being served just now.
@@ -99,8 +111,8 @@ private final class Connection {
             descriptor = lockstep_connect(home.controlSocket)
         }
         guard descriptor >= 0 else {
-            guard errno == EACCES || errno == EPERM else { throw SupervisorControlClient.noFleet }
-            throw Failure(.badConfiguration, "\(home.controlSocket) cannot be opened: \(SystemCall.reason()).")
+            guard errno == EACCES || errno == EPERM else { throw SupervisorControlClient.noFleet(in: home) }
+            throw Failure(.badConfiguration, "Couldn’t open \(home.controlSocket): \(SystemCall.reason()).")
         }
         self.descriptor = descriptor
     }

@@ -46,21 +46,25 @@ public struct SupervisorLauncher: Sendable {
 
     /// Starts a supervisor that outlives this process, and waits until every service is ready.
     ///
-    /// - Throws: `badConfiguration` when it cannot start; `unavailable` naming the service that cannot be brought up
-    ///   (the supervisor goes on trying); `outcomeUnknown` when the limit passes first.
+    /// - Throws: `badConfiguration` when it cannot start; `alreadyRunning` when a supervisor runs that cannot be reached;
+    ///   `unavailable` naming the service that cannot be brought up (the supervisor goes on trying); `outcomeUnknown` when
+    ///   the limit passes first.
     public func startDetached(within limit: Duration = .seconds(30)) throws(Failure) -> Outcome {
         try home.prepare()
+        try refuseStray()
         let client = SupervisorControlClient(home: home)
         let program = Self.programDirectory(environment) + "/lockstep-supervisor"
         let due = SystemCall.now().advanced(by: limit)
         while true {
-            if FileLock.isHeld(home.runFile(SupervisorLoop.lockName)) {
+            if FileLock.isHeld(home.fleetLock) {
                 // Another has it; it may only just be opening its socket, or be about to end: then it is our turn.
                 do throws(Failure) {
                     try client.ready(within: limit)
                     return .alreadyRunning
                 } catch {
-                    guard error.known == .noFleet, SystemCall.now() < due else { throw error }
+                    guard error.known == .noFleet || error.known == .alreadyRunning, SystemCall.now() < due else {
+                        throw error
+                    }
                 }
                 _ = poll(nil, 0, 20)
                 continue
@@ -84,8 +88,18 @@ public struct SupervisorLauncher: Sendable {
         }
     }
 
+    /// - Throws: `alreadyRunning` when a fleet whose folder was deleted still runs: two would play at once.
+    private func refuseStray() throws(Failure) {
+        guard let stray = StraySupervisors(home: home).find().first else { return }
+        throw Failure(
+            .alreadyRunning,
+            "A fleet whose folder was deleted is still running (process \(stray)). Stop it with `lockstep down`, then start again."
+        )
+    }
+
     /// Replaces this program by the supervisor, in the foreground. Returns only if that fails.
     public func becomeSupervisor() -> Failure {
+        do throws(Failure) { try refuseStray() } catch { return error }
         let program = Self.programDirectory(environment) + "/lockstep-supervisor"
         let words = [strdup(program), nil]
         execv(program, words)

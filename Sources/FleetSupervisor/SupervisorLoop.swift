@@ -43,8 +43,9 @@ public final class SupervisorLoop {
         self.configuration = configuration
         BusLibrary.raiseDescriptorLimit()
         try home.prepare()
-        lock = try FileLock(home.runFile(Self.lockName))
-        survivors = Survivors(home: home)
+        let earlierRunDirectory = FileLock.note(of: home.fleetLock)
+        lock = try FileLock(home.fleetLock, note: home.runDirectory)
+        survivors = Survivors(home: home, earlierRunDirectory: earlierRunDirectory)
         let left = survivors.clear(configuration.plan.services)
         guard left.isEmpty else {
             throw Failure(
@@ -80,9 +81,6 @@ public final class SupervisorLoop {
         for notification in notifications { close(notification.descriptor) }
         listener.close()
     }
-
-    /// The lock that makes a supervisor the only one of its home.
-    static let lockName = "supervisor.lock"
 
     /// Short, whatever the service is called: a socket's path has a limit.
     private static func notificationPath(_ home: LockstepHome, _ index: Int) -> String { home.runFile("n\(index)") }

@@ -13,7 +13,15 @@ import Darwin
 /// Processes of an earlier supervisor that are still there. They are ended through a pidfd, which never means a later
 /// process of the same number.
 struct Survivors {
-    let home: LockstepHome
+    private let home: LockstepHome
+    /// The run directory, and that of the fleet before where it was another.
+    private let folders: [String]
+
+    /// Looks in the run directory of `home`, and in that of the fleet before.
+    init(home: LockstepHome, earlierRunDirectory: String? = nil) {
+        self.home = home
+        folders = [home.runDirectory] + [earlierRunDirectory].compactMap(\.self).filter { $0 != home.runDirectory }
+    }
 
     /// Remembers the service's process for a later supervisor.
     func record(_ service: String, pid: Int32) {
@@ -26,7 +34,9 @@ struct Survivors {
 
     /// The processes that are still there: recorded by a supervisor, or holding a service's lock.
     func find(_ services: [ServicePlan]) -> [Int32] {
-        let pids = services.flatMap { [recorded($0.name), lockHolder($0)].compactMap(\.self) }
+        let pids = folders.flatMap { folder in
+            services.flatMap { [recorded($0.name, in: folder), lockHolder($0, in: folder)].compactMap(\.self) }
+        }
         return Array(Set(pids)).sorted()
     }
 
@@ -47,16 +57,16 @@ struct Survivors {
 
     private func file(_ service: String) -> String { home.runFile(service + ".pid") }
 
-    private func recorded(_ service: String) -> Int32? {
-        let parts = SystemCall.text(file(service)).split(whereSeparator: { $0 == " " || $0 == "\n" })
+    private func recorded(_ service: String, in folder: String) -> Int32? {
+        let parts = SystemCall.text("\(folder)/\(service).pid").split(whereSeparator: { $0 == " " || $0 == "\n" })
         guard parts.count == 2, let pid = Int32(parts[0]), let start = UInt64(parts[1]),
             ProcessFacts.startTime(of: pid) == start
         else { return nil }
         return pid
     }
 
-    private func lockHolder(_ service: ServicePlan) -> Int32? {
-        let path = home.runFile(service.name + ".lock")
+    private func lockHolder(_ service: ServicePlan, in folder: String) -> Int32? {
+        let path = "\(folder)/\(service.name).lock"
         guard FileLock.isHeld(path), let pid = FileLock.holder(of: path), pid != getpid(),
             ProcessFacts.name(of: pid) == String(service.program.prefix(15))
         else { return nil }

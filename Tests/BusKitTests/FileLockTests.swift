@@ -14,6 +14,16 @@ struct FileLockTests {
         withExtendedLifetime(first) {}
     }
 
+    @Test func `the note of the holder is read by whoever finds the lock held`() throws {
+        let home = try TemporaryHome()
+        let path = home.path + "/a.lock"
+        #expect(FileLock.note(of: path) == nil)
+        let lock = try FileLock(path, note: "/run/user/1000/lockstep")
+        #expect(FileLock.note(of: path) == "/run/user/1000/lockstep")
+        #expect(FileLock.holder(of: path) != nil)
+        withExtendedLifetime(lock) {}
+    }
+
     @Test func itIsFreeAfterItsHolderIsGone() throws {
         let home = try TemporaryHome()
         let path = home.path + "/a.lock"

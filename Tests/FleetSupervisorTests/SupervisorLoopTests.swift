@@ -31,7 +31,7 @@ import Glibc
             let pids = reports.dropLast().compactMap(\.pid)
             try fleet.client.down()
             #expect(pids.allSatisfy { kill($0, 0) != 0 })
-            #expect(!FileLock.isHeld(fleet.home.runFile("supervisor.lock")))
+            #expect(!FileLock.isHeld(fleet.home.fleetLock))
             #expect(throws: SupervisorControlClient.noFleet) { try fleet.client.ps() }
         }
     }
@@ -148,6 +148,9 @@ import Glibc
             #expect(lines.contains(#"{"message":"json of feeds"}"#))
             #expect(lines.contains { $0.contains(#""message":"feeds begins""#) })
             #expect(lines.allSatisfy { $0.utf8.count < 66_000 })
+            eventually("the queue’s line is written") {
+                LogReader(fleet.home).last(10, of: "queue").contains { $0.contains("json of queue") }
+            }
             var seen: [String] = []
             try fleet.client.logs(of: "queue", lines: 10, follow: false) { lines in
                 seen += lines

@@ -51,7 +51,7 @@ import Glibc
         let outcome = NIOLockedValueBox<Result<SupervisorLauncher.Outcome, Failure>?>(nil)
         let launcher = launcher
         // One that was killed holds its lock until all of its threads are gone.
-        var lock: FileLock? = try FileLock(fleet.home.runFile(SupervisorLoop.lockName))
+        var lock: FileLock? = try FileLock(fleet.home.fleetLock)
         onThread {
             let result: Result<SupervisorLauncher.Outcome, Failure>
             do { result = .success(try launcher.startDetached()) } catch {
@@ -85,7 +85,21 @@ import Glibc
         #expect(all.count { $0 == .success(.alreadyRunning) } == 19, "\(all)")
         let supervisor = try #require(try fleet.client.ps().last?.pid)
         kill(supervisor, SIGTERM)
-        eventually("a signal stops it in order") { !FileLock.isHeld(fleet.home.runFile("supervisor.lock")) }
+        eventually("a signal stops it in order") { !FileLock.isHeld(fleet.home.fleetLock) }
+    }
+
+    @Test func `what survives of a fleet with another run directory is found`() throws {
+        defer { fleet.end() }
+        try fleet.home.prepare()
+        let other = try LockstepHome(
+            environment: ["LOCKSTEP_HOME": fleet.folder + "/other"], userID: geteuid(), workingDirectory: "/",
+            directoryExists: { _ in false })
+        let services = FleetPlan.standard.services
+        Survivors(home: fleet.home).record(services[0].name, pid: getpid())
+        #expect(Survivors(home: other).find(services).isEmpty)
+        let found = Survivors(home: other, earlierRunDirectory: fleet.home.runDirectory).find(services)
+        #expect(found == [getpid()])
+        Survivors(home: fleet.home).forget(services[0].name)
     }
 
     @Test func aPathTooLongForASocketIsRefusedWithTheReason() throws {

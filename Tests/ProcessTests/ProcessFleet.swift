@@ -149,7 +149,11 @@ final class ProcessFleet: Sendable {
     // MARK: Violence
 
     /// The process that holds the service's lock.
-    func pid(_ service: String) -> Int32? { FileLock.holder(of: home.runFile("\(service).lock")) }
+    func pid(_ service: String) -> Int32? { FileLock.holder(of: lock(service)) }
+
+    private func lock(_ name: String) -> String {
+        name == "supervisor" ? home.fleetLock : home.runFile("\(name).lock")
+    }
 
     /// Sends a signal to a service's process.
     @discardableResult
@@ -191,7 +195,7 @@ final class ProcessFleet: Sendable {
     private func end() async {
         _ = try? await lockstep(["down"])
         for name in Self.all + ["supervisor"] {
-            if FileLock.isHeld(home.runFile("\(name).lock")) { signal(name, SIGKILL) }
+            if FileLock.isHeld(lock(name)) { signal(name, SIGKILL) }
         }
     }
 

@@ -6,21 +6,23 @@ import WireMessages
 
 struct Up: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "up",
         abstract: "Start the fleet.", discussion: "Stays in the foreground until Ctrl-C, unless with --detach.")
     static let judgesSettings = true
     @Flag(help: "Start it in the background, and return when it is ready.") var detach = false
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try context.home.prepare()
-        if FleetPresence.answers(context.home.controlSocket) {
+        let isRunning = FleetPresence.answers(context.home.controlSocket)
+        if isRunning {
             context.warnOfSettings()
         } else {
+            try context.home.prepare()
             try context.settings.requireUsable()
         }
         let launcher = SupervisorLauncher(home: context.home, environment: context.serviceEnvironment)
         guard detach else {
-            if FleetPresence.answers(context.home.controlSocket) {
+            if isRunning {
                 return try context.output.change(Self.json(false, context), "No change: the fleet is up already.")
             }
             context.exportEnvironment()
@@ -37,7 +39,8 @@ struct Up: LockstepCommand {
 }
 
 struct Down: LockstepCommand {
-    static let configuration = CommandConfiguration(abstract: "Stop the fleet. What plays is saved first.")
+    static let configuration = CommandConfiguration(
+        commandName: "down", abstract: "Stop the fleet. What plays is saved first.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -46,7 +49,7 @@ struct Down: LockstepCommand {
             try SupervisorControlClient(home: context.home).down()
         } catch {
             guard error.known == .noFleet else { throw error }
-            changed = false
+            changed = try StraySupervisors(home: context.home).stop()
         }
         try context.output.change(
             .object(["state": "down", "changed": .bool(changed)]),
@@ -55,7 +58,8 @@ struct Down: LockstepCommand {
 }
 
 struct Processes: LockstepCommand {
-    static let configuration = CommandConfiguration(commandName: "ps", abstract: "Show the fleet's processes.")
+    static let configuration = CommandConfiguration(
+        commandName: "ps", abstract: "Show the fleet's processes.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -106,7 +110,8 @@ extension ServiceReport {
 }
 
 struct Logs: LockstepCommand {
-    static let configuration = CommandConfiguration(abstract: "Show what the services have logged.")
+    static let configuration = CommandConfiguration(
+        commandName: "logs", abstract: "Show what the services have logged.")
     @Flag(name: .shortAndLong, help: "Go on with what is logged from now on.") var follow = false
     @Option(name: [.customShort("n"), .long], parsing: .unconditional, help: "How many of the last lines.")
     var lines = 50
@@ -149,7 +154,8 @@ struct Logs: LockstepCommand {
 private let serviceNames = ["bus", "persistence", "playback", "queue", "feeds", "downloads", "supervisor"]
 
 struct Restart: LockstepCommand {
-    static let configuration = CommandConfiguration(abstract: "Stop a service in order, and start it again.")
+    static let configuration = CommandConfiguration(
+        commandName: "restart", abstract: "Stop a service in order, and start it again.")
     @Argument(help: "The service's name, as `ps` shows it.", completion: .list(serviceNames)) var service: String
     @OptionGroup var options: GlobalOptions
 
@@ -160,7 +166,8 @@ struct Restart: LockstepCommand {
 }
 
 struct ResetFailed: LockstepCommand {
-    static let configuration = CommandConfiguration(abstract: "Have a failed service tried again now.")
+    static let configuration = CommandConfiguration(
+        commandName: "reset-failed", abstract: "Retry a failed service now.")
     @Argument(help: "The service's name, as `ps` shows it.", completion: .list(serviceNames)) var service: String
     @OptionGroup var options: GlobalOptions
 

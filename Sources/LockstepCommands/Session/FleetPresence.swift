@@ -1,4 +1,5 @@
 import BusKit
+import FleetSupervisor
 import PodcastModel
 
 #if canImport(Glibc)
@@ -16,8 +17,7 @@ enum FleetPresence {
         try home.checkSocketPaths()
         // The supervisor while it restarts a bus, or a bus that was started by hand.
         guard answers(home.controlSocket) || answers(home.runFile("cli.sock")) else {
-            throw Failure(
-                .noFleet, "No fleet is running in \(home.runDirectory). Start one with `lockstep up --detach`.")
+            throw SupervisorControlClient.noFleet(in: home)
         }
     }
 

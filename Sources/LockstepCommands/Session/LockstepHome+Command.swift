@@ -10,7 +10,7 @@ import Darwin
 #endif
 
 extension LockstepHome {
-    /// The folders that an environment leads to.
+    /// The folders that an environment leads to, with the run directory of the fleet that runs there.
     ///
     /// - Throws: `badConfiguration` when there is no home.
     static func find(_ environment: [String: String]) throws(Failure) -> LockstepHome {
@@ -18,7 +18,7 @@ extension LockstepHome {
         defer { free(directory) }
         return try LockstepHome(
             environment: environment, userID: geteuid(), workingDirectory: directory.map { String(cString: $0) } ?? "/"
-        ) { access($0, W_OK | X_OK) == 0 }
+        ) { access($0, W_OK | X_OK) == 0 }.ofRunningFleet()
     }
 }
 

@@ -1,0 +1,81 @@
+public import BusKit
+import CProcess
+public import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Supervisors of a home that nobody reaches any more, because the folder with their lock and sockets was deleted under
+/// them. Found by their environment, which leads to the same data, and by the deleted lock that they hold.
+public struct StraySupervisors: Sendable {
+    private let home: LockstepHome
+
+    /// Those of `home`, on whose data no supervisor holds the lock.
+    public init(home: LockstepHome) { self.home = home }
+
+    /// Their processes; none where the system has no `/proc`.
+    public func find() -> [Int32] {
+        guard !FileLock.isHeld(home.fleetLock) else { return [] }
+        return SystemCall.names(in: "/proc").compactMap { Int32($0) }.filter { pid in
+            pid != getpid() && ProcessFacts.name(of: pid) == Self.programName && isOurs(pid)
+        }
+    }
+
+    /// Asks them to stop in order, and waits until they have.
+    ///
+    /// - Returns: whether there were any.
+    /// - Throws: `outcomeUnknown` naming the processes that have not ended after 30 s.
+    public func stop(within limit: Duration = .seconds(30)) throws(Failure) -> Bool {
+        let strays = find().map { (pid: $0, descriptor: lockstep_pidfd_open($0)) }.filter { $0.descriptor >= 0 }
+        defer { for stray in strays { close(stray.descriptor) } }
+        // Between the search and the open the number may have passed to another process.
+        let still = Set(find())
+        let stopped = strays.filter { still.contains($0.pid) }
+        for stray in stopped { _ = lockstep_pidfd_send_signal(stray.descriptor, SIGTERM) }
+        let due = SystemCall.now().advanced(by: limit)
+        let left = stopped.filter { stray in
+            var waiting = pollfd(fd: stray.descriptor, events: Int16(POLLIN), revents: 0)
+            return poll(&waiting, 1, Int32(max(0, due.since(SystemCall.now()).inSeconds * 1_000))) == 0
+        }
+        guard left.isEmpty else {
+            let pids = left.map { String($0.pid) }.joined(separator: ", ")
+            throw Failure(.outcomeUnknown, "The fleet hasn’t stopped in time. Its supervisor is process \(pids).")
+        }
+        return !stopped.isEmpty
+    }
+
+    /// The system keeps 15 bytes of a program's name.
+    private static let programName = String("lockstep-supervisor".prefix(15))
+
+    private func isOurs(_ pid: Int32) -> Bool {
+        let folder = "/proc/\(pid)"
+        var status = stat()
+        guard stat(folder, &status) == 0, status.st_uid == geteuid() else { return false }
+        guard holdsDeletedLock(folder) else { return false }
+        let variables = ProcessEnvironment.variables(
+            SystemCall.text(folder + "/environ").split(separator: "\0").lazy.map { String($0) })
+        let its = try? LockstepHome(
+            environment: variables, userID: geteuid(),
+            workingDirectory: Self.target(folder + "/cwd"), directoryExists: { _ in false })
+        return its?.dataDirectory == home.dataDirectory
+    }
+
+    /// A supervisor that is only just ending, or starting, holds none.
+    private func holdsDeletedLock(_ folder: String) -> Bool {
+        let name = home.fleetLock.split(separator: "/").last ?? ""
+        return SystemCall.names(in: folder + "/fd").contains { descriptor in
+            Self.target("\(folder)/fd/\(descriptor)").hasSuffix("/\(name) (deleted)")
+        }
+    }
+
+    private static func target(_ link: String) -> String {
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let count = max(0, readlink(link, &buffer, buffer.count))
+        return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+}
