@@ -13,8 +13,6 @@ let strict: [SwiftSetting] = [
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
-let configuration: Target.Dependency = .product(name: "Configuration", package: "swift-configuration")
-let yaml: Target.Dependency = .product(name: "Yams", package: "Yams")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 let locks: Target.Dependency = .product(name: "NIOConcurrencyHelpers", package: "swift-nio")
@@ -58,8 +56,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
-        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
-        .package(url: "https://github.com/jpsim/Yams", "5.4.0"..<"7.0.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         // Without its default traits: they bring all of Foundation into every process.
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0", traits: []),
@@ -123,7 +119,7 @@ let package = Package(
             "LockstepCommands",
             [
                 "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FleetSupervisor", "CNcurses", arguments,
-                configuration, yaml, protobuf, httpClient, nioCore, nioPosix, nioHTTP1, logging, locks,
+                protobuf, httpClient, nioCore, nioPosix, nioHTTP1, logging, locks,
             ]),
 
         // Processes.

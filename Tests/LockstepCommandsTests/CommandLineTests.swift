@@ -1,3 +1,4 @@
+import ArgumentParser
 import PodcastModel
 import SwiftProtobuf
 import Testing
@@ -7,6 +8,16 @@ import WireMessages
 
 /// What becomes of a command line before it is parsed, and how commands are refused.
 @Suite struct CommandLineTests {
+    /// A name that is made of the type's name costs every start a search through the whole program.
+    @Test func `every command writes its name out`() {
+        var rest: [any ParsableCommand.Type] = [Lockstep.self]
+        while let command = rest.popLast() {
+            #expect(command.configuration.commandName != nil, "\(command)")
+            rest += command.configuration.subcommands
+            rest += command.configuration.groupedSubcommands.flatMap(\.subcommands)
+        }
+    }
+
     @Test(arguments: [
         (["--json", "status"], ["status", "--json"]), (["--home", "/a", "status"], ["status", "--home", "/a"]),
         (["-q", "--home=/a", "pause"], ["pause", "-q", "--home=/a"]),

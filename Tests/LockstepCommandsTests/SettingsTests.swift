@@ -84,32 +84,40 @@ import Testing
             ["skip.forward in FILE, line 2, is “soon”; it must be a number from 1 to 3600."]
         ),
         ("skip:\n  forward: 0", [:], ["skip.forward in FILE, line 2, is “0”; it must be a number from 1 to 3600."]),
-        ("\nskip: [1", [:], ["The settings in FILE cannot be read", "in line 2."]),
-        ("skip:\n  forward: 30\n  back: [1\n", [:], ["The settings in FILE cannot be read", "in line 3."]),
+        ("\nskip: [1", [:], ["Couldn’t read the settings in FILE", "in line 2."]),
+        ("skip:\n  forward: 30\n  back: [1\n", [:], ["Couldn’t read the settings in FILE", "in line 3."]),
         ("feeds:\n  refreshMinutes: -1", [:], ["feeds.refreshMinutes in FILE, line 2, is “-1”", "from 0 to 43200"]),
         ("log:\n  level: loud", [:], ["log.level in FILE, line 2, is “loud”", "one of trace, debug"]),
         ("", ["LOCKSTEP_FEEDS_REFRESH_MINUTES": "often"], ["LOCKSTEP_FEEDS_REFRESH_MINUTES is “often”"]),
         ("plain: perhaps", [:], ["plain in FILE, line 1, is “perhaps”; it must be true or false."]),
-        ("skip:\n  foward: 30", [:], ["skip.foward in FILE, line 2, is no setting. Did you mean skip.forward?"]),
-        ("# one\n\nskpi:\n  forward: 30", [:], ["skpi in FILE, line 3, is no setting."]),
+        ("skip:\n  foward: 30", [:], ["skip.foward in FILE, line 2, isn’t a setting. Did you mean skip.forward?"]),
+        ("# one\n\nskpi:\n  forward: 30", [:], ["skpi in FILE, line 3, isn’t a setting."]),
         (
             "refreshMinutes: 5", [:],
-            ["refreshMinutes in FILE, line 1, is no setting. Did you mean feeds.refreshMinutes?"]
+            ["refreshMinutes in FILE, line 1, isn’t a setting. Did you mean feeds.refreshMinutes?"]
         ),
         ("feeds:\n  refresh_minutes: 5", [:], ["Did you mean feeds.refreshMinutes?"]),
-        ("skip: {forward: 30, bakc: 5}", [:], ["skip.bakc in FILE, line 1, is no setting. Did you mean skip.back?"]),
+        ("skip: {forward: 30, bakc: 5}", [:], ["skip.bakc in FILE, line 1, isn’t a setting. Did you mean skip.back?"]),
         (
             "equaliser: loud", [:],
-            ["equaliser in FILE, line 1, is no setting. The settings are skip.forward, skip.back"]
+            ["equaliser in FILE, line 1, isn’t a setting. The settings are skip.forward, skip.back"]
         ),
         ("skip: 30", [:], ["skip in FILE, line 1, is a group", "it holds skip.forward and skip.back."]),
         ("skip:\n  forward: [1, 2]", [:], ["skip.forward in FILE, line 2, has more than one value"]),
         ("skip:\n  forward:", [:], ["skip.forward in FILE, line 2, has no value"]),
-        ("plain: true\nplain: false", [:], ["plain stands twice"]),
-        ("- plain", [:], ["The settings in FILE are no list of keys and values"]),
+        ("plain: true\nplain: false", [:], ["“plain” is set in line 1, and again in line 2."]),
+        ("plain: \"yes", [:], ["Couldn’t read the settings in FILE", "in line 1."]),
+        ("skip: {forward: 30", [:], ["“{” isn’t closed in line 1."]),
+        ("skip:\n\tforward: 30", [:], ["a tab is no indentation", "in line 2."]),
+        ("skip:\n    forward: 30\n  back: 5", [:], ["the indentation fits nothing above it in line 3."]),
+        ("plain: true\n  more: 1", [:], ["the indentation fits nothing above it in line 2."]),
+        ("plain", [:], ["“plain” isn’t a key with a value", "in line 1."]),
+        ("plain: |\n  true", [:], ["“|” isn’t supported", "in line 1."]),
+        ("skip:\n- 30", [:], ["skip in FILE, line 1, is a group"]),
+        ("- plain", [:], ["FILE isn’t a mapping of settings to values"]),
         (
             "", ["LOCKSTEP_SKIP_FOWARD": "9"],
-            ["LOCKSTEP_SKIP_FOWARD is no setting. Did you mean LOCKSTEP_SKIP_FORWARD?"]
+            ["LOCKSTEP_SKIP_FOWARD isn’t a setting. Did you mean LOCKSTEP_SKIP_FORWARD?"]
         ),
     ])
     func `what cannot be used is named with its place and what would be right`(
@@ -129,6 +137,23 @@ import Testing
         let settings = try Self.settings("skip:\n  forward: soon\n  back: 7\nnonsense: 1\nvolume:\n  step: 99\n")
         #expect(settings.skipForward == nil && settings.skipBack == 7 && settings.volumeStep == 5)
         #expect(settings.problems.count == 3)
+    }
+
+    @Test(arguments: [
+        "ao: alsa", "\"ao\": \"alsa\"", "'ao' : 'alsa' # the card", "---\nao:   alsa\t# the card\n...\nnonsense",
+        "\u{feff}ao: alsa\r\n", "# one\n\n  ao: alsa\n  plain: ~\n",
+    ])
+    func `values are read with quotation marks, comments and other line ends`(text: String) throws {
+        let settings = try Self.settings(text)
+        #expect(settings.serviceEnvironment == ["LOCKSTEP_AO": "alsa"])
+        #expect(settings.problems.filter { !$0.contains("plain") }.isEmpty, "\(settings.problems)")
+    }
+
+    @Test func `quoted values keep what would end them`() throws {
+        let file = "ao: \"a # \\\"b\\\" \"\nskip: {forward: '45', \"back\": 15}"
+        let settings = try Self.settings(file)
+        #expect(settings.serviceEnvironment == ["LOCKSTEP_AO": "a # \"b\" "])
+        #expect(settings.skipForward == 45 && settings.skipBack == 15 && settings.problems.isEmpty)
     }
 
     @Test func `variables of other programs are left alone`() throws {

@@ -60,7 +60,7 @@ import Testing
         try await ProcessFleet.with(isUp: false) { fleet in
             let file = fleet.root + "/config.yaml"
             try "skip:\n  foward: 30\n".write(toFile: file, atomically: true, encoding: .utf8)
-            let words = "skip.foward in \(file), line 2, is no setting. Did you mean skip.forward?"
+            let words = "skip.foward in \(file), line 2, isn’t a setting. Did you mean skip.forward?"
             for command in [["up", "--detach"], ["up"]] {
                 let refused = try await fleet.lockstep(command)
                 #expect(refused.status == 78 && refused.errors == "lockstep: \(words)\n")

@@ -171,6 +171,7 @@ struct DownloadRemove: DownloadChange {
 
 struct Downloads: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "downloads",
         abstract: "Show downloads; on a terminal with bars, until none is under way any more.",
         discussion: "Without a terminal, with --plain or --json they are printed as they are now; --watch follows them."
     )

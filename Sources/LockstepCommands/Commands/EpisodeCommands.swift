@@ -194,6 +194,7 @@ extension EpisodeDetails.Place {
 
 struct Why: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "why",
         abstract: "Say why an episode is as it is: downloaded or not, played or not, in a queue or not.")
     @Argument(help: "An id, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
     @OptionGroup var options: GlobalOptions

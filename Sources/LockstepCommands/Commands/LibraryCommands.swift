@@ -6,6 +6,7 @@ import WireMessages
 
 struct Subscribe: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "subscribe",
         abstract: "Subscribe to podcasts by the address of their feeds.",
         discussion: "Answers when each feed has been read. A feed that cannot be read is not kept, unless with --keep.")
     @Flag(help: "Keep feeds that cannot be read now.") var keep = false
@@ -33,6 +34,7 @@ struct Subscribe: LockstepCommand {
 
 struct Unsubscribe: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "unsubscribe",
         abstract: "Stop refreshing podcasts. Queue, positions and files stay, unless with --forget.")
     @Flag(
         help: """
@@ -101,7 +103,8 @@ struct Unsubscribe: LockstepCommand {
 }
 
 struct Refresh: LockstepCommand {
-    static let configuration = CommandConfiguration(abstract: "Look for new episodes now.")
+    static let configuration = CommandConfiguration(
+        commandName: "refresh", abstract: "Look for new episodes now.")
     @Argument(help: "Podcasts; without one, all.", completion: .podcasts) var podcasts: [String] = []
     @OptionGroup var options: GlobalOptions
 
@@ -117,7 +120,8 @@ struct Refresh: LockstepCommand {
 }
 
 struct Podcasts: LockstepCommand {
-    static let configuration = CommandConfiguration(abstract: "List the podcasts that are subscribed to.")
+    static let configuration = CommandConfiguration(
+        commandName: "podcasts", abstract: "List the podcasts that are subscribed to.")
     @Flag(help: "Also those that are no longer subscribed to.") var all = false
     @OptionGroup var options: GlobalOptions
 
@@ -150,7 +154,8 @@ struct Podcasts: LockstepCommand {
 }
 
 struct Episodes: LockstepCommand {
-    static let configuration = CommandConfiguration(abstract: "List episodes, the newest first.")
+    static let configuration = CommandConfiguration(
+        commandName: "episodes", abstract: "List episodes, the newest first.")
     @Argument(help: "A podcast; without one, all.", completion: .podcasts) var podcast: String?
     @Option(parsing: .unconditional, help: "How many; 20 unless said otherwise.") var limit: Int?
     @Flag(help: "All of them.") var all = false

@@ -9,7 +9,8 @@ struct Mark: LockstepCommand {
         case unplayed
     }
 
-    static let configuration = CommandConfiguration(abstract: "Mark episodes as played or unplayed.")
+    static let configuration = CommandConfiguration(
+        commandName: "mark", abstract: "Mark episodes as played or unplayed.")
     @Argument(help: "played or unplayed.") var kind: Kind
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions

@@ -5,6 +5,7 @@ import WireMessages
 
 struct Play: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "play",
         abstract: "Play an episode or an entry of Up Next; without one, go on.",
         discussion: "Returns when it plays, or when it cannot be played.")
     @Argument(
@@ -54,6 +55,7 @@ struct Play: LockstepCommand {
 
 struct Next: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "next",
         abstract: "Go to the next entry of Up Next. What is paused stays paused.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
@@ -65,6 +67,7 @@ struct Next: LockstepCommand {
 
 struct Previous: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "previous",
         abstract: "Go to the previous entry of Up Next. What is paused stays paused.", aliases: ["prev"])
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions

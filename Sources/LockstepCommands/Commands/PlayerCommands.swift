@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 struct Pause: LockstepCommand {
-    static let configuration = CommandConfiguration(abstract: "Pause.")
+    static let configuration = CommandConfiguration(commandName: "pause", abstract: "Pause.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -20,7 +20,7 @@ struct Pause: LockstepCommand {
 }
 
 struct Resume: LockstepCommand {
-    static let configuration = CommandConfiguration(abstract: "Go on with what is loaded.")
+    static let configuration = CommandConfiguration(commandName: "resume", abstract: "Go on with what is loaded.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -38,6 +38,7 @@ struct Resume: LockstepCommand {
 
 struct Toggle: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "toggle",
         abstract: "Pause what plays, or go on with what does not.", aliases: ["play-pause"])
     @OptionGroup var options: GlobalOptions
 
@@ -57,6 +58,7 @@ struct Toggle: LockstepCommand {
 
 struct Stop: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "stop",
         abstract: "Pause, and close the audio. The episode stays loaded at its position.")
     @OptionGroup var options: GlobalOptions
 
@@ -79,6 +81,7 @@ struct Stop: LockstepCommand {
 
 struct Seek: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "seek",
         abstract: "Go to a place in the episode.",
         discussion:
             "12:34, 90 (seconds) and 1h30m are places, 50% is a part of the whole, +30, -15 and +2m count from where it is. "
@@ -103,6 +106,7 @@ struct Skip: LockstepCommand {
     }
 
     static let configuration = CommandConfiguration(
+        commandName: "skip",
         abstract: "Skip forward or back by the seconds in the settings (30 and 10).",
         discussion:
             "How far: --seconds, else `lockstep set skipForward` and `skipBack` for the podcast, else for all, else "
@@ -127,7 +131,7 @@ struct Skip: LockstepCommand {
 }
 
 struct Status: LockstepCommand {
-    static let configuration = CommandConfiguration(abstract: "Show what plays.")
+    static let configuration = CommandConfiguration(commandName: "status", abstract: "Show what plays.")
     @Option(help: "Text with {title}, {podcast}, {state}, {position}, {duration}, {remaining} … in it.")
     var format: String?
     @OptionGroup var options: GlobalOptions

@@ -190,7 +190,7 @@ struct QueueDelete: LockstepCommand {
 }
 
 struct Queues: LockstepCommand {
-    static let configuration = CommandConfiguration(abstract: "List the queues.")
+    static let configuration = CommandConfiguration(commandName: "queues", abstract: "List the queues.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {

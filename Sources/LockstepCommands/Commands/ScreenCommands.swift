@@ -14,6 +14,7 @@ import Darwin
 
 struct Mini: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "mini",
         abstract: "A player on one line.",
         discussion: PlayerHelp.sentence(hasList: false) + " " + PlayerHelp.plain
     )
@@ -26,6 +27,7 @@ struct Mini: LockstepCommand {
 
 struct Expanded: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "expanded",
         abstract: "A player on the whole screen.",
         discussion: PlayerHelp.sentence(hasList: true)
             + " With --plain it says changes as `mini --plain` does. " + PlayerHelp.plain

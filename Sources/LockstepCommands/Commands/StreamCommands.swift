@@ -5,6 +5,7 @@ import WireMessages
 
 struct Watch: LockstepCommand {
     static let configuration = CommandConfiguration(
+        commandName: "watch",
         abstract: "Print the stream, a line for each event.",
         discussion: "Begins with the state that holds now (kind snapshot). Ends with Ctrl-C, --count or --for.")
     @Argument(help: "Only topics that begin so, such as `playback` or `queue/queue`.") var prefixes: [String] = []
@@ -55,6 +56,7 @@ extension WatchLog.Line {
 
 struct Alerts: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "alerts",
         abstract: "Show and answer what needs attention.", subcommands: [AlertList.self, AlertAnswer.self],
         defaultSubcommand: AlertList.self)
 }
@@ -177,7 +179,7 @@ struct Candidates: LockstepCommand {
         case alerts
     }
 
-    static let configuration = CommandConfiguration(shouldDisplay: false)
+    static let configuration = CommandConfiguration(commandName: "candidates", shouldDisplay: false)
     @Argument var kind: Kind
     @OptionGroup var options: GlobalOptions
 

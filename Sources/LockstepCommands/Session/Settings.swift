@@ -1,4 +1,3 @@
-import Configuration
 import PodcastModel
 
 /// What can be set in `config.yaml`, in the environment (`skip.forward` as `LOCKSTEP_SKIP_FORWARD`) and, where a command
@@ -58,22 +57,12 @@ struct Settings: Sendable, Hashable {
 /// The two places that settings come from, asked one by one so that a bad value can be traced.
 private struct SettingsSource {
     private let file: SettingsFile
-    private let fileReader: ConfigReader
-    private let environmentReader: ConfigReader
+    private let environment: [String: String]
     private(set) var problems: [String]
 
     init(file: SettingsFile, environment: [String: String]) {
         self.file = file
-        fileReader = ConfigReader(
-            provider: InMemoryProvider(
-                values: Dictionary(
-                    uniqueKeysWithValues: file.entries.map { key, entry in
-                        (
-                            AbsoluteConfigKey(key.split(separator: ".").map(String.init)),
-                            ConfigValue(.string(entry.text), isSecret: false)
-                        )
-                    })))
-        environmentReader = ConfigReader(provider: EnvironmentVariablesProvider(environmentVariables: environment))
+        self.environment = environment
         problems = file.problems + Self.unknownVariables(environment)
     }
 
@@ -94,17 +83,16 @@ private struct SettingsSource {
         let names = environment.keys.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) }
         return names.filter { !known.contains($0) }.sorted().compactMap { name in
             NearestWord.among(known, to: name).map {
-                "The environment variable \(prefix)\(name) is no setting. Did you mean \(prefix)\($0)?"
+                "The environment variable \(prefix)\(name) isn’t a setting. Did you mean \(prefix)\($0)?"
             }
         }
     }
 
     /// A value as text, with the words for where it stands.
     private func value(_ key: String) -> (text: String, place: String)? {
-        if let text = environmentReader.string(forKey: ConfigKey("lockstep." + key)), !text.isEmpty {
-            return (text, "The environment variable \(Self.variable(key))")
-        }
-        return fileReader.string(forKey: ConfigKey(key)).map { ($0, "\(key) in \(file.place(of: key))") }
+        let variable = Self.variable(key)
+        if let text = environment[variable], !text.isEmpty { return (text, "The environment variable \(variable)") }
+        return file.entries[key].map { ($0.text, "\(key) in \(file.place(of: key))") }
     }
 
     private mutating func refuse<Value>(_ value: (text: String, place: String), _ expected: String) -> Value? {

@@ -1,8 +1,7 @@
 import FoundationEssentials
 import PodcastModel
-import Yams
 
-/// The settings' file: which key has which text in which line, and what it holds that is no setting.
+/// The settings' file: which key has which text in which line, and what it holds that isn’t a setting.
 struct SettingsFile: Sendable {
     /// A value and where it stands.
     struct Entry: Sendable, Hashable {
@@ -23,15 +22,16 @@ struct SettingsFile: Sendable {
         self.keys = keys
         guard FileManager.default.fileExists(atPath: path) else { return }
         do {
-            let text = try String(contentsOf: URL(filePath: path), encoding: .utf8)
-            guard let root = try Yams.compose(yaml: text), !Self.isNothing(root) else { return }
-            guard let mapping = root.mapping else {
-                problems.append("The settings in \(path) are no list of keys and values, such as “plain: true”.")
-                return
+            let root = try SettingsText(try String(contentsOf: URL(filePath: path), encoding: .utf8)).root
+            switch root {
+            case .text: return
+            case .list: problems.append("\(path) isn’t a mapping of settings to values, such as “plain: true”.")
+            case .group(let entries): read(entries, under: nil)
             }
-            read(mapping, under: nil)
+        } catch let problem as SettingsText.Problem {
+            problems.append("Couldn’t read the settings in \(path): \(problem.message).")
         } catch {
-            problems.append("The settings in \(path) cannot be read: \(Self.reason(error)).")
+            problems.append("Couldn’t read the settings in \(path). Is it a text file in UTF-8?")
         }
     }
 
@@ -40,28 +40,28 @@ struct SettingsFile: Sendable {
 
     private func place(_ line: Int?) -> String { line.map { "\(path), line \($0)," } ?? path }
 
-    private mutating func read(_ mapping: Node.Mapping, under group: String?) {
-        for (name, value) in mapping {
-            let line = name.mark?.line
-            let key = [group, name.string ?? "?"].compactMap(\.self).joined(separator: ".")
+    private mutating func read(_ found: [SettingsText.Entry], under group: String?) {
+        for entry in found {
+            let key = [group, entry.key].compactMap(\.self).joined(separator: ".")
             let isGroup = keys.contains { $0.hasPrefix(key + ".") }
             if keys.contains(key) {
-                if let scalar = value.scalar, !Self.isNothing(value) {
-                    entries[key] = Entry(text: scalar.string, line: line)
-                } else {
-                    let found = value.scalar == nil ? "more than one value" : "no value"
-                    problems.append("\(key) in \(place(line)) has \(found); it must have one.")
+                switch entry.value {
+                case .text(let text) where !text.isEmpty: entries[key] = Entry(text: text, line: entry.line)
+                case .text: problems.append("\(key) in \(place(entry.line)) has no value; it must have one.")
+                case .group, .list:
+                    problems.append("\(key) in \(place(entry.line)) has more than one value; it must have one.")
                 }
             } else if isGroup {
-                if let inner = value.mapping {
-                    read(inner, under: key)
-                } else if !Self.isNothing(value) {
+                switch entry.value {
+                case .group(let inner): read(inner, under: key)
+                case .text(""): continue
+                case .text, .list:
                     let inner = keys.filter { $0.hasPrefix(key + ".") }.joined(separator: " and ")
                     problems.append(
-                        "\(key) in \(place(line)) is a group and has no value of its own; it holds \(inner).")
+                        "\(key) in \(place(entry.line)) is a group and has no value of its own; it holds \(inner).")
                 }
             } else {
-                problems.append("\(key) in \(place(line)) is no setting. \(advice(for: key))")
+                problems.append("\(key) in \(place(entry.line)) isn’t a setting. \(advice(for: key))")
             }
         }
     }
@@ -75,30 +75,5 @@ struct SettingsFile: Sendable {
             return "Did you mean \(keys[index])?"
         }
         return "The settings are \(keys.joined(separator: ", "))."
-    }
-
-    /// Whether a node stands for nothing: empty, `~` or `null`.
-    private static func isNothing(_ node: Node) -> Bool {
-        guard let scalar = node.scalar else { return false }
-        return scalar.style != .doubleQuoted && scalar.style != .singleQuoted
-            && ["", "~", "null"].contains(scalar.string)
-    }
-
-    /// The reader's words on one line.
-    private static func reason(_ error: any Error) -> String {
-        switch error as? YamlError {
-        case .scanner(let context, let problem, let mark, let text),
-            .parser(let context, let problem, let mark, let text),
-            .composer(let context, let problem, let mark, let text):
-            // What is never closed is missed behind the last line: it is named where it was opened.
-            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-            let last = lines.count - (text.hasSuffix("\n") ? 1 : 0)
-            let line = mark.line > last ? context?.mark.line ?? last : mark.line
-            return "\(problem) in line \(min(line, last))"
-        case .duplicatedKeysInMapping(let duplicates, let context):
-            return "\(duplicates.joined(separator: ", ")) stands twice in the group of line \(context.mark.line)"
-        case nil: return "\(error)"
-        case let other?: return "\(other)".split(separator: "\n").joined(separator: " ")
-        }
     }
 }
