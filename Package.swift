@@ -145,7 +145,7 @@ let package = Package(
                 "BusKit", "BusBroker", "WireMessages", "PodcastModel", "ZeroMQ", "CProcess", protobuf, nioCore,
                 nioPosix, nioHTTP1, sqlite, locks, logging, lifecycle,
             ]),
-        tests("PodcastModelTests", ["PodcastModel"]),
+        tests("PodcastModelTests", ["PodcastModel", "TestSupport"]),
         tests("WireMessagesTests", ["WireMessages", "PodcastModel", protobuf]),
         tests("ZeroMQTests", ["ZeroMQ", "TestSupport", locks]),
         tests(

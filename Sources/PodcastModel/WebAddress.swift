@@ -1,10 +1,13 @@
 /// An absolute address of a feed, an audio file or an image: `http`, `https` or `file`.
 ///
-/// Feeds hold addresses with spaces, raw Unicode and odd cases: `init` forgives what has one meaning only.
+/// Feeds hold addresses with spaces, raw Unicode and odd cases: `init` forgives what has one meaning only. It refuses the
+/// rest, so that whoever holds an address may hand it to any library: the host is a name, an IPv4 address or an IPv6
+/// address in brackets, and the text is ASCII without spaces and control characters.
 public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     /// `http`, `https` or `file`.
     public let scheme: String
-    /// User, host (lower case) and port (unless it is the scheme's own), as they stand between `//` and the path.
+    /// User, host (lower case, an international name as `xn--…`) and port (unless it is the scheme's own), as they stand
+    /// between `//` and the path.
     public let authority: String
     /// The path, beginning with a slash, percent-encoded.
     public let path: String
@@ -54,21 +57,33 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// A local file, by its absolute path; nil for a relative one.
     public init?(filePath: String) {
-        guard filePath.hasPrefix("/") else { return nil }
+        guard filePath.utf8.first == UInt8(ascii: "/"), !filePath.utf8.contains(0) else { return nil }
         scheme = "file"
         authority = ""
         path = Self.withoutDots(percentEncoded(filePath, keeping: Reference.pathBytes))
         query = nil
+        guard text.utf8.count <= Self.limit else { return nil }
     }
 
     private init?(_ parts: Reference, scheme: String) {
-        guard scheme == "http" || scheme == "https" || scheme == "file" else { return nil }
-        guard let authority = Self.normalised(authority: parts.authority, scheme: scheme) else { return nil }
-        guard scheme != "file" || parts.path.hasPrefix("/") else { return nil }
+        switch scheme {
+        case "http", "https":
+            guard let authority = parts.authority.flatMap({ WebAuthority($0[...], scheme: scheme) }) else { return nil }
+            self.authority = authority.text
+            query = parts.query
+        case "file":
+            let host = parts.authority?.lowercased() ?? ""
+            guard host.isEmpty || host == "localhost", parts.path.hasPrefix("/"), percentDecoded(parts.path) != nil
+            else {
+                return nil
+            }
+            authority = ""
+            query = nil
+        default: return nil
+        }
         self.scheme = scheme
-        self.authority = authority
         path = Self.withoutDots(parts.path.isEmpty ? "/" : parts.path)
-        query = scheme == "file" ? nil : parts.query
+        guard text.utf8.count <= Self.limit else { return nil }
     }
 
     /// The whole address.
@@ -81,32 +96,37 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         isFile ? (filePath ?? path) : (authority.split(separator: "@").last.map(String.init) ?? authority)
     }
 
-    /// User and password, as the address has them; nil: it names nobody.
+    /// User and password, decoded; nil: the address names nobody.
     public var credentials: (user: String, password: String)? {
-        guard let at = authority.lastIndex(of: "@") else { return nil }
+        guard let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) else { return nil }
         let parts = authority[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-        return (String(parts[0]), parts.count > 1 ? String(parts[1]) : "")
+        guard let user = parts.first.flatMap(percentDecoded) else { return nil }
+        return (user, parts.count > 1 ? percentDecoded(parts[1]) ?? "" : "")
+    }
+
+    /// The whole address without user and password: for sentences, and for those that must not see them.
+    public var textWithoutCredentials: String {
+        guard !isFile, authority.utf8.contains(UInt8(ascii: "@")) else { return text }
+        return "\(scheme)://\(host)\(path)\(query.map { "?" + $0 } ?? "")"
+    }
+
+    /// The server, for credentials; nil for a local file.
+    public var origin: WebOrigin? {
+        guard !isFile else { return nil }
+        let colon = host.utf8.lastIndex(of: UInt8(ascii: ":"))
+        if let colon, !host.utf8[colon...].contains(UInt8(ascii: "]")),
+            let port = UInt16(host[host.utf8.index(after: colon)...])
+        {
+            return WebOrigin(scheme: scheme, host: String(host[..<colon]), port: port)
+        }
+        return WebOrigin(scheme: scheme, host: host, port: scheme == "http" ? 80 : 443)
     }
 
     /// Whether it names a local file.
     public var isFile: Bool { scheme == "file" }
 
-    /// The path of a local file, decoded; nil for other schemes and for one that is no UTF-8.
-    public var filePath: String? {
-        guard isFile else { return nil }
-        var bytes: [UInt8] = []
-        var rest = path.utf8[...]
-        while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "%"), rest.count >= 2, let value = UInt8(String(rest.prefix(2)) ?? "", radix: 16) {
-                bytes.append(value)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        guard !bytes.contains(0) else { return nil }
-        return String(validating: bytes, as: UTF8.self)
-    }
+    /// The path of a local file, decoded; nil for other schemes.
+    public var filePath: String? { isFile ? percentDecoded(path) : nil }
 
     /// What is the same for two addresses of one thing: neither http or https nor a slash at the end makes a difference.
     public var identity: String {
@@ -114,29 +134,6 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
         while path.count > 1, path.hasSuffix("/") { path = path.dropLast() }
         if path == "/" { path = "" }
         return (isFile ? "file://" : "//") + authority + path + (query.map { "?" + $0 } ?? "")
-    }
-
-    private static func normalised(authority: String?, scheme: String) -> String? {
-        guard scheme != "file" else {
-            let host = authority?.lowercased() ?? ""
-            return host.isEmpty || host == "localhost" ? "" : nil
-        }
-        guard let authority, !authority.isEmpty else { return nil }
-        var user = ""
-        var host = authority[...]
-        if let at = authority.lastIndex(of: "@") {
-            user = String(authority[...at])
-            host = authority[authority.index(after: at)...]
-        }
-        var port = ""
-        if let colon = host.lastIndex(of: ":"), !host[colon...].contains("]") {
-            port = String(host[host.index(after: colon)...])
-            host = host[..<colon]
-            guard port.isEmpty || UInt16(port) != nil else { return nil }
-        }
-        guard !host.isEmpty else { return nil }
-        if port == (scheme == "http" ? "80" : "443") { port = "" }
-        return user + host.lowercased() + (port.isEmpty ? "" : ":" + port)
     }
 
     /// Removes `.` and `..` (RFC 3986, section 5.2.4).
@@ -176,23 +173,23 @@ private struct Reference {
         guard !rest.isEmpty, rest.utf8.count <= WebAddress.limit,
             rest.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f })
         else { return nil }
-        if let fragment = rest.firstIndex(of: "#") { rest = rest[..<fragment] }
-        if let colon = rest.firstIndex(of: ":"), colon != rest.startIndex,
-            rest[..<colon].utf8.allSatisfy({ Self.isSchemeByte($0) }), !rest[rest.startIndex].isNumber
+        // By bytes: a mark that combines with a slash would hide it.
+        if let fragment = rest.utf8.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<fragment] }
+        if let colon = rest.utf8.firstIndex(of: UInt8(ascii: ":")), colon != rest.startIndex,
+            rest.utf8[..<colon].allSatisfy({ Self.isSchemeByte($0) }), !rest[rest.startIndex].isNumber
         {
             scheme = rest[..<colon].lowercased()
-            rest = rest[rest.index(after: colon)...]
+            rest = rest[rest.utf8.index(after: colon)...]
         }
-        if rest.hasPrefix("//") {
-            rest = rest.dropFirst(2)
-            let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
-            guard !rest[..<end].contains(where: \.isWhitespace) else { return nil }
+        if rest.utf8.starts(with: "//".utf8) {
+            rest = rest[rest.utf8.index(rest.startIndex, offsetBy: 2)...]
+            let end = rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
             authority = String(rest[..<end])
             rest = rest[end...]
         }
-        let mark = rest.firstIndex(of: "?")
+        let mark = rest.utf8.firstIndex(of: UInt8(ascii: "?"))
         path = percentEncoded(rest[..<(mark ?? rest.endIndex)], keeping: Self.pathBytes)
-        query = mark.map { percentEncoded(rest[rest.index(after: $0)...], keeping: Self.queryBytes) }
+        query = mark.map { percentEncoded(rest[rest.utf8.index(after: $0)...], keeping: Self.queryBytes) }
         if authority != nil, !path.isEmpty, !path.hasPrefix("/") { return nil }
     }
 
@@ -204,27 +201,4 @@ private struct Reference {
         default: false
         }
     }
-}
-
-/// `text` with every byte but letters, digits and `kept` as `%XX`.
-private func percentEncoded(_ text: some StringProtocol, keeping kept: Set<UInt8>) -> String {
-    func isPlain(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: kept.contains(byte)
-        }
-    }
-    if text.utf8.allSatisfy(isPlain) { return String(text) }
-    let digits = Array("0123456789ABCDEF".utf8)
-    var bytes: [UInt8] = []
-    for byte in text.utf8 {
-        if isPlain(byte) {
-            bytes.append(byte)
-        } else {
-            bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
-    }
-    return String(decoding: bytes, as: UTF8.self)
 }

@@ -1,4 +1,5 @@
 import PodcastModel
+import TestSupport
 import Testing
 
 @Test(arguments: [
@@ -15,6 +16,14 @@ import Testing
     ("http://example.com/a/../b/./c", "http://example.com/b/c"),
     ("http://[::1]:80/a", "http://[::1]/a"),
     ("http://example.com?x=1", "http://example.com/?x=1"),
+    ("http://Bücher.example/ü", "http://xn--bcher-kva.example/%C3%BC"),
+    ("http://例え.испытание/", "http://xn--r8jz45g.xn--80akhbyknj4f/"),
+    ("http://MÜLLER.example./", "http://xn--mller-kva.example./"),
+    ("http://my_host-1.example/", "http://my_host-1.example/"),
+    ("http://192.168.1.20:8000/x", "http://192.168.1.20:8000/x"),
+    ("https://[2001:DB8::1]:8443/", "https://[2001:db8::1]:8443/"),
+    ("https://me@mail.org:p%40ss@example.com/", "https://me%40mail.org:p%40ss@example.com/"),
+    ("https://me:100%@example.com/", "https://me:100%25@example.com/"),
 ])
 func acceptsAddresses(text: String, normal: String) {
     #expect(WebAddress(text)?.text == normal)
@@ -29,6 +38,57 @@ func acceptsAddresses(text: String, normal: String) {
 ])
 func refusesAddresses(text: String) {
     #expect(WebAddress(text) == nil)
+}
+
+@Test(arguments: [
+    "http://]/", "http://]/m/x", "http://[::", "http://a b/", "http://%00/", "http://[]/", "http://[::1]x/",
+    "http://::1/",
+    "http://a:+80/", "http://a:0/", "http://a:8 0/", "http://a:b:c/", "http://a\u{0}b/", "http://a\r\nHost: b/",
+    "http://a\u{200b}b/", "http://a\u{202e}b/", "http://\u{ff41}.example/", "http://a..b/",
+    "http://.a/", "http://1.2.3/", "http://256.1.1.1/", "http://0x7f.1/", "http://2130706433/", "http://01.2.3.4/",
+    "http://a\\b/", "http://a%2eb/", "http://a<b/", "http://user:%00@a/", "http://user:%0d%0a@a/", "http://u:%ff@a/",
+    "http://\u{1f4a9}.example/", "file:///%00", "file:///%ff",
+])
+func `an address with a malformed server is refused where it enters`(text: String) {
+    #expect(WebAddress(text) == nil)
+}
+
+@Test func `an accepted address holds nothing that another library could stumble over`() throws {
+    for text in HostileAddresses.addresses(10_000, seed: 9) {
+        guard let address = WebAddress(text) else { continue }
+        #expect(address.text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }, "\(text.debugDescription)")
+        #expect(address.text.utf8.count <= WebAddress.limit)
+        #expect(WebAddress(address.text) == address, "\(text.debugDescription) changes when it is read again")
+        if !address.isFile { #expect(address.origin != nil, "\(text.debugDescription)") }
+    }
+}
+
+@Test(arguments: [
+    ("https://me%40mail.org:p%3Ass@h/", "me@mail.org", "p:ss"), ("https://me@mail.org:a:b@h/", "me@mail.org", "a:b"),
+    ("https://me@h/", "me", ""), ("https://:x@h/", "", "x"), ("https://me:100%@h/", "me", "100%"),
+])
+func `user and password are decoded`(text: String, user: String, password: String) throws {
+    let address = try #require(WebAddress(text))
+    let credentials = try #require(address.credentials)
+    #expect(credentials.user == user && credentials.password == password)
+    #expect(address.textWithoutCredentials == "https://h/")
+}
+
+@Test(arguments: [
+    ("http://h/a", "http://h"), ("https://H:443/", "https://h"), ("http://h:8080/b?c", "http://h:8080"),
+    ("https://u:p@[::1]:80/", "https://[::1]:80"), ("https://[::1]/", "https://[::1]"),
+])
+func `an origin is scheme, host and port`(text: String, origin: String) throws {
+    #expect(WebOrigin(text)?.text == origin)
+    #expect(WebOrigin(origin) == WebOrigin(text))
+}
+
+@Test(arguments: [
+    ("http://]/", "http://]/"), ("http://me:secret@]/x", "http://]/x"),
+    ("http://h/@x", "http://h/@x"), ("http://a\u{7}b/", "http://ab/"),
+])
+func `a refused address is quoted without its password`(text: String, quoted: String) {
+    #expect(WebAddress.quotable(text) == quoted)
 }
 
 @Test(arguments: [

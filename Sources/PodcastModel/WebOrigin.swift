@@ -1,0 +1,27 @@
+/// The server that credentials belong to: a scheme, a host and a port (RFC 6454).
+public struct WebOrigin: Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// `http` or `https`.
+    public let scheme: String
+    /// The host in lower case.
+    public let host: String
+    /// The port, also where it is the scheme's own.
+    public let port: UInt16
+
+    init(scheme: String, host: String, port: UInt16) {
+        (self.scheme, self.host, self.port) = (scheme, host, port)
+    }
+
+    /// The origin of an address, whatever its path; nil for text that is no http or https address.
+    public init?(_ text: String) {
+        guard let origin = WebAddress(text)?.origin else { return nil }
+        self = origin
+    }
+
+    /// The origin as an address without a path; the port is left out where it is the scheme's own.
+    public var text: String { "\(scheme)://\(host)" + (port == (scheme == "http" ? 80 : 443) ? "" : ":\(port)") }
+    /// The same as `text`.
+    public var description: String { text }
+
+    /// Orders origins by their text.
+    public static func < (left: Self, right: Self) -> Bool { left.text < right.text }
+}
