@@ -71,6 +71,7 @@ let package = Package(
             name: "CLibXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"]), .brew(["libxml2"])]),
         .systemLibrary(name: "CNcurses", providers: [.apt(["libncurses-dev"]), .brew(["ncurses"])]),
         .target(name: "CMPV"),
+        .target(name: "CCurl"),
         .target(name: "CLogind"),
         .target(name: "CProcess"),
 
@@ -85,6 +86,7 @@ let package = Package(
                 crypto,
             ]),
         library("FeedParsing", ["PodcastModel", "CLibXML2"]),
+        library("WebClient", ["PodcastModel", "CCurl", locks]),
 
         // The services.
         library(
@@ -154,6 +156,7 @@ let package = Package(
         tests(
             "BusBrokerTests",
             ["BusBroker", "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
+        tests("WebClientTests", ["WebClient", "PodcastModel", "TestSupport", locks]),
         tests("FeedParsingTests", ["FeedParsing", "PodcastModel", "TestSupport"]),
         tests(
             "PersistenceServiceTests",

@@ -87,6 +87,11 @@ public final class HTTPTestServer: Sendable {
         await script.received(count, at: path) { $0.header("Range") == "bytes=0-0" }
     }
 
+    /// Waits until no request is being answered: all are complete, or their connections are gone.
+    public func answeredAll() async {
+        await script.answeredAll()
+    }
+
     /// The most requests that were being answered at the same time.
     public var peakConcurrency: Int { script.peakConcurrency }
 
@@ -111,6 +116,7 @@ final class ScriptedPaths: Sendable {
         var stalled: [(path: String, go: @Sendable () -> Void)] = []
         var waiters: [Waiter] = []
         var stallWaiters: [(path: String, resume: CheckedContinuation<Void, Never>)] = []
+        var idleWaiters: [CheckedContinuation<Void, Never>] = []
         var children: [ObjectIdentifier: any Channel] = [:]
         var active = 0
         var peak = 0
@@ -154,7 +160,24 @@ final class ScriptedPaths: Sendable {
 
     /// A request has been answered, or its connection is gone.
     func ended() {
-        state.withLockedValue { $0.active -= 1 }
+        let waiters = state.withLockedValue { state -> [CheckedContinuation<Void, Never>] in
+            state.active -= 1
+            guard state.active == 0 else { return [] }
+            defer { state.idleWaiters = [] }
+            return state.idleWaiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    func answeredAll() async {
+        await withCheckedContinuation { continuation in
+            let isIdle = state.withLockedValue { state in
+                guard state.active > 0, !state.isStopped else { return true }
+                state.idleWaiters.append(continuation)
+                return false
+            }
+            if isIdle { continuation.resume() }
+        }
     }
 
     /// Calls `go` when the path is released; at once if it is.
@@ -219,8 +242,8 @@ final class ScriptedPaths: Sendable {
     func stopped() -> [any Channel] {
         let (children, waiters) = state.withLockedValue { state in
             state.isStopped = true
-            let waiters = state.waiters.map(\.resume) + state.stallWaiters.map(\.resume)
-            state.waiters = []
+            let waiters = state.waiters.map(\.resume) + state.stallWaiters.map(\.resume) + state.idleWaiters
+            (state.waiters, state.idleWaiters) = ([], [])
             state.stallWaiters = []
             state.stalled = []
             return (Array(state.children.values), waiters)

@@ -1,0 +1,143 @@
+import NIOConcurrencyHelpers
+
+/// A request under way, between the task that waits for its answer and the client’s thread that receives it.
+///
+/// The body’s buffer is bounded: when it is full the thread pauses the transfer, and a reader that empties it has it
+/// resumed.
+final class Exchange: Sendable {
+    private enum Ending {
+        case complete
+        case failed(WebFailure)
+    }
+
+    private struct State {
+        var head: ResponseHead?
+        var bytes: [UInt8] = []
+        var ending: Ending?
+        var isPaused = false
+        /// The one task that waits, and whether for bytes; otherwise for the head.
+        var waiter: CheckedContinuation<Void, Never>?
+        var waitsForBody = false
+
+        /// Whether the waiter finds what it waits for.
+        var isReady: Bool { ending != nil || (waitsForBody ? !bytes.isEmpty : head != nil) }
+    }
+
+    /// So many bytes wait for a slow reader before the transfer is paused; one more burst of the library may come.
+    private static let bufferLimit = 256 << 10
+
+    /// Names the transfer on the client’s thread.
+    let number: UInt64
+    private let mailbox: TransferMailbox
+    private let state = NIOLockedValueBox(State())
+
+    init(number: UInt64, mailbox: TransferMailbox) {
+        self.number = number
+        self.mailbox = mailbox
+    }
+
+    // MARK: The caller’s side
+
+    /// Waits for the status and the fields.
+    func head() async throws(WebFailure) -> ResponseHead {
+        await wait(forBody: false)
+        let (head, ending) = state.withLockedValue { ($0.head, $0.ending) }
+        if let head { return head }
+        guard case .failed(let failure)? = ending else { throw .cancelled }
+        throw failure
+    }
+
+    /// Waits for bytes and takes all that there are; nil: the body is complete.
+    func next() async throws(WebFailure) -> [UInt8]? {
+        await wait(forBody: true)
+        let (bytes, ending, wasPaused) = state.withLockedValue { state in
+            defer { (state.bytes, state.isPaused) = ([], false) }
+            return (state.bytes, state.ending, state.isPaused)
+        }
+        if wasPaused { mailbox.post(.resume(number)) }
+        if !bytes.isEmpty { return bytes }
+        guard case .failed(let failure)? = ending else { return nil }
+        throw failure
+    }
+
+    /// Ends the transfer; what has arrived and was not read is dropped.
+    func cancel() {
+        let (waiter, isRunning) = state.withLockedValue { state in
+            state.bytes = []
+            let isRunning = state.ending == nil
+            if isRunning { state.ending = .failed(.cancelled) }
+            defer { state.waiter = nil }
+            return (state.waiter, isRunning)
+        }
+        if isRunning { mailbox.post(.cancel(number)) }
+        waiter?.resume()
+    }
+
+    private func wait(forBody: Bool) async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isReady = state.withLockedValue { state in
+                    precondition(state.waiter == nil, "a response is read by one task")
+                    state.waitsForBody = forBody
+                    if !state.isReady { state.waiter = continuation }
+                    return state.isReady
+                }
+                if isReady { continuation.resume() }
+            }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    // MARK: The thread’s side
+
+    func deliver(_ head: ResponseHead) {
+        update { $0.head = head }
+    }
+
+    func append(_ bytes: UnsafeRawBufferPointer) {
+        update { state in
+            if state.ending == nil { state.bytes.append(contentsOf: bytes) }
+        }
+    }
+
+    func finish() {
+        update { $0.ending = $0.ending ?? .complete }
+    }
+
+    func fail(_ failure: WebFailure) {
+        update { $0.ending = $0.ending ?? .failed(failure) }
+    }
+
+    /// Whether the buffer is full: the transfer is then to be paused until a `resume` is posted.
+    func pausesIfFull() -> Bool {
+        state.withLockedValue { state in
+            guard !state.isPaused, state.bytes.count >= Self.bufferLimit else { return false }
+            state.isPaused = true
+            return true
+        }
+    }
+
+    private func update(_ change: (inout State) -> Void) {
+        let waiter = state.withLockedValue { state -> CheckedContinuation<Void, Never>? in
+            change(&state)
+            guard state.isReady else { return nil }
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+}
+
+/// Ends the transfer when the last holder of the body drops it.
+final class ExchangeOwner: Sendable {
+    let exchange: Exchange
+
+    init(_ exchange: Exchange) {
+        self.exchange = exchange
+    }
+
+    deinit {
+        exchange.cancel()
+    }
+}

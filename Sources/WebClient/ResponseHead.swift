@@ -1,0 +1,93 @@
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The status and the fields of an answer, before its body.
+struct ResponseHead: Sendable {
+    var status: Int
+    var headers: WebHeaders
+    var address: WebAddress
+    var redirects: [WebRedirect]
+    var retryAfter: Duration?
+    var isDelimited: Bool
+}
+
+/// Reads the head of an answer line by line, as libcurl hands it over. Pure.
+struct ResponseHeadReader {
+    enum Progress {
+        case incomplete
+        case complete
+        /// There are more bytes than a head may have.
+        case tooLong
+    }
+
+    /// Of the last status line; 0 before there is one.
+    private(set) var status = 0
+    private(set) var headers = WebHeaders()
+    private var majorVersion = 1
+    private var byteCount = 0
+
+    /// A week, the longest wait that a server can ask for.
+    private static let longestWait = 604_800.0
+
+    /// Whether the answer sends the client elsewhere.
+    var redirects: Bool { [301, 302, 303, 307, 308].contains(status) && headers["location"] != nil }
+
+    /// Reads one line. A status line begins anew: interim answers (1xx) come before the final one.
+    mutating func read(_ line: UnsafeRawBufferPointer, limit: Int) -> Progress {
+        byteCount += line.count
+        guard byteCount <= limit else { return .tooLong }
+        var bytes = line[...]
+        while let last = bytes.last, last == 0x0a || last == 0x0d { bytes = bytes.dropLast() }
+        guard !bytes.isEmpty else { return status >= 200 ? .complete : .incomplete }
+        let text = String(decoding: bytes, as: UTF8.self)
+        if text.utf8.starts(with: "HTTP/".utf8) {
+            let words = text.utf8.split(separator: 0x20, maxSplits: 2)
+            status = words.count > 1 ? Substring(words[1]).description.asStatus : 0
+            majorVersion = words.first?.dropFirst(5).first.map { Int($0) - 0x30 } ?? 1
+            headers = WebHeaders()
+        } else if let first = bytes.first, first == 0x20 || first == 0x09 {
+            headers.continueLast(Self.trimmed(text.utf8[...]))
+        } else if let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) {
+            let value = text.utf8[text.utf8.index(after: colon)...]
+            headers.add(String(text[..<colon]), Self.trimmed(value))
+        }
+        return .incomplete
+    }
+
+    func response(at address: WebAddress, after redirects: [WebRedirect]) -> ResponseHead {
+        let wait = headers["retry-after"].flatMap { RetryAfter.parse($0, now: Self.wallTime()) }
+        return ResponseHead(
+            status: status, headers: headers, address: address, redirects: redirects,
+            retryAfter: wait.map { .milliseconds(Int64(min($0, Self.longestWait) * 1_000)) },
+            isDelimited: majorVersion >= 2 || headers["content-length"] != nil
+                || headers["transfer-encoding"] != nil)
+    }
+
+    private static func trimmed(_ text: Substring.UTF8View) -> String {
+        var rest = text
+        while let first = rest.first, first == 0x20 || first == 0x09 { rest = rest.dropFirst() }
+        while let last = rest.last, last == 0x20 || last == 0x09 { rest = rest.dropLast() }
+        return String(Substring(rest))
+    }
+
+    private static func wallTime() -> Timestamp {
+        var time = timespec()
+        _ = clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) &* 1_000 &+ Int64(time.tv_nsec) / 1_000_000)
+    }
+}
+
+extension String {
+    /// A status code; 0 for anything else.
+    fileprivate var asStatus: Int {
+        guard utf8.count == 3, let status = UInt16(self), status >= 100 else { return 0 }
+        return Int(status)
+    }
+}

@@ -1,0 +1,322 @@
+import CCurl
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// A transfer on the client’s thread: libcurl’s handle, what has arrived, and whether it may go on.
+///
+/// libcurl’s callbacks hold it unretained: it stays in the loop’s table until its handle is out of libcurl’s hands.
+final class Transfer {
+    enum End {
+        case complete
+        case failed(WebFailure)
+        /// The handle is to be configured and added again.
+        case redirected
+    }
+
+    private enum Phase {
+        /// Until the request is sent; the limit for connecting is libcurl’s to watch.
+        case connecting
+        case waitingForHead
+        case receivingBody
+        /// The body of a redirect, read so that the connection can be used again.
+        case discarding
+    }
+
+    /// So many bytes of header fields are read of one answer.
+    private static let headerLimit = 64 << 10
+    /// So many bytes of the body of a redirect are read.
+    private static let discardLimit: UInt64 = 64 << 10
+
+    let easy: UnsafeMutableRawPointer
+    let exchange: Exchange
+    private let request: WebRequest
+    private let options: WebClientOptions
+    private let start: MonotonicTime
+    private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+    private var fields: UnsafeMutablePointer<curl_slist>?
+    private var connections: UnsafeMutablePointer<curl_slist>?
+
+    private var address: WebAddress
+    private var redirects: [WebRedirect] = []
+    private var phase = Phase.connecting
+    private var head = ResponseHeadReader()
+    private var received: UInt64 = 0
+    private var isPaused = false
+    /// When the server last sent something, or began to be waited for.
+    private var progress: MonotonicTime
+    /// Why a callback ended the transfer.
+    private var failure: WebFailure?
+
+    /// Nil without memory.
+    init?(_ request: WebRequest, _ exchange: Exchange, options: WebClientOptions, now: MonotonicTime) {
+        guard let easy = ccurl_easy_new() else { return nil }
+        (self.easy, self.request, self.exchange, self.options) = (easy, request, exchange, options)
+        (address, start, progress) = (request.address, now, now)
+        errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    }
+
+    /// Gives everything back. The handle must be out of libcurl’s hands.
+    func close() {
+        ccurl_easy_free(easy)
+        ccurl_list_free(fields)
+        ccurl_list_free(connections)
+        errorText.deallocate()
+    }
+
+    // MARK: The request
+
+    /// Prepares the handle for the present address.
+    func configure() -> WebFailure? {
+        guard !address.isFile else { return .badAddress(address) }
+        ccurl_easy_reset(easy)
+        errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        (phase, head, received, failure) = (.connecting, ResponseHeadReader(), 0, nil)
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        guard ccurl_set_callbacks(easy, bodyArrived, headerArrived, connectionStands, context, errorText) == CURLE_OK,
+            ccurl_set_text(easy, CURLOPT_URL, address.textWithoutCredentials) == CURLE_OK,
+            restrictProtocols()
+        else { return .unavailable("libcurl lacks an option") }
+        let numbers: [(CURLoption, Int)] = [
+            // Signals would reach other threads.
+            (CURLOPT_NOSIGNAL, 1),
+            // Redirects are followed here, where each address is checked and credentials are chosen by origin.
+            (CURLOPT_FOLLOWLOCATION, 0),
+            // The path is normal already.
+            (CURLOPT_PATH_AS_IS, 1),
+            (CURLOPT_SUPPRESS_CONNECT_HEADERS, 1),
+            (CURLOPT_TCP_KEEPALIVE, 1),
+            // A transfer that ends during the name look-up does not make the thread wait for it. Versions before 7.87
+            // do wait.
+            (CCURL_QUICK_EXIT, 1),
+            (CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.timeLimits.connect)),
+            (CURLOPT_HTTP_CONTENT_DECODING, request.decompresses ? 1 : 0),
+            (CURLOPT_HTTP_VERSION, request.sharesConnection ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1),
+        ]
+        for (option, number) in numbers { _ = ccurl_set_long(easy, option, number) }
+        _ = ccurl_set_text(easy, CURLOPT_USERAGENT, WebClient.userAgent)
+        if request.decompresses {
+            _ = ccurl_set_text(easy, CURLOPT_ACCEPT_ENCODING, ccurl_has_brotli() ? "gzip, br" : "gzip")
+        }
+        if let target = options.connectsTo {
+            ccurl_list_free(connections)
+            connections = ccurl_list_append(nil, "::\(target)")
+            _ = ccurl_set_list(easy, CURLOPT_CONNECT_TO, connections)
+        }
+        authenticate()
+        return setFields()
+    }
+
+    private func restrictProtocols() -> Bool {
+        let names = "http,https"
+        if ccurl_set_text(easy, CCURL_PROTOCOLS_STR, names) == CURLE_OK {
+            return ccurl_set_text(easy, CCURL_REDIR_PROTOCOLS_STR, names) == CURLE_OK
+        }
+        // Before 7.85: http is bit 0 and https bit 1.
+        return ccurl_set_long(easy, CURLoption(181), 3) == CURLE_OK
+            && ccurl_set_long(easy, CURLoption(182), 3) == CURLE_OK
+    }
+
+    private func authenticate() {
+        var credentials = address.origin.flatMap { request.credentials[$0] }
+        if credentials == nil, let own = address.credentials {
+            credentials = WebCredentials(user: own.user, password: own.password)
+        }
+        guard let credentials else { return }
+        _ = ccurl_set_long(easy, CURLOPT_HTTPAUTH, 1)
+        _ = ccurl_set_text(easy, CURLOPT_USERNAME, credentials.user)
+        _ = ccurl_set_text(easy, CURLOPT_PASSWORD, credentials.password)
+    }
+
+    private func setFields() -> WebFailure? {
+        var headers = request.headers
+        if !request.decompresses { headers.add("Accept-Encoding", "identity") }
+        if let range = request.range {
+            headers.add("Range", range.field)
+            if !range.ifRange.isEmpty { headers.add("If-Range", range.ifRange) }
+        }
+        ccurl_list_free(fields)
+        fields = nil
+        for field in headers.fields {
+            // With nothing behind its colon libcurl would take the field away; a semicolon sends it empty.
+            let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
+            guard let longer = ccurl_list_append(fields, line) else { return .unavailable("libcurl has no memory") }
+            fields = longer
+        }
+        _ = ccurl_set_list(easy, CURLOPT_HTTPHEADER, fields)
+        return nil
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Int {
+        Int(min(max((duration / .milliseconds(1)).rounded(.up), 1), 86_400_000))
+    }
+
+    // MARK: What arrives
+
+    /// The request is about to be sent: from here on the server is waited for.
+    fileprivate func connected() {
+        phase = .waitingForHead
+        progress = TransferLoop.now()
+    }
+
+    /// Reads a line of the head. Returns whether the transfer may go on.
+    fileprivate func receive(header line: UnsafeRawBufferPointer) -> Bool {
+        progress = TransferLoop.now()
+        guard phase == .waitingForHead else { return true }
+        switch head.read(line, limit: Self.headerLimit) {
+        case .incomplete: return true
+        case .tooLong:
+            failure = .badAnswer(address.host, "its header is longer than \(Self.headerLimit >> 10) KiB")
+            return false
+        case .complete: break
+        }
+        if head.redirects {
+            phase = .discarding
+            return true
+        }
+        phase = .receivingBody
+        if let length = head.headers["content-length"].flatMap({ UInt64($0) }), length > request.bodyLimit {
+            failure = .tooLarge(address.host, request.bodyLimit)
+            return false
+        }
+        exchange.deliver(head.response(at: address, after: redirects))
+        return true
+    }
+
+    /// Takes bytes of the body. Returns whether the transfer may go on.
+    fileprivate func receive(body bytes: UnsafeRawBufferPointer) -> Bool {
+        progress = TransferLoop.now()
+        received += UInt64(bytes.count)
+        if phase == .discarding { return received <= Self.discardLimit }
+        guard received <= request.bodyLimit else {
+            failure = .tooLarge(address.host, request.bodyLimit)
+            return false
+        }
+        exchange.append(bytes)
+        return true
+    }
+
+    func pauseIfFull() {
+        guard phase == .receivingBody, !isPaused, exchange.pausesIfFull() else { return }
+        isPaused = true
+        _ = ccurl_easy_pause(easy, true)
+    }
+
+    func resume(now: MonotonicTime) {
+        guard isPaused else { return }
+        isPaused = false
+        progress = now
+        _ = ccurl_easy_pause(easy, false)
+    }
+
+    // MARK: Time
+
+    /// When `expired` is to be asked next; nil: not until something happens.
+    var deadline: MonotonicTime? {
+        let whole = request.timeLimits.total.map { start.advanced(by: $0) }
+        guard phase != .connecting, !isPaused else { return whole }
+        let silence = progress.advanced(by: request.timeLimits.silence)
+        return whole.map { min($0, silence) } ?? silence
+    }
+
+    /// Why the transfer must end at that time; nil: it need not.
+    func expired(at now: MonotonicTime) -> WebFailure? {
+        guard let deadline, now >= deadline else { return nil }
+        if let total = request.timeLimits.total, now >= start.advanced(by: total) {
+            return .timeOut(address.host, total)
+        }
+        return .silent(address.host, hasAnswered: phase != .waitingForHead)
+    }
+
+    // MARK: The end
+
+    /// What follows from the end that libcurl reports.
+    func ended(_ code: CURLcode, now: MonotonicTime) -> End {
+        if phase == .discarding { return redirect(now) }
+        guard code != CURLE_OK else {
+            return phase == .receivingBody ? .complete : .failed(.cut(address.host))
+        }
+        return .failed(failure ?? failure(of: code))
+    }
+
+    private func redirect(_ now: MonotonicTime) -> End {
+        guard let location = head.headers["location"], let next = WebAddress(location, relativeTo: address),
+            !next.isFile
+        else { return .failed(.badRedirect(address.host)) }
+        guard redirects.count < request.redirectLimit else { return .failed(.tooManyRedirects(request.address.host)) }
+        redirects.append(WebRedirect(status: head.status, source: address, target: next))
+        address = next
+        progress = now
+        return .redirected
+    }
+
+    private func failure(of code: CURLcode) -> WebFailure {
+        let host = address.host
+        switch code {
+        case CURLE_URL_MALFORMAT: return .badAddress(address)
+        case CURLE_COULDNT_RESOLVE_HOST: return .couldNotResolve(host)
+        case CURLE_COULDNT_RESOLVE_PROXY: return .couldNotResolve("The proxy")
+        case CURLE_COULDNT_CONNECT:
+            let number = ccurl_get_long(easy, CURLINFO_OS_ERRNO)
+            let reason =
+                number > 0 ? String(cString: strerror(Int32(truncatingIfNeeded: number))) : "nothing answers there"
+            return .couldNotConnect(host, reason)
+        case CURLE_OPERATION_TIMEDOUT:
+            return phase == .connecting
+                ? .connectTimeOut(host, request.timeLimits.connect)
+                : .silent(host, hasAnswered: phase == .receivingBody)
+        case CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2,
+            CURLE_HTTP2_STREAM:
+            return .cut(host)
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR,
+            CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+            return .tls(host, reason(code), retry: false)
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_INITFAILED, CURLE_USE_SSL_FAILED:
+            return .tls(host, reason(code), retry: true)
+        default: return .badAnswer(host, reason(code))
+        }
+    }
+
+    /// What libcurl says, which is more for some failures than for others.
+    private func reason(_ code: CURLcode) -> String {
+        let bytes = UnsafeBufferPointer(start: errorText, count: Int(CURL_ERROR_SIZE)).prefix { $0 != 0 }
+        let text = String(decoding: bytes.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let said = text.isEmpty ? String(cString: ccurl_error_string(code)) : text
+        return String(said.filter { !$0.isNewline }.prefix(200))
+    }
+}
+
+// MARK: - What libcurl calls
+
+private func bodyArrived(
+    _ bytes: UnsafeMutablePointer<CChar>, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let context else { return 0 }
+    let length = size &* count
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    return transfer.receive(body: UnsafeRawBufferPointer(start: bytes, count: length)) ? length : 0
+}
+
+private func headerArrived(
+    _ bytes: UnsafeMutablePointer<CChar>, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let context else { return 0 }
+    let length = size &* count
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    return transfer.receive(header: UnsafeRawBufferPointer(start: bytes, count: length)) ? length : 0
+}
+
+private func connectionStands(
+    _ context: UnsafeMutableRawPointer?, _: UnsafeMutablePointer<CChar>?, _: UnsafeMutablePointer<CChar>?, _: Int32,
+    _: Int32
+) -> Int32 {
+    guard let context else { return 1 }
+    Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue().connected()
+    return 0
+}

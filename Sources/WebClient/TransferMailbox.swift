@@ -1,0 +1,167 @@
+import CCurl
+import NIOConcurrencyHelpers
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What callers tell the client’s thread, and the thread’s life: it starts with the first message and ends when nothing
+/// has been under way for a while, so that an idle process pays for neither a thread nor connections.
+final class TransferMailbox: Sendable {
+    enum Message {
+        case start(WebRequest, Exchange)
+        /// The reader of a paused transfer has caught up.
+        case resume(UInt64)
+        case cancel(UInt64)
+    }
+
+    /// libcurl’s handle of all transfers, for waking the thread that waits on it.
+    private struct WakeupHandle: @unchecked Sendable {
+        // Sendable because it is used for curl_multi_wakeup only, which any thread may call while the handle exists; it
+        // is called under the lock, and the thread takes the handle back under the lock before it frees it.
+        let multi: UnsafeMutableRawPointer
+    }
+
+    private struct State {
+        var messages: [Message] = []
+        var handle: WakeupHandle?
+        var isRunning = false
+        var isShut = false
+        /// Those that wait for the thread to end.
+        var shutdowns: [CheckedContinuation<Void, Never>] = []
+
+        func wake() {
+            if let handle { _ = ccurl_multi_wakeup(handle.multi) }
+        }
+    }
+
+    private let options: WebClientOptions
+    private let state = NIOLockedValueBox(State())
+
+    init(options: WebClientOptions) {
+        self.options = options
+    }
+
+    // MARK: The callers’ side
+
+    /// Hands a message over. After `shutdown`, and where no thread can be had, a request fails.
+    func post(_ message: Message) {
+        let refusal = state.withLockedValue { state -> WebFailure? in
+            if state.isShut { return .cancelled }
+            if !state.isRunning {
+                // Only a request needs a thread.
+                guard case .start = message else { return nil }
+                guard launch() else { return .unavailable("no thread could be started") }
+                state.isRunning = true
+            }
+            state.messages.append(message)
+            if state.messages.count == 1 { state.wake() }
+            return nil
+        }
+        if let refusal, case .start(_, let exchange) = message { exchange.fail(refusal) }
+    }
+
+    /// Ends all transfers and the thread, and waits for that. What is posted later fails.
+    func shutdown() async {
+        await withCheckedContinuation { continuation in
+            let isRunning = state.withLockedValue { state in
+                state.isShut = true
+                guard state.isRunning else { return false }
+                state.shutdowns.append(continuation)
+                state.wake()
+                return true
+            }
+            if !isRunning { continuation.resume() }
+        }
+    }
+
+    // MARK: The thread’s side
+
+    /// From now on messages wake the thread out of waiting on `multi`.
+    func opened(_ multi: UnsafeMutableRawPointer) {
+        state.withLockedValue { $0.handle = WakeupHandle(multi: multi) }
+    }
+
+    /// All messages since the last call, and whether the thread is to end.
+    func take() -> (messages: [Message], isShut: Bool) {
+        state.withLockedValue { state in
+            defer { state.messages = [] }
+            return (state.messages, state.isShut)
+        }
+    }
+
+    /// Ends the thread’s part, unless there are messages: they would find nobody. `multi` may be freed after `true`.
+    func close() -> Bool {
+        let (isClosed, waiters) = state.withLockedValue { state -> (Bool, [CheckedContinuation<Void, Never>]) in
+            guard state.messages.isEmpty else { return (false, []) }
+            (state.handle, state.isRunning) = (nil, false)
+            defer { state.shutdowns = [] }
+            return (true, state.shutdowns)
+        }
+        for waiter in waiters { waiter.resume() }
+        return isClosed
+    }
+
+    // MARK: The thread
+
+    private final class Body {
+        let mailbox: TransferMailbox
+
+        init(_ mailbox: TransferMailbox) { self.mailbox = mailbox }
+
+        func run() { TransferLoop(mailbox: mailbox, options: mailbox.options).run() }
+    }
+
+    private func launch() -> Bool {
+        let body = Unmanaged.passRetained(Body(self))
+        var attributes = pthread_attr_t()
+        _ = pthread_attr_init(&attributes)
+        defer { _ = pthread_attr_destroy(&attributes) }
+        // TLS libraries need more than the 64 KiB that the rest does.
+        _ = pthread_attr_setstacksize(&attributes, 512 << 10)
+        _ = pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        #if canImport(Darwin)
+        var thread: pthread_t?
+        #else
+        var thread = pthread_t()
+        #endif
+        guard pthread_create(&thread, &attributes, transferThreadMain, body.toOpaque()) == 0 else {
+            body.release()
+            return false
+        }
+        return true
+    }
+
+    fileprivate static func main(_ opaque: UnsafeMutableRawPointer) {
+        let body = Unmanaged<Body>.fromOpaque(opaque).takeRetainedValue()
+        blockSignals()
+        body.run()
+    }
+
+    /// Leaves the process’s signals to other threads, SIGPIPE too, which writing to a closed connection may raise. What a
+    /// fault of this thread raises stays with it, and so does SIGPROF, which crash reports need.
+    private static func blockSignals() {
+        var signals = sigset_t()
+        _ = sigfillset(&signals)
+        for signal in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF] {
+            _ = sigdelset(&signals, signal)
+        }
+        _ = pthread_sigmask(SIG_BLOCK, &signals, nil)
+    }
+}
+
+#if canImport(Darwin)
+private func transferThreadMain(_ body: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
+    TransferMailbox.main(body)
+    return nil
+}
+#else
+private func transferThreadMain(_ body: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    if let body { TransferMailbox.main(body) }
+    return nil
+}
+#endif
