@@ -77,7 +77,10 @@ extension FeedsMachine {
             news.updated = [search.episode]
             return [
                 commit(
-                    [.putting("chapters/\(search.podcast)", search.episode, record)],
+                    [
+                        .puttingDocument(
+                            "chapters/\(search.podcast)", search.episode, record, at: record.fetchedAt)
+                    ],
                     [Publication(.event, .episodes(of: search.podcast), news.wireBytes)],
                     Unsettled(chapterCommands: search.commands))
             ]

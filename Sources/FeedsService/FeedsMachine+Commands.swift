@@ -181,7 +181,7 @@ extension FeedsMachine {
 
     private func forget(_ id: PodcastID, _ subscription: Subscription, _ batches: inout ChangeBatches) {
         batches.add([
-            WireChange(.deletePodcast(id.text)), .deleting("seen", id.text), .deletingAll("chapters/\(id.text)"),
+            WireChange(.deletePodcast(id.text)), .deleting("seen", id.text), .deletingDocuments("chapters/\(id.text)"),
         ])
         batches.publish(Publication(.delete, .podcast(id.text)))
         let ids = subscription.seen.ids

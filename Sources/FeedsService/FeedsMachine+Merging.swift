@@ -8,12 +8,15 @@ struct Merge: Sendable {
     var feed: FetchedFeed
     /// Which stored episodes have which of the asked aliases.
     var found: [String: EpisodeID] = [:]
+    /// The ids of its episodes that belong to other podcasts.
+    var taken: Set<String> = []
     /// Questions that are not answered.
     var open: [CallID: WireAliasQuery] = [:]
 }
 
 extension FeedsMachine {
-    /// Asks persistence whether episodes that look new are known under another name, then stores.
+    /// Asks persistence whether episodes that look new are known under another name, and whether another podcast has
+    /// one with the id of an episode that is to be stored; then stores.
     mutating func beginMerge(_ fetch: Fetch, _ feed: FetchedFeed, now: Moment) -> [Effect] {
         let known = podcasts.current[feed.podcast]?.seen.entries ?? [:]
         if known.isEmpty, fetch.seenCount > 0 {
@@ -26,15 +29,19 @@ extension FeedsMachine {
         var size = 0
         var effects: [Effect] = []
         func ask() {
-            guard !query.aliases.isEmpty else { return }
+            guard !query.aliases.isEmpty || !query.ids.isEmpty else { return }
+            query.podcast = feed.podcast.text
             let id = CallID("alias/\(fetch.number)/\(merge.open.count)")
             merge.open[id] = query
             effects.append(Self.call(id, query, of: feed.podcast))
             query = WireAliasQuery()
             size = 0
         }
+        for episode in feed.changed {
+            query.ids.append(episode.id.text)
+            if query.ids.count == 5_000 { ask() }
+        }
         for alias in unknown.flatMap(\.aliases) {
-            query.podcast = feed.podcast.text
             query.aliases.append(alias)
             size += alias.utf8.count + 8
             if size > 128 << 10 || query.aliases.count == 500 { ask() }
@@ -63,6 +70,7 @@ extension FeedsMachine {
             return giveUp(number, failure, now: now)
         }
         for match in matches.aliases { merge.found[match.alias] = EpisodeID(match.episode) }
+        merge.taken.formUnion(matches.taken)
         var effects: [Effect] = []
         if !matches.next.isEmpty, matches.next != query.after {
             query.after = matches.next
@@ -111,6 +119,9 @@ extension FeedsMachine {
             portions.begin(with: Self.changes(storing: interim.podcast))
         }
         portions.addEpisodes()
+        let refused = portions.refused.map { id -> Effect in
+            .log(.warning, "the feed \(feed.address.text) has an episode with the id \(id) of another podcast’s episode")
+        }
         subscription.seen = SeenEpisodes(portions.seen)
         subscription.podcast.episodeCount = UInt32(clamping: subscription.seen.count)
         subscription.podcast.succeed(at: now.wall)
@@ -118,8 +129,7 @@ extension FeedsMachine {
         subscription.podcast.lastModified = feed.lastModified
         move(feed.podcast, &subscription.podcast, to: feed.address)
         subscription.podcast.nextRefresh = schedule.next(after: now.wall, failures: 0).milliseconds
-        return commit(portions, interim: interim, subscription, fetch, feed)
-            + scheduleNext(now: now)
+        return refused + commit(portions, interim: interim, subscription, fetch, feed) + scheduleNext(now: now)
     }
 
     private mutating func commit(
@@ -157,6 +167,12 @@ extension FeedsMachine {
             var line = result(kind, waiter.name, podcast)
             line.newEpisodes = UInt32(clamping: portions.addedCount)
             line.warnings = feed.report.warnings.prefix(20).map { String($0.description.prefix(300)) }
+            if !portions.refused.isEmpty {
+                let warning = FeedWarning(
+                    code: "foreignEpisode", message: "An episode was left out: another podcast has one with its ID",
+                    count: portions.refused.count)
+                line.warnings.append(warning.description)
+            }
             return (waiter, line)
         }
     }
@@ -177,6 +193,8 @@ struct EpisodePortions {
     private(set) var seen: [SeenEpisodes.Key: SeenEpisodes.Entry]
     private(set) var addedCount = 0
     private(set) var updatedCount = 0
+    /// The ids of episodes that are left out, as another podcast's episodes have them.
+    private(set) var refused: [String] = []
 
     var hasChanges: Bool { addedCount + updatedCount > 0 }
 
@@ -196,6 +214,11 @@ struct EpisodePortions {
         var taken: Set<EpisodeID> = []
         for episode in merge.feed.changed {
             let id = identify(episode, taken)
+            guard !merge.taken.contains(id.text) else {
+                refused.append(id.text)
+                if let key = SeenEpisodes.Key(id) { seen[key] = nil }
+                continue
+            }
             guard let key = SeenEpisodes.Key(id), taken.insert(id).inserted else { continue }
             add(episode, id, key)
         }

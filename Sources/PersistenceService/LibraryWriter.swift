@@ -1,22 +1,30 @@
 import FoundationEssentials
 import GRDB
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 /// Writes podcasts, episodes, their states and aliases, and keeps the full text index in step with them.
 struct LibraryWriter {
     let db: Database
+    let now: Timestamp
 
+    /// The most other names of an episode; the newest are kept.
+    static let aliasLimit = 8
     /// The bits of a place below the publication date: so many episodes may share a millisecond.
     static let placeBits = 20
 
     /// Stores a podcast; what answers fill in is left out.
-    func put(_ podcast: WirePodcast) throws {
+    ///
+    /// - Returns: what was stored before; nil: nothing that can be read.
+    @discardableResult func put(_ podcast: WirePodcast) throws -> WirePodcast? {
         guard PodcastID(podcast.id) != nil else {
             throw Failure(.invalidArgument, "“\(podcast.id)” is no id of a podcast.")
         }
         var stored = podcast
         stored.unplayedCount = 0
+        let old = try Data.fetchOne(
+            db.cachedStatement(sql: "SELECT value FROM podcast WHERE id = ?"), arguments: [podcast.id])
         try db.cachedStatement(
             sql: """
                 INSERT INTO podcast (id, title, subscribed, value) VALUES (?, ?, ?, ?)
@@ -24,6 +32,7 @@ struct LibraryWriter {
                     title = excluded.title, subscribed = excluded.subscribed, value = excluded.value
                 """
         ).execute(arguments: [podcast.id, Self.folded(podcast.title), podcast.subscribed, stored.wireData])
+        return old.flatMap { try? WirePodcast(serializedBytes: $0) }
     }
 
     /// Deletes a podcast with its episodes, their states and aliases; one that is not there is no error.
@@ -42,6 +51,9 @@ struct LibraryWriter {
     }
 
     /// Stores an episode of a podcast that is there. Its place among the others follows from its date.
+    ///
+    /// - Throws: `invalidArgument` for an episode that belongs to another podcast: ids follow from what feeds say, so a
+    ///   hostile feed can make one that exists.
     func put(_ episode: WireEpisode) throws {
         guard EpisodeID(episode.id) != nil else {
             throw Failure(.invalidArgument, "“\(episode.id)” is no id of an episode.")
@@ -51,7 +63,12 @@ struct LibraryWriter {
         guard let known else { return try insert(episode) }
         let oldPlace: Int64 = known[0]
         let podcast: String = known[1]
-        if podcast != episode.podcastID || oldPlace >> Self.placeBits != Self.date(of: episode) {
+        guard podcast == episode.podcastID else {
+            throw Failure(
+                .invalidArgument,
+                "The episode \(episode.id) belongs to the podcast \(podcast); \(episode.podcastID) can’t take it over.")
+        }
+        if oldPlace >> Self.placeBits != Self.date(of: episode) {
             try removeText(at: oldPlace)
             try db.cachedStatement(sql: "DELETE FROM episode WHERE place = ?").execute(arguments: [oldPlace])
             return try insert(episode)
@@ -90,17 +107,27 @@ struct LibraryWriter {
             .execute(arguments: [state.played, state.episode])
     }
 
-    /// Stores another name of an episode.
+    /// Stores another name of an episode, and forgets the oldest beyond the limit: some feeds have new GUIDs at each fetch.
     func put(_ alias: WireEpisodeAlias) throws {
         guard PodcastID(alias.podcast) != nil, EpisodeID(alias.episode) != nil, !alias.alias.isEmpty else {
             throw Failure(.invalidArgument, "An alias needs a podcast, a name and an episode.")
         }
         try db.cachedStatement(
             sql: """
-                INSERT INTO alias (podcast, alias, episode) VALUES (?, ?, ?)
-                ON CONFLICT (podcast, alias) DO UPDATE SET episode = excluded.episode
+                INSERT INTO alias (podcast, alias, episode, at) VALUES (?, ?, ?, ?)
+                ON CONFLICT (podcast, alias) DO UPDATE SET episode = excluded.episode, at = excluded.at
                 """
-        ).execute(arguments: [alias.podcast, alias.alias, alias.episode])
+        ).execute(arguments: [alias.podcast, alias.alias, alias.episode, now.milliseconds])
+        let count = try Int.fetchOne(
+            db.cachedStatement(sql: "SELECT count(*) FROM alias WHERE episode = ?"), arguments: [alias.episode])
+        guard let count, count > Self.aliasLimit else { return }
+        try db.cachedStatement(
+            sql: """
+                DELETE FROM alias WHERE episode = ?1 AND (podcast, alias) NOT IN (
+                    SELECT podcast, alias FROM alias WHERE episode = ?1 ORDER BY at DESC, alias LIMIT \(Self.aliasLimit)
+                )
+                """
+        ).execute(arguments: [alias.episode])
     }
 
     // MARK: Episodes
@@ -200,5 +227,13 @@ struct LibraryWriter {
         guard try text(at: place) != new else { return }
         try removeText(at: place)
         try insertText(new, at: place)
+    }
+}
+
+extension WirePodcast {
+    /// Whether a side snapshot that has `other` has what it is made for: which podcasts there are and where. The rest
+    /// comes back with the next refresh.
+    func isSameInSnapshot(as other: WirePodcast) -> Bool {
+        (id, url, title, subscribed) == (other.id, other.url, other.title, other.subscribed)
     }
 }

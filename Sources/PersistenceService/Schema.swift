@@ -1,4 +1,7 @@
+import FoundationEssentials
 import GRDB
+import SwiftProtobuf
+import WireMessages
 
 /// The database's tables, and how older files become what this version expects.
 ///
@@ -8,7 +11,7 @@ enum Schema {
     /// `LSTP`: what tells our files from those of other programs.
     static let applicationID: Int32 = 0x4C53_5450
     /// The version of the tables that this code reads and writes. A migration adds one.
-    static let version: Int32 = 1
+    static let version: Int32 = 2
 
     /// Brings a database from any earlier version to this one; does nothing at this one.
     static var migrator: DatabaseMigrator {
@@ -19,6 +22,11 @@ enum Schema {
             try db.execute(sql: search)
             try db.execute(sql: counts)
             try db.execute(sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = 1")
+        }
+        migrator.registerMigration("2") { db in
+            try db.execute(sql: documents)
+            try moveChapters(db)
+            try db.execute(sql: "PRAGMA user_version = 2")
         }
         return migrator
     }
@@ -73,6 +81,29 @@ enum Schema {
         ) WITHOUT ROWID;
         CREATE INDEX alias_by_episode ON alias (episode);
         """
+
+    /// What owners keep and never load with their records. Also, when an alias was seen last: the oldest are forgotten.
+    private static let documents = """
+        CREATE TABLE document (
+            owner TEXT NOT NULL, collection TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, value BLOB NOT NULL,
+            PRIMARY KEY (owner, collection, key)
+        ) WITHOUT ROWID;
+        ALTER TABLE alias ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
+        """
+
+    /// Fetched files of chapters were records of feeds.
+    private static func moveChapters(_ db: Database) throws {
+        let chapters = "owner = 'feeds' AND collection GLOB 'chapters/*'"
+        for row in try Row.fetchAll(db, sql: "SELECT collection, key, value FROM record WHERE \(chapters)") {
+            let value: Data = row[2]
+            try db.execute(
+                sql: "INSERT INTO document (owner, collection, key, at, value) VALUES ('feeds', ?, ?, ?, ?)",
+                arguments: [
+                    row[0] as String, row[1] as String, try WireChaptersRecord(serializedBytes: value).fetchedAt, value,
+                ])
+        }
+        try db.execute(sql: "DELETE FROM record WHERE \(chapters)")
+    }
 
     /// The index of the full text search over `episode_text`, which keeps the texts.
     static let search = """

@@ -111,14 +111,25 @@ extension Store {
                 match.episode = episode
                 matches.aliases.append(match)
             }
+            if !query.ids.isEmpty {
+                let other = try db.cachedStatement(sql: "SELECT 1 FROM episode WHERE id = ? AND podcast <> ?")
+                matches.taken = try query.ids.filter {
+                    try Int.fetchOne(other, arguments: [$0, query.podcast]) != nil
+                }
+            }
             if !query.aliases.isEmpty {
-                let one = try db.cachedStatement(sql: "SELECT episode FROM alias WHERE podcast = ? AND alias = ?")
+                // An alias never leads to an episode of another podcast.
+                let one = try db.cachedStatement(
+                    sql: """
+                        SELECT alias.episode FROM alias LEFT JOIN episode ON episode.id = alias.episode
+                        WHERE alias.podcast = ?1 AND alias = ?2 AND coalesce(episode.podcast, ?1) = ?1
+                        """)
                 for alias in Set(query.aliases).sorted() {
                     let episode = try String.fetchOne(one, arguments: [query.podcast, alias])
                     if let episode { append(alias, episode) }
                 }
-                return matches
             }
+            guard query.aliases.isEmpty, query.ids.isEmpty else { return matches }
             let rows = try Row.fetchCursor(
                 db.cachedStatement(
                     sql: "SELECT alias, episode FROM alias WHERE podcast = ? AND alias > ? ORDER BY alias"),
@@ -248,7 +259,7 @@ struct EpisodeReader {
         if let download { episode.download = try WireDownload(serializedBytes: download) }
         let fetched = try Data.fetchOne(
             db.cachedStatement(
-                sql: "SELECT value FROM record WHERE owner = 'feeds' AND collection = ? AND key = ?"),
+                sql: "SELECT value FROM document WHERE owner = 'feeds' AND collection = ? AND key = ?"),
             arguments: ["chapters/\(episode.podcastID)", episode.id])
         if let fetched {
             let record = try WireChaptersRecord(serializedBytes: fetched)

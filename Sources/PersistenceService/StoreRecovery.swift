@@ -188,7 +188,7 @@ struct StoreRecovery {
                         """)
                 let forgotten = try String.fetchAll(
                     db, sql: "SELECT id FROM main.podcast WHERE id NOT IN (SELECT id FROM side.podcast)")
-                for id in forgotten { try LibraryWriter(db: db).deletePodcast(id) }
+                for id in forgotten { try LibraryWriter(db: db, now: now).deletePodcast(id) }
                 try db.execute(
                     sql: """
                         UPDATE main.episode SET played = s.played FROM main.episode_state AS s

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import GRDB
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 /// One transaction of the writer: what owners ask for, in order, each commit a savepoint.
@@ -16,6 +17,8 @@ struct WriteSession {
 
     /// The longest name of a collection or record, in bytes.
     static let nameLimit = 512
+    /// The largest document, in bytes.
+    static let documentLimit = 4 << 20
 
     init(db: Database, now: Timestamp, incarnation: String, generations: [String: UInt32]) {
         self.db = db
@@ -209,13 +212,15 @@ struct WriteSession {
         switch change.change {
         case .put, .delete, .deleteCollection:
             try applyToRecords(change, by: owner)
+        case .putDocument, .deleteDocument, .deleteDocuments:
+            try applyToDocuments(change, by: owner)
         case .putPodcast, .deletePodcast, .putEpisode, .deleteEpisode, .putAlias:
             try Self.require(.feeds, owner, "podcasts and episodes")
             changed.library = true
             try applyToLibrary(change)
         case .putEpisodeState(let state):
             try Self.require(.playback, owner, "the states of episodes")
-            try LibraryWriter(db: db).put(state)
+            try LibraryWriter(db: db, now: now).put(state)
         case nil:
             throw Failure(.unknownCommand, "A change that this version does not know.")
         }
@@ -229,7 +234,7 @@ struct WriteSession {
         switch change.change {
         case .put(let record):
             try checkName(record.collection, record.key, owner)
-            noteRecord(record.collection, owner)
+            try noteRecord(record.collection, record.key, record.value, owner)
             try db.cachedStatement(
                 sql: """
                     INSERT INTO record (owner, collection, key, value) VALUES (?, ?, ?, ?)
@@ -237,11 +242,11 @@ struct WriteSession {
                     """
             ).execute(arguments: [owner, record.collection, record.key, record.value])
         case .delete(let key):
-            noteRecord(key.collection, owner)
+            try noteRecord(key.collection, key.key, nil, owner)
             try db.cachedStatement(sql: "DELETE FROM record WHERE owner = ? AND collection = ? AND key = ?")
                 .execute(arguments: [owner, key.collection, key.key])
         case .deleteCollection(let collection):
-            noteRecord(collection, owner)
+            try noteRecord(collection, "", nil, owner)
             try db.cachedStatement(sql: "DELETE FROM record WHERE owner = ? AND collection = ?")
                 .execute(arguments: [owner, collection])
         default:
@@ -249,12 +254,35 @@ struct WriteSession {
         }
     }
 
+    private func applyToDocuments(_ change: WireChange, by owner: String) throws {
+        switch change.change {
+        case .putDocument(let document):
+            try checkName(document.collection, document.key, owner)
+            guard document.value.count <= Self.documentLimit else {
+                throw Failure(.tooLarge, "The document \(document.collection)/\(document.key) is longer than 4 MiB.")
+            }
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO document (owner, collection, key, at, value) VALUES (?, ?, ?, ?, ?)
+                    ON CONFLICT (owner, collection, key) DO UPDATE SET at = excluded.at, value = excluded.value
+                    """
+            ).execute(arguments: [owner, document.collection, document.key, document.at, document.value])
+        case .deleteDocument(let key):
+            try db.cachedStatement(sql: "DELETE FROM document WHERE owner = ? AND collection = ? AND key = ?")
+                .execute(arguments: [owner, key.collection, key.key])
+        case .deleteDocuments(let collection):
+            try db.cachedStatement(sql: "DELETE FROM document WHERE owner = ? AND collection = ?")
+                .execute(arguments: [owner, collection])
+        default: break
+        }
+    }
+
     private mutating func applyToLibrary(_ change: WireChange) throws {
-        let library = LibraryWriter(db: db)
+        let library = LibraryWriter(db: db, now: now)
         switch change.change {
         case .putPodcast(let podcast):
-            changed.snapshot = true
-            try library.put(podcast)
+            let old = try library.put(podcast)
+            if old?.isSameInSnapshot(as: podcast) != true { changed.snapshot = true }
         case .deletePodcast(let id):
             changed.snapshot = true
             try library.deletePodcast(id)
@@ -276,9 +304,20 @@ struct WriteSession {
         }
     }
 
-    private mutating func noteRecord(_ collection: String, _ owner: String) {
-        if owner == ServiceName.queue.text || owner == ServiceName.playback.text && collection == "session" {
+    /// A side snapshot exists for the queue and for which episode is loaded. Its position alone is no reason for one: it
+    /// is saved every few seconds.
+    private mutating func noteRecord(_ collection: String, _ key: String, _ value: Data?, _ owner: String) throws {
+        guard !changed.snapshot else { return }
+        if owner == ServiceName.queue.text { changed.snapshot = true }
+        guard owner == ServiceName.playback.text, collection == "session" else { return }
+        let old = try Data.fetchOne(
+            db.cachedStatement(sql: "SELECT value FROM record WHERE owner = ? AND collection = ? AND key = ?"),
+            arguments: [owner, collection, key])
+        guard let value, let old, let new = try? WireSessionRecord(serializedBytes: value),
+            let known = try? WireSessionRecord(serializedBytes: old), new.episode.id == known.episode.id
+        else {
             changed.snapshot = true
+            return
         }
     }
 }

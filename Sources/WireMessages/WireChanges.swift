@@ -10,6 +10,25 @@ extension WireChange {
         return change
     }
 
+    /// Writes a document, which was fetched at a moment in ms since 1970.
+    public static func puttingDocument(
+        _ collection: String, _ key: String, _ value: some SwiftProtobuf.Message, at moment: Int64
+    ) -> WireChange {
+        var change = WireChange()
+        change.putDocument.collection = collection
+        change.putDocument.key = key
+        change.putDocument.at = moment
+        change.putDocument.value = value.wireData
+        return change
+    }
+
+    /// Deletes all documents of a collection.
+    public static func deletingDocuments(_ collection: String) -> WireChange {
+        var change = WireChange()
+        change.deleteDocuments = collection
+        return change
+    }
+
     /// Deletes a record; one that is not there is no error.
     public static func deleting(_ collection: String, _ key: String) -> WireChange {
         var change = WireChange()

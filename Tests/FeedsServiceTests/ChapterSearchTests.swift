@@ -29,8 +29,8 @@ struct ChapterSearchTests {
         driver.handle(.input(.chapters(driver.chapterFetches[0].number, .success([mark]))))
         #expect([first, second].allSatisfy { driver.replies[$0].map { (try? $0.get()) != nil } ?? false })
         let podcast = try #require(driver.episodes[id]?.podcastID)
-        let record = try #require(driver.records["chapters/\(podcast)/\(id)"])
-        #expect(try WireChaptersRecord(wireBytes: record.value).chapters.map(\.title) == ["Five"])
+        let record = try #require(driver.documents["chapters/\(podcast)/\(id)"])
+        #expect(try WireChaptersRecord(wireBytes: record).chapters.map(\.title) == ["Five"])
         let news = try #require(driver.published.last)
         #expect(try WireEpisodesChanged(wireBytes: news.payload).updated == [id])
         driver.send { $0.fetchChapters.episode = id }

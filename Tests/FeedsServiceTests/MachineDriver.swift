@@ -23,12 +23,14 @@ struct MachineDriver {
     var holdsCommits = false
     var holdsCalls = false
     var calls: [Call] = []
+    var logged: [(level: LogLevel, text: String)] = []
 
     // The library.
     var podcasts: [String: WirePodcast] = [:]
     var episodes: [String: WireEpisode] = [:]
     var aliases: [String: String] = [:]
     var records: [String: StoredRecord] = [:]
+    var documents: [String: [UInt8]] = [:]
 
     init(machine: FeedsMachine = FeedsMachine()) {
         self.machine = machine
@@ -97,6 +99,9 @@ struct MachineDriver {
     }
 
     mutating func perform(_ effects: [OwnerEffect<FeedsAction>]) {
+        // As on the bus, an answer comes after all that was decided with the question.
+        var questions: [Call] = []
+        defer { for question in questions { answer(question) } }
         for effect in effects {
             switch effect {
             case .commit(let transaction):
@@ -105,12 +110,12 @@ struct MachineDriver {
             case .reply(let id, let result): replies[id] = result
             case .call(let call):
                 calls.append(call)
-                if !holdsCalls { answer(call) }
+                if !holdsCalls { questions.append(call) }
             case .timer(let name, let time): timers[name] = time
             case .perform(.fetch(let order)): orders.append(order)
             case .perform(.cancel(let number)): cancelled.append(number)
             case .perform(.fetchChapters(let number, let address)): chapterFetches.append((number, address))
-            case .log: break
+            case .log(let level, let text): logged.append((level, text))
             }
         }
     }
@@ -144,6 +149,9 @@ struct MachineDriver {
         case .put(let record):
             records["\(record.collection)/\(record.key)"] = StoredRecord(
                 collection: record.collection, key: record.key, value: Array(record.value))
+        case .putDocument(let document): documents["\(document.collection)/\(document.key)"] = Array(document.value)
+        case .deleteDocuments(let collection):
+            documents = documents.filter { !$0.key.hasPrefix(collection + "/") }
         case .delete(let key): records["\(key.collection)/\(key.key)"] = nil
         default: break
         }
@@ -154,12 +162,15 @@ struct MachineDriver {
         if let ids = try? WirePersistenceRequest(wireBytes: call.payload).episodesByID.ids, !ids.isEmpty {
             reply.episodes.episodes = ids.compactMap { id in
                 guard var episode = episodes[id] else { return nil }
-                let record = records["chapters/\(episode.podcastID)/\(id)"]
-                let chapters = record.flatMap { try? WireChaptersRecord(wireBytes: $0.value) }
+                let record = documents["chapters/\(episode.podcastID)/\(id)"]
+                let chapters = record.flatMap { try? WireChaptersRecord(wireBytes: $0) }
                 episode.chaptersFetched = chapters?.fetchedAt ?? 0
                 return episode
             }
         } else if let query = try? WirePersistenceRequest(wireBytes: call.payload).aliases {
+            reply.aliases.taken = query.ids.filter { id in
+                episodes[id].map { $0.podcastID != query.podcast } ?? false
+            }
             reply.aliases.aliases = query.aliases.compactMap { text in
                 guard let episode = aliases["\(query.podcast) \(text)"] else { return nil }
                 var alias = WireEpisodeAlias()

@@ -205,7 +205,7 @@ import WireMessages
 
     @Test func aliasesAreFoundByNameAndInPages() throws {
         let names = (0..<3_000).map { "guid:\($0)-\(String(repeating: "g", count: 300))" }
-        try store.apply("feeds", [.podcast("p1"), .episode("e1")] + names.map { .alias($0, of: "p1", is: "e1") })
+        try store.apply("feeds", [.podcast("p1")] + names.enumerated().map { .alias($1, of: "p1", is: "e\($0)") })
         var query = WireAliasQuery()
         query.podcast = "p1"
         var seen = 0

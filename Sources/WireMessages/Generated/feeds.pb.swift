@@ -127,6 +127,12 @@ public nonisolated struct WireSubscribe: Sendable {
   /// store a failing feed too
   public var keep: Bool = false
 
+  /// For all of them, of which each keeps it for its own server alone; at most 1 KiB each, `user` without a colon. Empty: the
+  /// one in the URL (`https://user:password@host/`), if there is one, or the one that is known.
+  public var user: String = String()
+
+  public var password: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -187,50 +193,71 @@ public nonisolated struct WireCheck: Sendable {
   public init() {}
 }
 
-public nonisolated struct WireFeedResult: Sendable {
+public nonisolated struct WireFeedResult: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  public var url: String = String()
+  public var url: String {
+    get {_storage._url}
+    set {_uniqueStorage()._url = newValue}
+  }
 
-  public var kind: WireFeedResult.Kind = .unknown
+  public var kind: WireFeedResult.Kind {
+    get {_storage._kind}
+    set {_uniqueStorage()._kind = newValue}
+  }
 
   public var podcast: WirePodcast {
-    get {_podcast ?? WirePodcast()}
-    set {_podcast = newValue}
+    get {_storage._podcast ?? WirePodcast()}
+    set {_uniqueStorage()._podcast = newValue}
   }
   /// Returns true if `podcast` has been explicitly set.
-  public var hasPodcast: Bool {self._podcast != nil}
+  public var hasPodcast: Bool {_storage._podcast != nil}
   /// Clears the value of `podcast`. Subsequent reads from it will return its default value.
-  public mutating func clearPodcast() {self._podcast = nil}
+  public mutating func clearPodcast() {_uniqueStorage()._podcast = nil}
 
-  public var newEpisodes: UInt32 = 0
+  public var newEpisodes: UInt32 {
+    get {_storage._newEpisodes}
+    set {_uniqueStorage()._newEpisodes = newValue}
+  }
 
   public var failure: WireFailure {
-    get {_failure ?? WireFailure()}
-    set {_failure = newValue}
+    get {_storage._failure ?? WireFailure()}
+    set {_uniqueStorage()._failure = newValue}
   }
   /// Returns true if `failure` has been explicitly set.
-  public var hasFailure: Bool {self._failure != nil}
+  public var hasFailure: Bool {_storage._failure != nil}
   /// Clears the value of `failure`. Subsequent reads from it will return its default value.
-  public mutating func clearFailure() {self._failure = nil}
+  public mutating func clearFailure() {_uniqueStorage()._failure = nil}
 
   /// of FAILED with `keep`
-  public var kept: Bool = false
+  public var kept: Bool {
+    get {_storage._kept}
+    set {_uniqueStorage()._kept = newValue}
+  }
 
   /// what the parser had to forgive
-  public var warnings: [String] = []
+  public var warnings: [String] {
+    get {_storage._warnings}
+    set {_uniqueStorage()._warnings = newValue}
+  }
 
   /// of CHECKED
   public var report: WireFeedReport {
-    get {_report ?? WireFeedReport()}
-    set {_report = newValue}
+    get {_storage._report ?? WireFeedReport()}
+    set {_uniqueStorage()._report = newValue}
   }
   /// Returns true if `report` has been explicitly set.
-  public var hasReport: Bool {self._report != nil}
+  public var hasReport: Bool {_storage._report != nil}
   /// Clears the value of `report`. Subsequent reads from it will return its default value.
-  public mutating func clearReport() {self._report = nil}
+  public mutating func clearReport() {_uniqueStorage()._report = nil}
+
+  /// of ALREADY_THERE: it is read with this user and password from now on
+  public var passwordChanged: Bool {
+    get {_storage._passwordChanged}
+    set {_uniqueStorage()._passwordChanged = newValue}
+  }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -294,9 +321,7 @@ public nonisolated struct WireFeedResult: Sendable {
 
   public init() {}
 
-  fileprivate var _podcast: WirePodcast? = nil
-  fileprivate var _failure: WireFailure? = nil
-  fileprivate var _report: WireFeedReport? = nil
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 public nonisolated struct WireFeedReport: Sendable {
@@ -522,7 +547,7 @@ nonisolated extension WireFeedsReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireSubscribe: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Subscribe"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}urls\0\u{1}keep\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}urls\0\u{1}keep\0\u{1}user\0\u{1}password\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -532,6 +557,8 @@ nonisolated extension WireSubscribe: SwiftProtobuf.Message, SwiftProtobuf._Messa
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedStringField(value: &self.urls) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.keep) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.user) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.password) }()
       default: break
       }
     }
@@ -544,12 +571,20 @@ nonisolated extension WireSubscribe: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if self.keep != false {
       try visitor.visitSingularBoolField(value: self.keep, fieldNumber: 2)
     }
+    if !self.user.isEmpty {
+      try visitor.visitSingularStringField(value: self.user, fieldNumber: 3)
+    }
+    if !self.password.isEmpty {
+      try visitor.visitSingularStringField(value: self.password, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireSubscribe, rhs: WireSubscribe) -> Bool {
     if lhs.urls != rhs.urls {return false}
     if lhs.keep != rhs.keep {return false}
+    if lhs.user != rhs.user {return false}
+    if lhs.password != rhs.password {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -682,68 +717,125 @@ nonisolated extension WireCheck: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension WireFeedResult: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".FeedResult"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}url\0\u{1}kind\0\u{1}podcast\0\u{3}new_episodes\0\u{1}failure\0\u{1}kept\0\u{1}warnings\0\u{1}report\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}url\0\u{1}kind\0\u{1}podcast\0\u{3}new_episodes\0\u{1}failure\0\u{1}kept\0\u{1}warnings\0\u{1}report\0\u{3}password_changed\0")
+
+  fileprivate class _StorageClass {
+    var _url: String = String()
+    var _kind: WireFeedResult.Kind = .unknown
+    var _podcast: WirePodcast? = nil
+    var _newEpisodes: UInt32 = 0
+    var _failure: WireFailure? = nil
+    var _kept: Bool = false
+    var _warnings: [String] = []
+    var _report: WireFeedReport? = nil
+    var _passwordChanged: Bool = false
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _url = source._url
+      _kind = source._kind
+      _podcast = source._podcast
+      _newEpisodes = source._newEpisodes
+      _failure = source._failure
+      _kept = source._kept
+      _warnings = source._warnings
+      _report = source._report
+      _passwordChanged = source._passwordChanged
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularStringField(value: &self.url) }()
-      case 2: try { try decoder.decodeSingularEnumField(value: &self.kind) }()
-      case 3: try { try decoder.decodeSingularMessageField(value: &self._podcast) }()
-      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.newEpisodes) }()
-      case 5: try { try decoder.decodeSingularMessageField(value: &self._failure) }()
-      case 6: try { try decoder.decodeSingularBoolField(value: &self.kept) }()
-      case 7: try { try decoder.decodeRepeatedStringField(value: &self.warnings) }()
-      case 8: try { try decoder.decodeSingularMessageField(value: &self._report) }()
-      default: break
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularStringField(value: &_storage._url) }()
+        case 2: try { try decoder.decodeSingularEnumField(value: &_storage._kind) }()
+        case 3: try { try decoder.decodeSingularMessageField(value: &_storage._podcast) }()
+        case 4: try { try decoder.decodeSingularUInt32Field(value: &_storage._newEpisodes) }()
+        case 5: try { try decoder.decodeSingularMessageField(value: &_storage._failure) }()
+        case 6: try { try decoder.decodeSingularBoolField(value: &_storage._kept) }()
+        case 7: try { try decoder.decodeRepeatedStringField(value: &_storage._warnings) }()
+        case 8: try { try decoder.decodeSingularMessageField(value: &_storage._report) }()
+        case 9: try { try decoder.decodeSingularBoolField(value: &_storage._passwordChanged) }()
+        default: break
+        }
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    // The use of inline closures is to circumvent an issue where the compiler
-    // allocates stack space for every if/case branch local when no optimizations
-    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-    // https://github.com/apple/swift-protobuf/issues/1182
-    if !self.url.isEmpty {
-      try visitor.visitSingularStringField(value: self.url, fieldNumber: 1)
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if !_storage._url.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._url, fieldNumber: 1)
+      }
+      if _storage._kind != .unknown {
+        try visitor.visitSingularEnumField(value: _storage._kind, fieldNumber: 2)
+      }
+      try { if let v = _storage._podcast {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+      } }()
+      if _storage._newEpisodes != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._newEpisodes, fieldNumber: 4)
+      }
+      try { if let v = _storage._failure {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+      } }()
+      if _storage._kept != false {
+        try visitor.visitSingularBoolField(value: _storage._kept, fieldNumber: 6)
+      }
+      if !_storage._warnings.isEmpty {
+        try visitor.visitRepeatedStringField(value: _storage._warnings, fieldNumber: 7)
+      }
+      try { if let v = _storage._report {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+      } }()
+      if _storage._passwordChanged != false {
+        try visitor.visitSingularBoolField(value: _storage._passwordChanged, fieldNumber: 9)
+      }
     }
-    if self.kind != .unknown {
-      try visitor.visitSingularEnumField(value: self.kind, fieldNumber: 2)
-    }
-    try { if let v = self._podcast {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
-    } }()
-    if self.newEpisodes != 0 {
-      try visitor.visitSingularUInt32Field(value: self.newEpisodes, fieldNumber: 4)
-    }
-    try { if let v = self._failure {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
-    } }()
-    if self.kept != false {
-      try visitor.visitSingularBoolField(value: self.kept, fieldNumber: 6)
-    }
-    if !self.warnings.isEmpty {
-      try visitor.visitRepeatedStringField(value: self.warnings, fieldNumber: 7)
-    }
-    try { if let v = self._report {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
-    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireFeedResult, rhs: WireFeedResult) -> Bool {
-    if lhs.url != rhs.url {return false}
-    if lhs.kind != rhs.kind {return false}
-    if lhs._podcast != rhs._podcast {return false}
-    if lhs.newEpisodes != rhs.newEpisodes {return false}
-    if lhs._failure != rhs._failure {return false}
-    if lhs.kept != rhs.kept {return false}
-    if lhs.warnings != rhs.warnings {return false}
-    if lhs._report != rhs._report {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._url != rhs_storage._url {return false}
+        if _storage._kind != rhs_storage._kind {return false}
+        if _storage._podcast != rhs_storage._podcast {return false}
+        if _storage._newEpisodes != rhs_storage._newEpisodes {return false}
+        if _storage._failure != rhs_storage._failure {return false}
+        if _storage._kept != rhs_storage._kept {return false}
+        if _storage._warnings != rhs_storage._warnings {return false}
+        if _storage._report != rhs_storage._report {return false}
+        if _storage._passwordChanged != rhs_storage._passwordChanged {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

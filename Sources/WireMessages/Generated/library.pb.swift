@@ -544,7 +544,7 @@ public nonisolated struct WireEpisodeSummary: Sendable {
   public init() {}
 }
 
-/// What a file at chapters_url says. Record `chapters/<podcast id>`/<episode id> of feeds.
+/// What a file at chapters_url says. Document `chapters/<podcast id>`/<episode id> of feeds.
 public nonisolated struct WireChaptersRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

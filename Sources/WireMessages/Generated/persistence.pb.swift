@@ -506,6 +506,31 @@ public nonisolated struct WireChange: Sendable {
     set {change = .putAlias(newValue)}
   }
 
+  public var putDocument: WireDocument {
+    get {
+      if case .putDocument(let v)? = change {return v}
+      return WireDocument()
+    }
+    set {change = .putDocument(newValue)}
+  }
+
+  public var deleteDocument: WireRecordKey {
+    get {
+      if case .deleteDocument(let v)? = change {return v}
+      return WireRecordKey()
+    }
+    set {change = .deleteDocument(newValue)}
+  }
+
+  /// all of a collection
+  public var deleteDocuments: String {
+    get {
+      if case .deleteDocuments(let v)? = change {return v}
+      return String()
+    }
+    set {change = .deleteDocuments(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Change: Equatable, Sendable {
@@ -519,8 +544,32 @@ public nonisolated struct WireChange: Sendable {
     case deleteEpisode(String)
     case putEpisodeState(WireEpisodeState)
     case putAlias(WireEpisodeAlias)
+    case putDocument(WireDocument)
+    case deleteDocument(WireRecordKey)
+    /// all of a collection
+    case deleteDocuments(String)
 
   }
+
+  public init() {}
+}
+
+/// What an owner keeps and never loads with its records: files that belong to an episode.
+public nonisolated struct WireDocument: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var collection: String = String()
+
+  public var key: String = String()
+
+  /// when it was fetched, ms since 1970
+  public var at: Int64 = 0
+
+  public var value: Data = Data()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
@@ -814,6 +863,9 @@ public nonisolated struct WireAliasQuery: Sendable {
   /// the cursor of the last page
   public var after: String = String()
 
+  /// of episodes: which of them belong to other podcasts?
+  public var ids: [String] = []
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -829,6 +881,9 @@ public nonisolated struct WireAliasMatches: Sendable {
 
   /// empty: this was the last page (of 512 KiB)
   public var next: String = String()
+
+  /// of `ids`: those that belong to another podcast
+  public var taken: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1754,7 +1809,7 @@ nonisolated extension WireCommit: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Change"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}put\0\u{1}delete\0\u{3}delete_collection\0\u{4}\u{7}put_podcast\0\u{3}delete_podcast\0\u{3}put_episode\0\u{3}delete_episode\0\u{3}put_episode_state\0\u{3}put_alias\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}put\0\u{1}delete\0\u{3}delete_collection\0\u{4}\u{7}put_podcast\0\u{3}delete_podcast\0\u{3}put_episode\0\u{3}delete_episode\0\u{3}put_episode_state\0\u{3}put_alias\0\u{3}put_document\0\u{3}delete_document\0\u{3}delete_documents\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1864,6 +1919,40 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
           self.change = .putAlias(v)
         }
       }()
+      case 16: try {
+        var v: WireDocument?
+        var hadOneofValue = false
+        if let current = self.change {
+          hadOneofValue = true
+          if case .putDocument(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.change = .putDocument(v)
+        }
+      }()
+      case 17: try {
+        var v: WireRecordKey?
+        var hadOneofValue = false
+        if let current = self.change {
+          hadOneofValue = true
+          if case .deleteDocument(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.change = .deleteDocument(v)
+        }
+      }()
+      case 18: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.change != nil {try decoder.handleConflictingOneOf()}
+          self.change = .deleteDocuments(v)
+        }
+      }()
       default: break
       }
     }
@@ -1911,6 +2000,18 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       guard case .putAlias(let v)? = self.change else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 15)
     }()
+    case .putDocument?: try {
+      guard case .putDocument(let v)? = self.change else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 16)
+    }()
+    case .deleteDocument?: try {
+      guard case .deleteDocument(let v)? = self.change else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 17)
+    }()
+    case .deleteDocuments?: try {
+      guard case .deleteDocuments(let v)? = self.change else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 18)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -1918,6 +2019,51 @@ nonisolated extension WireChange: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
   public static func ==(lhs: WireChange, rhs: WireChange) -> Bool {
     if lhs.change != rhs.change {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDocument: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Document"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}collection\0\u{1}key\0\u{1}at\0\u{1}value\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.collection) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.key) }()
+      case 3: try { try decoder.decodeSingularInt64Field(value: &self.at) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.value) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.collection.isEmpty {
+      try visitor.visitSingularStringField(value: self.collection, fieldNumber: 1)
+    }
+    if !self.key.isEmpty {
+      try visitor.visitSingularStringField(value: self.key, fieldNumber: 2)
+    }
+    if self.at != 0 {
+      try visitor.visitSingularInt64Field(value: self.at, fieldNumber: 3)
+    }
+    if !self.value.isEmpty {
+      try visitor.visitSingularBytesField(value: self.value, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDocument, rhs: WireDocument) -> Bool {
+    if lhs.collection != rhs.collection {return false}
+    if lhs.key != rhs.key {return false}
+    if lhs.at != rhs.at {return false}
+    if lhs.value != rhs.value {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2428,7 +2574,7 @@ nonisolated extension WireFindPodcast: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireAliasQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AliasQuery"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{1}aliases\0\u{1}after\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{1}aliases\0\u{1}after\0\u{1}ids\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2439,6 +2585,7 @@ nonisolated extension WireAliasQuery: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 1: try { try decoder.decodeSingularStringField(value: &self.podcast) }()
       case 2: try { try decoder.decodeRepeatedStringField(value: &self.aliases) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.after) }()
+      case 4: try { try decoder.decodeRepeatedStringField(value: &self.ids) }()
       default: break
       }
     }
@@ -2454,6 +2601,9 @@ nonisolated extension WireAliasQuery: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.after.isEmpty {
       try visitor.visitSingularStringField(value: self.after, fieldNumber: 3)
     }
+    if !self.ids.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.ids, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2461,6 +2611,7 @@ nonisolated extension WireAliasQuery: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.podcast != rhs.podcast {return false}
     if lhs.aliases != rhs.aliases {return false}
     if lhs.after != rhs.after {return false}
+    if lhs.ids != rhs.ids {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2468,7 +2619,7 @@ nonisolated extension WireAliasQuery: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireAliasMatches: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AliasMatches"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}aliases\0\u{1}next\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}aliases\0\u{1}next\0\u{1}taken\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2478,6 +2629,7 @@ nonisolated extension WireAliasMatches: SwiftProtobuf.Message, SwiftProtobuf._Me
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedMessageField(value: &self.aliases) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.next) }()
+      case 3: try { try decoder.decodeRepeatedStringField(value: &self.taken) }()
       default: break
       }
     }
@@ -2490,12 +2642,16 @@ nonisolated extension WireAliasMatches: SwiftProtobuf.Message, SwiftProtobuf._Me
     if !self.next.isEmpty {
       try visitor.visitSingularStringField(value: self.next, fieldNumber: 2)
     }
+    if !self.taken.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.taken, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireAliasMatches, rhs: WireAliasMatches) -> Bool {
     if lhs.aliases != rhs.aliases {return false}
     if lhs.next != rhs.next {return false}
+    if lhs.taken != rhs.taken {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
