@@ -21,6 +21,11 @@ public struct SpeculativeState<State: Sendable>: Sendable {
         return result
     }
 
+    /// Changes the value without a transaction: a refusal of an earlier one takes this back too.
+    public mutating func amend<Result>(_ change: (inout State) throws -> Result) rethrows -> Result {
+        try change(&current)
+    }
+
     /// The transaction is durable.
     public mutating func committed(_ id: TransactionID) {
         pending.removeAll { $0.id <= id }

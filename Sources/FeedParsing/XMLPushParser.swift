@@ -79,6 +79,7 @@ final class XMLPushParser {
     /// Parses on. `hasKnownEncoding`: the bytes are UTF-8, whatever the document says.
     func parse(_ bytes: [UInt8], hasKnownEncoding: Bool, isLast: Bool) {
         guard stoppedAtLine == nil, !bytes.isEmpty || isLast else { return }
+        Self.silenceLibrary()
         if context == nil {
             guard !bytes.isEmpty else { return }
             context = Self.makeContext(reader, isUTF8: hasKnownEncoding)
@@ -101,6 +102,7 @@ final class XMLPushParser {
     /// Whether libxml2 can convert from the encoding of this name.
     static func supports(encoding name: String) -> Bool {
         libraryIsReady
+        silenceLibrary()
         guard let handler = xmlFindCharEncodingHandler(name) else { return false }
         xmlCharEncCloseFunc(handler)
         return true
@@ -119,6 +121,12 @@ final class XMLPushParser {
 
     /// Initialises libxml2 once, before any thread uses it.
     private static let libraryIsReady: Void = xmlInitParser()
+
+    /// Keeps libxml2 from printing what it reports outside of a document: conversions that fail. The handler is the thread’s
+    /// own, and a feed is read by whichever thread its bytes arrive on.
+    private static func silenceLibrary() {
+        xmlSetStructuredErrorFunc(nil) { _, _ in }
+    }
 
     private static func makeHandler() -> xmlSAXHandler {
         var handler = xmlSAXHandler()

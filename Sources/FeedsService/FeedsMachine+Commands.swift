@@ -35,7 +35,7 @@ extension FeedsMachine {
             }
         case .refresh(let refresh):
             let named = refresh.podcasts
-            let all = podcasts.current.filter(\.value.podcast.subscribed).keys.sorted().map(\.text)
+            let all = podcasts.current.all.filter(\.value.podcast.subscribed).keys.sorted().map(\.text)
             return each(named.isEmpty ? all : named, of: command, storesAnswer: false, isLimited: !named.isEmpty) {
                 machine, id, waiter in
                 machine.refresh(id, waiter)
@@ -121,16 +121,7 @@ extension FeedsMachine {
     }
 
     /// The podcast whose feed is, or was, at an address.
-    func podcast(at address: WebAddress) -> (PodcastID, Subscription)? {
-        let derived = PodcastID.feed(at: address)
-        let identity = address.identity
-        if let there = podcasts.current[derived] { return (derived, there) }
-        for (id, subscription) in podcasts.current {
-            let urls = [subscription.podcast.url] + subscription.podcast.previousUrls
-            if urls.contains(where: { WebAddress($0)?.identity == identity }) { return (id, subscription) }
-        }
-        return nil
-    }
+    func podcast(at address: WebAddress) -> (PodcastID, Subscription)? { podcasts.current.podcast(at: address) }
 
     // MARK: - Unsubscribing
 
@@ -283,6 +274,9 @@ struct ChangeBatches {
         done.append(current)
         current = Batch()
     }
+
+    /// Whether there are no changes.
+    var isEmpty: Bool { done.isEmpty && current.changes.isEmpty }
 
     /// All portions; at least one.
     consuming func finished() -> [Batch] { done + [current] }

@@ -10,13 +10,15 @@ extension FeedsMachine {
     static func timeLimit(isUrgent: Bool) -> Duration { .seconds(isUrgent ? 45 : 60) }
     /// The clock may be set: look again at least so often.
     static let longestSleep = Duration.seconds(900)
+    /// From an unchanged refresh to its storing.
+    static let storingInterval = Duration.seconds(3_600)
 
     // MARK: - Schedule
 
     /// Sets the timer for the podcast that is due first.
     func scheduleNext(now: Moment, notBefore earliest: Duration = .zero) -> [Effect] {
         guard schedule.isAutomatic else { return [] }
-        let due = podcasts.current.compactMap { id, subscription -> MonotonicTime? in
+        let due = podcasts.current.all.compactMap { id, subscription -> MonotonicTime? in
             guard subscription.podcast.subscribed, !fetches.contains(.podcast(id)) else { return nil }
             let wait = max(0, subscription.podcast.nextRefresh - now.wall.milliseconds)
             let time = now.monotonic.advanced(by: min(.milliseconds(wait), Self.longestSleep))
@@ -29,7 +31,7 @@ extension FeedsMachine {
     /// Fetches every podcast that is due.
     mutating func startDue(now: Moment) -> [Effect] {
         notBefore = notBefore.filter { $0.value > now.monotonic }
-        let due = podcasts.current.filter { id, subscription in
+        let due = podcasts.current.all.filter { id, subscription in
             subscription.podcast.subscribed && notBefore[id] == nil && !fetches.contains(.podcast(id))
                 && subscription.podcast.nextRefresh <= now.wall.milliseconds
         }
@@ -181,6 +183,9 @@ extension FeedsMachine {
             podcast.succeed(at: now.wall)
             if let movedTo { move(id, &podcast, to: movedTo) }
             podcast.nextRefresh = next(podcast, nil, now)
+            if fetch.waiters.isEmpty, podcast.differsInTimesOnly(from: known.podcast) {
+                return storeLater(id, Subscription(podcast: podcast, seen: known.seen), now: now)
+            }
             return [update(id, podcast, fetch) { [self] in result(.unchanged, $0.name, podcast) }]
         }
     }
@@ -189,13 +194,33 @@ extension FeedsMachine {
         schedule.next(after: now.wall, failures: podcast.failures, retryAfter: retryAfter).milliseconds
     }
 
+    /// A refresh that nobody waits for has changed only times and validators: they are stored with those of other podcasts.
+    mutating func storeLater(_ id: PodcastID, _ subscription: Subscription, now: Moment) -> [Effect] {
+        podcasts.amend { $0[id] = subscription }
+        guard unstored.insert(id).inserted, unstored.count == 1 else { return [] }
+        return [.timer(Self.storingTimer, at: now.monotonic.advanced(by: Self.storingInterval))]
+    }
+
+    /// Stores what unchanged refreshes have left, in as few commits as possible.
+    mutating func storeUnchanged() -> [Effect] {
+        var batches = ChangeBatches(limit: Self.commitLimit)
+        for podcast in unstored.sorted().compactMap({ podcasts.current[$0]?.podcast }) {
+            batches.add(Self.changes(storing: podcast))
+            batches.publish(Self.publication(podcast))
+        }
+        guard !unstored.isEmpty else { return [] }
+        unstored = []
+        return batches.finished().filter { !$0.changes.isEmpty }.map { commit($0.changes, $0.publications) }
+    }
+
     /// Commits what became of a podcast itself, and answers the fetch's waiters when it is durable.
     private mutating func update(
         _ id: PodcastID, _ podcast: WirePodcast, _ fetch: Fetch, _ line: (Waiter) -> WireFeedResult
     ) -> Effect {
         let results = fetch.waiters.map { (waiter: $0, result: line($0)) }
+        unstored.remove(id)
         return commit(
-            Self.changes(storing: podcast), [Self.publication(podcast)], Unsettled(results: results, podcast: id)
+            Self.changes(storing: podcast), publications(podcast), Unsettled(results: results, podcast: id)
         ) { $0[id]?.podcast = podcast }
     }
 
@@ -264,12 +289,42 @@ extension WirePodcast {
     mutating func describe(_ channel: FeedChannel, at address: WebAddress) {
         title = channel.title.isEmpty ? (title.isEmpty ? address.text : title) : channel.title
         author = channel.author
-        // Retained on the stream for every podcast: kept short.
-        description_p = String(decoding: channel.description.utf8.prefix(4_000), as: UTF8.self)
+        description_p = Self.beginning(of: channel.description, bytes: 4_000)
         imageURL = channel.imageURL
         link = channel.link
         language = channel.language
         if url.isEmpty { url = address.text }
+    }
+
+    /// The longest beginning of a text in so many bytes, cut between two characters.
+    private static func beginning(of text: String, bytes limit: Int) -> String {
+        guard text.utf8.count > limit else { return text }
+        var end = text.startIndex
+        var size = 0
+        while end < text.endIndex {
+            size += String(text[end]).utf8.count
+            guard size <= limit else { break }
+            end = text.index(after: end)
+        }
+        return String(text[..<end])
+    }
+
+    /// What the stream retains for every podcast: kept short.
+    var summary: WirePodcast {
+        var summary = self
+        summary.description_p = Self.beginning(of: description_p, bytes: 300)
+        summary.etag = ""
+        summary.lastModified = ""
+        summary.previousUrls = []
+        return summary
+    }
+
+    /// Whether nothing but times and validators has changed.
+    func differsInTimesOnly(from other: WirePodcast) -> Bool {
+        var same = self
+        (same.lastRefresh, same.nextRefresh) = (other.lastRefresh, other.nextRefresh)
+        (same.etag, same.lastModified) = (other.etag, other.lastModified)
+        return same == other
     }
 
     /// The last attempt succeeded.

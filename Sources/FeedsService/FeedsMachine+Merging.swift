@@ -120,7 +120,8 @@ extension FeedsMachine {
         }
         portions.addEpisodes()
         let refused = portions.refused.map { id -> Effect in
-            .log(.warning, "the feed \(feed.address.text) has an episode with the id \(id) of another podcast’s episode")
+            .log(
+                .warning, "the feed \(feed.address.text) has an episode with the id \(id) of another podcast’s episode")
         }
         subscription.seen = SeenEpisodes(portions.seen)
         subscription.podcast.episodeCount = UInt32(clamping: subscription.seen.count)
@@ -129,6 +130,12 @@ extension FeedsMachine {
         subscription.podcast.lastModified = feed.lastModified
         move(feed.podcast, &subscription.podcast, to: feed.address)
         subscription.podcast.nextRefresh = schedule.next(after: now.wall, failures: 0).milliseconds
+        if let old, fetch.waiters.isEmpty, portions.isEmpty, subscription.seen == old.seen,
+            subscription.podcast.differsInTimesOnly(from: old.podcast)
+        {
+            return refused + storeLater(feed.podcast, subscription, now: now) + scheduleNext(now: now)
+        }
+        unstored.remove(feed.podcast)
         return refused + commit(portions, interim: interim, subscription, fetch, feed) + scheduleNext(now: now)
     }
 
@@ -137,7 +144,9 @@ extension FeedsMachine {
         _ feed: FetchedFeed
     ) -> [Effect] {
         let id = feed.podcast
-        let final = Self.changes(storing: subscription)
+        let isSeenSame = podcasts.current[id]?.seen == subscription.seen
+        let final =
+            isSeenSame ? Self.changes(storing: subscription.podcast) : Self.changes(storing: subscription)
         let results = lines(fetch, feed, subscription.podcast, portions)
         var batches = portions.finished(closing: final)
         guard let last = batches.popLast() else { return [] }
@@ -146,7 +155,7 @@ extension FeedsMachine {
                 if podcasts[id] == nil { podcasts[id] = interim }
             }
         }
-        let publications = [Self.publication(subscription.podcast)] + last.publications
+        let publications = publications(subscription.podcast) + last.publications
         return early + [
             commit(last.changes, publications, Unsettled(results: results, podcast: id)) { $0[id] = subscription }
         ]
@@ -197,6 +206,8 @@ struct EpisodePortions {
     private(set) var refused: [String] = []
 
     var hasChanges: Bool { addedCount + updatedCount > 0 }
+    /// Whether nothing is to be stored.
+    var isEmpty: Bool { batches.isEmpty }
 
     init(_ merge: Merge, old: SeenEpisodes, now: Timestamp, limit: Int) {
         self.merge = merge

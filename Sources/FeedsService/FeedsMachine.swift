@@ -17,18 +17,17 @@ public struct FeedsMachine: OwnerMachine {
     /// The name on the bus.
     public static let owner = ServiceName.feeds
 
-    /// A podcast, subscribed to or not.
-    struct Subscription: Sendable {
-        var podcast: WirePodcast
-        var seen = SeenEpisodes()
-    }
+    typealias Subscription = FeedsLibrary.Subscription
 
     static let scheduleTimer = TimerName("schedule")
     private static let readingTimer = TimerName("read again")
+    static let storingTimer = TimerName("store unchanged")
     /// A commit stays well under the 512 KiB that owners keep to.
     static let commitLimit = 400 << 10
 
-    var podcasts: SpeculativeState<[PodcastID: Subscription]> = SpeculativeState([:])
+    var podcasts = SpeculativeState(FeedsLibrary())
+    /// Podcasts whose last refresh changed nothing but times and validators, which are not stored yet.
+    var unstored: Set<PodcastID> = []
     var schedule: RefreshSchedule
     var jobs: [RequestID: Job] = [:]
     var fetches = FetchQueue()
@@ -81,23 +80,30 @@ public struct FeedsMachine: OwnerMachine {
             default: break
             }
         }
-        podcasts = SpeculativeState(restored.filter { PodcastID($0.value.podcast.id) == $0.key })
+        podcasts = SpeculativeState(FeedsLibrary(restored.filter { PodcastID($0.value.podcast.id) == $0.key }))
         effects += scheduleNext(now: now, notBefore: .seconds(2))
         return effects
     }
 
     /// Every podcast.
     public func retained(now: Moment) -> [Publication] {
-        podcasts.current.sorted { $0.key < $1.key }.map { Self.publication($0.value.podcast) }
+        podcasts.current.all.sorted { $0.key < $1.key }.map { Self.publication($0.value.podcast) }
     }
 
     /// Every record, and every podcast in the library; episodes come back with the next refresh.
     public func everything() -> [WireChange] {
-        podcasts.current.sorted { $0.key < $1.key }.flatMap { Self.changes(storing: $0.value) }
+        podcasts.current.all.sorted { $0.key < $1.key }.flatMap { Self.changes(storing: $0.value) }
     }
 
+    /// A podcast as the stream has it: without what only the feeds need, and with the beginning of its description.
     static func publication(_ podcast: WirePodcast) -> Publication {
-        Publication(.put, .podcast(podcast.id), podcast.wireBytes)
+        Publication(.put, .podcast(podcast.id), podcast.summary.wireBytes)
+    }
+
+    /// The same, if it differs from what is on the stream.
+    func publications(_ podcast: WirePodcast) -> [Publication] {
+        let old = PodcastID(podcast.id).flatMap { podcasts.current[$0] }
+        return old?.podcast.summary == podcast.summary ? [] : [Self.publication(podcast)]
     }
 
     static func changes(storing subscription: Subscription) -> [WireChange] {
@@ -133,10 +139,11 @@ public struct FeedsMachine: OwnerMachine {
         case .observed: return []
         case .timer(Self.scheduleTimer): return startDue(now: now)
         case .timer(Self.readingTimer): return readAgain(now: now)
+        case .timer(Self.storingTimer): return storeUnchanged()
         case .timer(let name): return fetchTimer(name, now: now)
         case .input(.fetched(let number, let outcome)): return fetched(number, outcome, now: now)
         case .input(.chapters(let number, let outcome)): return chaptersFetched(number, outcome, now: now)
-        case .stopping: return fetches.running.map { .perform(.cancel($0)) }
+        case .stopping: return fetches.running.map { .perform(.cancel($0)) } + storeUnchanged()
         }
     }
 
@@ -144,7 +151,7 @@ public struct FeedsMachine: OwnerMachine {
     mutating func commit(
         _ changes: [WireChange], _ publications: [Publication], _ waiting: Unsettled = Unsettled(),
         answering answer: (request: RequestID, reply: [UInt8])? = nil,
-        _ change: (inout [PodcastID: Subscription]) -> Void = { _ in }
+        _ change: (inout FeedsLibrary) -> Void = { _ in }
     ) -> Effect {
         lastTransaction += 1
         let id = TransactionID(lastTransaction)
@@ -179,7 +186,7 @@ public struct FeedsMachine: OwnerMachine {
     private mutating func readAgain(now: Moment) -> [Effect] {
         var changes: [WireChange] = []
         var next: [PodcastID: Subscription] = [:]
-        for (id, subscription) in podcasts.current.sorted(by: { $0.key < $1.key }) {
+        for (id, subscription) in podcasts.current.all.sorted(by: { $0.key < $1.key }) {
             var changed = subscription
             changed.seen = subscription.seen.withoutFingerprints
             changed.podcast.etag = ""
@@ -190,7 +197,9 @@ public struct FeedsMachine: OwnerMachine {
         }
         guard !changes.isEmpty else { return [] }
         // All at once: of a thousand commits some would be refused, and their feeds would say “not modified”.
-        let effect = commit(changes, [], Unsettled(readsAgain: true)) { $0.merge(next) { _, new in new } }
+        let effect = commit(changes, [], Unsettled(readsAgain: true)) { podcasts in
+            for (id, subscription) in next { podcasts[id] = subscription }
+        }
         return [effect] + scheduleNext(now: now)
     }
 }

@@ -230,6 +230,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         next.advance(.seconds(7_200))
         #expect(next.orders.map(\.etag) == ["e"])
         next.handle(.input(.fetched(next.orders[0].number, .unchanged(movedTo: nil))))
+        next.handle(.stopping)
         #expect(next.podcasts.values.first?.lastRefresh == next.now.wall.milliseconds)
     }
 

@@ -1,0 +1,56 @@
+import PodcastModel
+import WireMessages
+
+/// The podcasts, and which of them is, or was, at which address.
+struct FeedsLibrary: Sendable {
+    /// A podcast, subscribed to or not.
+    struct Subscription: Sendable {
+        var podcast: WirePodcast
+        var seen = SeenEpisodes()
+    }
+
+    private(set) var all: [PodcastID: Subscription] = [:]
+    /// By `WebAddress.identity`.
+    private var addresses: [String: PodcastID] = [:]
+
+    init() {}
+
+    init(_ podcasts: [PodcastID: Subscription]) {
+        for (id, subscription) in podcasts.sorted(by: { $0.key < $1.key }) { self[id] = subscription }
+    }
+
+    subscript(id: PodcastID) -> Subscription? {
+        get { all[id] }
+        set {
+            let old = all.updateValue(newValue, forKey: id)
+            if (old?.podcast.url, old?.podcast.previousUrls) == (newValue?.podcast.url, newValue?.podcast.previousUrls)
+            {
+                return
+            }
+            for identity in Self.identities(old?.podcast) where addresses[identity] == id { addresses[identity] = nil }
+            for identity in Self.identities(newValue?.podcast) where addresses[identity] == nil {
+                addresses[identity] = id
+            }
+        }
+    }
+
+    private static func identities(_ podcast: WirePodcast?) -> [String] {
+        guard let podcast else { return [] }
+        return ([podcast.url] + podcast.previousUrls).compactMap { WebAddress($0)?.identity }
+    }
+
+    /// The podcast whose feed is, or was, at an address.
+    func podcast(at address: WebAddress) -> (PodcastID, Subscription)? {
+        let derived = PodcastID.feed(at: address)
+        let id = all[derived] == nil ? addresses[address.identity] : derived
+        return id.flatMap { id in all[id].map { (id, $0) } }
+    }
+}
+
+extension Dictionary {
+    /// Sets or removes a value, and gives the one before.
+    fileprivate mutating func updateValue(_ value: Value?, forKey key: Key) -> Value? {
+        if let value { return updateValue(value, forKey: key) }
+        return removeValue(forKey: key)
+    }
+}
