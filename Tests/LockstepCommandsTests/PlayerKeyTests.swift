@@ -29,11 +29,11 @@ import WireMessages
         }
     }
 
-    private static func replica(load: String = "l1") -> Replica {
+    private static func replica(load: String = "l1", entries: [String] = ["q1", "q2"]) -> Replica {
         let queue = WireQueueState.with { queue in
             queue.name = "main"
             queue.current = "q1"
-            queue.entries = ["q1", "q2"].map { id in
+            queue.entries = entries.map { id in
                 .with {
                     $0.id = id
                     $0.episode.title = "Entry \(id)"
@@ -51,6 +51,72 @@ import WireMessages
         machine.apply(.snapshot(replica()))
         machine.apply(.connection(.live))
         return machine
+    }
+
+    @Test func `removing entries moves the selection to the next row and never to what plays`() {
+        let entries = ["q1", "q2", "q3", "q4", "q5"]
+        var machine = Self.machine(.screen)
+        machine.apply(.snapshot(Self.replica(entries: entries)))
+        for _ in 0..<2 { _ = machine.press(.down, now: Self.now) }
+        // Pressed again before the stream has told of the first one.
+        let first = PlayerIntent.remove(entry: "q3", queue: "main")
+        #expect(machine.press(.character("x"), now: Self.now) == .ask(.command(first)))
+        #expect(machine.press(.character("x"), now: Self.now) == .none)
+        let second = PlayerIntent.remove(entry: "q4", queue: "main")
+        #expect(machine.finished(.command(first), nil, now: Self.now) == .ask(.command(second)))
+        machine.apply(.snapshot(Self.replica(entries: ["q1", "q2", "q5"])))
+        #expect(machine.screen(at: Self.now).selectedIndex == 2)
+        // Somebody else removes what is selected: it was the last one.
+        machine.apply(.snapshot(Self.replica(entries: ["q1", "q2"])))
+        #expect(machine.screen(at: Self.now).selectedIndex == 1)
+        // Everything comes back; what is selected stays.
+        machine.apply(.snapshot(Self.replica(entries: entries)))
+        #expect(machine.screen(at: Self.now).selectedIndex == 1)
+    }
+
+    @Test func `steps pressed quickly are all carried out, one after the other`() {
+        var machine = Self.machine(.screen)
+        var task = PlayerIntent.next(from: "q1", queue: "main")
+        #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(task)))
+        for key in ["n", "n", "p"] as [Character] { #expect(machine.press(.character(key), now: Self.now) == .none) }
+        let rest: [PlayerIntent] = [
+            .next(from: "", queue: "main"), .next(from: "", queue: "main"), .previous(from: "", queue: "main"),
+        ]
+        for next in rest {
+            #expect(machine.finished(.command(task), nil, now: Self.now) == .ask(.command(next)))
+            task = next
+        }
+        #expect(machine.finished(.command(task), nil, now: Self.now) == .none)
+        #expect(Self.notice(machine) == nil)
+    }
+
+    @Test func `what is pressed behind a command and not carried out is told`() {
+        var machine = Self.machine(.screen)
+        let pause = PlayerIntent.setPaused(false)
+        #expect(machine.press(.character(" "), now: Self.now) == .ask(.command(pause)))
+        #expect(machine.press(.character(" "), now: Self.now) == .none)
+        #expect(Self.notice(machine) == "The last key is still being carried out; this one was ignored.")
+        for _ in 0..<PlayerMachine.waitingLimit { _ = machine.press(.character("n"), now: Self.now) }
+        #expect(Self.notice(machine) == nil)
+        #expect(machine.press(.character("n"), now: Self.now) == .none)
+        #expect(Self.notice(machine)?.hasSuffix("this one was ignored.") == true)
+        // A failure would meet the others too.
+        #expect(machine.finished(.command(pause), Failure(.atEdge, "Done."), now: Self.now) == .none)
+        #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "q1", queue: "main"))))
+    }
+
+    @Test(arguments: [" ", "n", "x", "]", "+", "b", "z", "u"] as [Character])
+    func `keys pressed while the fleet is down are refused with a word and never carried out`(key: Character) {
+        for form in [PlayerMachine.Form.screen, .line, .words] {
+            var machine = Self.machine(form)
+            machine.apply(.connection(.disconnected(since: Self.now.monotonic)))
+            guard form == .screen || key != "x" else { continue }
+            #expect(machine.press(.character(key), now: Self.now) == .none)
+            #expect(Self.notice(machine) == "Not connected to the fleet; the key was ignored.")
+            machine.apply(.connection(.live))
+            #expect(machine.press(.character("?"), now: Self.now) == .none)
+            #expect(machine.press(.character(key), now: Self.now) != .none)
+        }
     }
 
     private static func notice(_ machine: PlayerMachine) -> String? { machine.screen(at: now).notice }

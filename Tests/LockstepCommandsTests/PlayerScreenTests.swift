@@ -150,6 +150,7 @@ import WireMessages
             player.apply(.snapshot(replica))
         }
         show("l1")
+        player.apply(.connection(.live))
         #expect(player.press(.right, now: now) == .ask(.seek(load: "l1", to: 40)))
         #expect(player.press(.right, now: now) == .none)
         show("l2")

@@ -44,6 +44,27 @@ enum PlayerIntent: Sendable, Hashable {
     case answer(alert: String, owner: String, action: String)
 }
 
+extension PlayerIntent {
+    /// The same behind a command that is still under way: steps go on from where that leads. Nil for what depends on the
+    /// state that was shown, and for what a key held down must not do again and again.
+    var behindAnother: PlayerIntent? {
+        switch self {
+        case .next(_, let queue): .next(from: "", queue: queue)
+        case .previous(_, let queue): .previous(from: "", queue: queue)
+        case .remove: self
+        default: nil
+        }
+    }
+
+    /// Whether a service has to be asked.
+    var needsFleet: Bool {
+        switch self {
+        case .quit, .select, .describe, .listKeys, .say, .switchList, .selectChapter: false
+        default: true
+        }
+    }
+}
+
 extension PlayerScreen {
     /// What `key` asks for here. `forward` and `back` are the steps of the arrows, in seconds.
     func intent(for key: PlayerKey, forward: Double, back: Double) -> PlayerIntent {

@@ -37,12 +37,16 @@ struct PlayerMachine: Sendable {
     private var speeds = KeyRepeatCoalescer<Double>()
     private var volumes = KeyRepeatCoalescer<Double>()
     private var command: PlayerIntent?
+    /// What was pressed while a command was under way, in order.
+    private var waiting: [PlayerIntent] = []
     private let settings: Settings
     private let bootID: String
     private let form: Form
 
     /// How long a notice stays.
     static let noticeTime = Duration.seconds(6)
+    /// The maximum number of commands that wait for the one under way.
+    static let waitingLimit = 9
 
     /// A player that knows nothing yet.
     init(settings: Settings, bootID: String, form: Form = .screen) {
@@ -76,7 +80,9 @@ struct PlayerMachine: Sendable {
     /// The stream has news.
     mutating func apply(_ update: ReplicaUpdate) {
         let load = view.player?.loadID
+        let entries = view.playingQueue.entries.map(\.id)
         view.apply(update)
+        keepSelection(among: entries)
         guard view.player?.loadID != load else { return }
         chapterSelection = nil
         // What was described is gone.
@@ -111,6 +117,10 @@ struct PlayerMachine: Sendable {
         let intent = screen.intent(
             for: key, forward: values.number(.skipForward, podcast: podcast),
             back: values.number(.skipBack, podcast: podcast))
+        guard screen.snapshot.link == .live || !intent.needsFleet else {
+            say("Not connected to the fleet; the key was ignored.", now: now)
+            return .none
+        }
         switch intent {
         case .quit: return .quit
         case .seek, .chapter: return seek(intent, now: now)
@@ -123,12 +133,40 @@ struct PlayerMachine: Sendable {
         case .switchList:
             list = list == .queue ? .chapters : .queue
             chapterSelection = nil
-        default:
-            // A key held down must not pause and resume, or run through the queue.
-            guard command == nil else { return .none }
+        default: return begin(intent, screen, now: now)
+        }
+        return .none
+    }
+
+    /// An entry that was selected and has gone gives the selection to the one behind it, else to the one before.
+    private mutating func keepSelection(among before: [String]) {
+        guard let selection, let index = before.firstIndex(of: selection) else { return }
+        let now = Set(view.playingQueue.entries.map(\.id))
+        guard !now.isEmpty, !now.contains(selection) else { return }
+        self.selection = before[index...].first(where: now.contains) ?? before[..<index].last(where: now.contains)
+    }
+
+    /// Asks for a command, or keeps it until the one under way is done.
+    private mutating func begin(_ intent: PlayerIntent, _ screen: PlayerScreen, now: Moment) -> Outcome {
+        if case .remove(let entry, _) = intent {
+            // The next press is about the next row, also before the stream has told that this one has gone.
+            let ids = screen.snapshot.entries.map(\.id)
+            let index = ids.firstIndex(of: entry) ?? 0
+            selection = ids.dropFirst(index + 1).first ?? ids[..<index].last
+        }
+        guard command != nil else {
             command = intent
             return .ask(.command(intent))
         }
+        guard let intent = intent.behindAnother else {
+            say("The last key is still being carried out; this one was ignored.", now: now)
+            return .none
+        }
+        guard waiting.count < Self.waitingLimit else {
+            say("\(Self.waitingLimit) keys are waiting; this one was ignored.", now: now)
+            return .none
+        }
+        waiting.append(intent)
         return .none
     }
 
@@ -194,7 +232,10 @@ struct PlayerMachine: Sendable {
             return volumes.finished().map { .ask(.volume($0)) } ?? .none
         case .command(let intent):
             command = nil
-            guard failure == nil else { return .none }
+            guard failure == nil else {
+                waiting = []
+                return .none
+            }
             switch intent {
             case .remove: say("Removed; u brings it back.", now: now)
             case .bookmark(_, let position): say("Bookmarked at \(TimeText.clock(position)).", now: now)
@@ -203,7 +244,10 @@ struct PlayerMachine: Sendable {
                 say(Sentence.capitalised(Sentence.sleep(.init(request)) + "."), now: now)
             default: break
             }
-            return .none
+            guard !waiting.isEmpty else { return .none }
+            let next = waiting.removeFirst()
+            command = next
+            return .ask(.command(next))
         }
     }
 
