@@ -32,6 +32,14 @@ struct DownloadsBook: Sendable {
             }
     }
 
+    /// How many other downloads of its podcast `keepDownloads` prefers to this one; failed ones don’t count.
+    func newerDownloads(than download: WireDownload) -> Int {
+        downloads.values.count {
+            $0.podcastID == download.podcastID && $0.episode != download.episode && $0.state != .failed
+                && $0.retentionOrder > download.retentionOrder
+        }
+    }
+
     static func publication(_ download: WireDownload) -> Publication {
         download.state == .notDownloaded
             ? Publication(.delete, .download(download.episode))

@@ -164,6 +164,7 @@ extension DownloadsMachine {
         download.url = episode.enclosureURL
         download.contentType = episode.enclosureType
         download.announcedBytes = episode.enclosureLength
+        download.published = episode.published == 0 ? episode.firstSeen : episode.published
         return download
     }
 
@@ -276,6 +277,12 @@ extension DownloadsMachine {
 }
 
 extension WireDownload {
+    /// Files with greater values are kept first by `keepDownloads`: episodes published later, but what somebody has asked
+    /// for counts as new as the request, so that asking for an old episode doesn’t delete it at once.
+    var retentionOrder: (Int64, String) {
+        (automatic ? published : max(published, requestedAt), episode)
+    }
+
     /// Somebody asks for it, perhaps anew: it is no rule's any more.
     mutating func wish(by origin: String, at time: Timestamp) {
         requestedAt = time.milliseconds

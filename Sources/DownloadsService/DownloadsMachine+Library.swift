@@ -109,8 +109,19 @@ extension DownloadsMachine {
             for episode in page.episodes where episode.state.played {
                 played[episode.id] = max(episode.state.completedAt, played[episode.id] ?? 0)
             }
-            return renew(page.episodes) + retainSoon(now: now)
+            return noteDates(of: page.episodes) + renew(page.episodes) + retainSoon(now: now)
         }
+    }
+
+    /// Completes downloads whose records were written before they held the date.
+    private mutating func noteDates(of episodes: [WireEpisode]) -> [Effect] {
+        var change = change
+        for episode in episodes {
+            guard var download = book.current.downloads[episode.id] else { continue }
+            download.published = episode.published == 0 ? episode.firstSeen : episode.published
+            change.put(download)
+        }
+        return commit(change)
     }
 
     /// What has not come yet is fetched from where it is now: its feed may have mended an address that failed.

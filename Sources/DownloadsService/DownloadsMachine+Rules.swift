@@ -8,6 +8,7 @@ extension DownloadsMachine {
     /// Downloads the newest episodes that were neither played nor taken away before.
     mutating func follow(_ podcast: String, _ episodes: [WireEpisode], now: Moment) -> [Effect] {
         let count = Int(book.current.settings.number(.autoDownload, podcast: podcast))
+        let limit = Int(book.current.settings.number(.keepDownloads, podcast: podcast))
         var change = change
         for episode in episodes.prefix(count)
         where !episode.state.played && book.current.downloads[episode.id] == nil && book.current.past[episode.id] == nil
@@ -16,6 +17,8 @@ extension DownloadsMachine {
             download.requestedAt = now.wall.milliseconds
             download.begin()
             download.automatic = true
+            // What would not be kept isn’t fetched.
+            guard limit == 0 || change.book.newerDownloads(than: download) < limit else { continue }
             let place = count == 1 ? "the newest" : "one of the newest \(count)"
             download.reason = "by a rule, as \(place) of “\(episode.podcastTitle)”"
             change.put(download)
@@ -33,7 +36,7 @@ extension DownloadsMachine {
         let settings = book.current.settings
         var change = change
         let files = book.current.downloads.values.filter { $0.state == .downloaded }
-            .sorted { ($0.finishedAt, $0.episode) > ($1.finishedAt, $1.episode) }
+            .sorted { $0.retentionOrder > $1.retentionOrder }
         var kept: [String: Int] = [:]
         for download in files {
             let podcast = download.podcastID
@@ -133,7 +136,7 @@ extension DownloadsMachine {
     private func place(of download: WireDownload, among limit: Int) -> String {
         let newer = book.current.downloads.values.count {
             $0.state == .downloaded && $0.podcastID == download.podcastID
-                && ($0.finishedAt, $0.episode) > (download.finishedAt, download.episode)
+                && $0.retentionOrder > download.retentionOrder
         }
         guard newer >= limit else {
             return limit == 1

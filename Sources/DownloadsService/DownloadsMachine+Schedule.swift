@@ -64,7 +64,7 @@ extension DownloadsMachine {
         var busy = Dictionary(grouping: active, by: \.host).mapValues(\.count)
         let waiting = book.current.downloads.values
             .filter { $0.state == .queued || $0.state == .downloading && !running.contains($0.episode) }
-            .sorted { ($0.requestedAt, $0.episode) < ($1.requestedAt, $1.episode) }
+            .sorted { $0.startOrder < $1.startOrder }
         var next: Int64?
         for download in waiting {
             if download.nextAttempt > now.wall.milliseconds {
@@ -216,6 +216,9 @@ extension WireDownload {
         let (whole, tenth) = (announcedBytes / 1_000_000, announcedBytes / 100_000 % 10)
         note = "Its feed announces \(whole).\(tenth) MB; perhaps something else was sent in place of the episode."
     }
+
+    /// Transfers begin in this order: older requests first, and of one rule’s episodes the newest first.
+    var startOrder: (Int64, Int64, String) { (requestedAt, automatic ? -published : 0, episode) }
 
     /// It has failed for want of a network, or of a server.
     var isUnreachable: Bool { state == .failed && error.code == FailureCode.unreachable.rawValue }

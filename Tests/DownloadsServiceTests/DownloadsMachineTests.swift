@@ -317,6 +317,47 @@ struct DownloadsMachineTests {
         #expect(rig.state("e4") == .downloaded && rig.state("e5") == .downloaded)
     }
 
+    @Test func `the newest episodes are kept, in whichever order their files came`() throws {
+        hold(loaded: "")
+        for number in 1...5 { rig.library["e\(number)"]?.published = Int64(number) * 86_400_000 }
+        rig.set(.downloadsAtOnce, "9")
+        rig.set(.downloadsPerHost, "9")
+        rig.set(.autoDownload, "4")
+        for episode in ["e5", "e2", "e4", "e3"] {
+            try rig.complete(episode)
+            rig.advance(1)
+        }
+        rig.set(.keepDownloads, "2")
+        rig.advance(11)
+        #expect(rig.library.keys.filter { rig.state($0) == .downloaded }.sorted() == ["e4", "e5"])
+        #expect(rig.why("e3").contains("deleted by a rule, which keeps the newest 2 of “Show”"))
+    }
+
+    @Test func `a rule fetches no more episodes than are kept, the newest first`() throws {
+        hold(loaded: "")
+        for number in 1...5 { rig.library["e\(number)"]?.published = Int64(number) * 86_400_000 }
+        rig.set(.downloadsAtOnce, "1")
+        rig.set(.keepDownloads, "2")
+        rig.set(.autoDownload, "4")
+        try rig.complete("e5")
+        try rig.complete("e4")
+        rig.advance(60)
+        #expect(rig.orders.map(\.episode) == ["e5", "e4"])
+        #expect(rig.library.keys.filter { rig.state($0) == .downloaded }.sorted() == ["e4", "e5"])
+    }
+
+    @Test func `an old episode that somebody asks for is not deleted for being old`() throws {
+        hold(loaded: "")
+        for number in 1...5 { rig.library["e\(number)"]?.published = Int64(number) * 86_400_000 }
+        rig.set(.keepDownloads, "1")
+        rig.set(.autoDownload, "1")
+        try rig.complete("e5")
+        rig.add("e1")
+        try rig.complete("e1")
+        rig.advance(11)
+        #expect(rig.state("e1") == .downloaded && rig.state("e5") == .notDownloaded)
+    }
+
     @Test("What is to be deleted is remembered until it is")
     func deletesLater() throws {
         rig.add("e1")

@@ -107,10 +107,7 @@ struct DownloadsRegressionTests {
         rig.observe(.queue("main"), .put, main.wireBytes)
         rig.set(.keepDownloads, "1")
         rig.set(.autoDownload, "4")
-        for episode in ["e5", "e4", "e3", "e2"] {
-            try rig.complete(episode)
-            rig.advance(1)
-        }
+        try rig.complete("e5")
         var news = WireEpisodesChanged()
         news.podcast = "p1"
         news.added = ["e5"]
@@ -118,9 +115,8 @@ struct DownloadsRegressionTests {
             rig.advance(30)
             rig.observe(.episodes(of: "p1"), .event, news.wireBytes)
         }
-        #expect(rig.library.keys.filter { rig.state($0) != .notDownloaded } == ["e2"])
-        #expect(rig.orders.count == 4)
-        #expect(rig.why("e5").contains("deleted by a rule, which keeps the newest 1 of “Show”"))
+        #expect(rig.library.keys.filter { rig.state($0) != .notDownloaded } == ["e5"])
+        #expect(rig.orders.count == 1)
     }
 
     @Test("What was ended by a command that could not be saved is fetched on")

@@ -421,6 +421,12 @@ public nonisolated struct WireDownload: @unchecked Sendable {
     set {_uniqueStorage()._note = newValue}
   }
 
+  /// when the episode was published, else first seen; ms since 1970; 0: unknown
+  public var published: Int64 {
+    get {_storage._published}
+    set {_uniqueStorage()._published = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum State: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -1010,7 +1016,7 @@ nonisolated extension WireEpisode: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Download"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}state\0\u{3}received_bytes\0\u{3}total_bytes\0\u{1}error\0\u{1}path\0\u{1}title\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}url\0\u{1}etag\0\u{3}last_modified\0\u{3}content_type\0\u{1}reason\0\u{3}requested_at\0\u{3}finished_at\0\u{1}attempt\0\u{3}next_attempt\0\u{3}waits_for\0\u{1}automatic\0\u{3}announced_bytes\0\u{1}note\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}state\0\u{3}received_bytes\0\u{3}total_bytes\0\u{1}error\0\u{1}path\0\u{1}title\0\u{3}podcast_id\0\u{3}podcast_title\0\u{1}url\0\u{1}etag\0\u{3}last_modified\0\u{3}content_type\0\u{1}reason\0\u{3}requested_at\0\u{3}finished_at\0\u{1}attempt\0\u{3}next_attempt\0\u{3}waits_for\0\u{1}automatic\0\u{3}announced_bytes\0\u{1}note\0\u{1}published\0")
 
   fileprivate class _StorageClass {
     var _episode: String = String()
@@ -1035,6 +1041,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
     var _automatic: Bool = false
     var _announcedBytes: UInt64 = 0
     var _note: String = String()
+    var _published: Int64 = 0
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -1067,6 +1074,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
       _automatic = source._automatic
       _announcedBytes = source._announcedBytes
       _note = source._note
+      _published = source._published
     }
   }
 
@@ -1107,6 +1115,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
         case 20: try { try decoder.decodeSingularBoolField(value: &_storage._automatic) }()
         case 21: try { try decoder.decodeSingularUInt64Field(value: &_storage._announcedBytes) }()
         case 22: try { try decoder.decodeSingularStringField(value: &_storage._note) }()
+        case 23: try { try decoder.decodeSingularInt64Field(value: &_storage._published) }()
         default: break
         }
       }
@@ -1185,6 +1194,9 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
       if !_storage._note.isEmpty {
         try visitor.visitSingularStringField(value: _storage._note, fieldNumber: 22)
       }
+      if _storage._published != 0 {
+        try visitor.visitSingularInt64Field(value: _storage._published, fieldNumber: 23)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1216,6 +1228,7 @@ nonisolated extension WireDownload: SwiftProtobuf.Message, SwiftProtobuf._Messag
         if _storage._automatic != rhs_storage._automatic {return false}
         if _storage._announcedBytes != rhs_storage._announcedBytes {return false}
         if _storage._note != rhs_storage._note {return false}
+        if _storage._published != rhs_storage._published {return false}
         return true
       }
       if !storagesAreEqual {return false}
