@@ -125,6 +125,8 @@ public enum DownloadsAction: Sendable, Hashable {
     case start(TransferOrder)
     /// Stop fetching, and report `ended`; what has come stays.
     case cancel(UInt64)
+    /// Let an episode's transfer run once more after the process crashed over it.
+    case release(episode: String)
     /// Delete what has come of an episode's file.
     case discard(episode: String)
     /// Delete an episode's file, if it is a file and lies where this path, relative to the folder, says, and the folder

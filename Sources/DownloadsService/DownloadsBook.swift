@@ -65,7 +65,11 @@ struct BookChange: Sendable {
 
     /// Writes a download as it is from now on; one that is not downloaded any more goes.
     mutating func put(_ download: WireDownload) {
-        guard book.downloads[download.episode] != download else { return }
+        let before = book.downloads[download.episode]
+        guard before != download else { return }
+        if let before, before.isQuarantined, !download.isQuarantined {
+            actions.append(.release(episode: download.episode))
+        }
         if download.state == .notDownloaded {
             book.downloads[download.episode] = nil
             changes.append(.deleting("download", download.episode))

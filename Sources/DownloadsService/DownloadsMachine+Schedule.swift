@@ -223,6 +223,9 @@ extension WireDownload {
     /// It has failed for want of a network, or of a server.
     var isUnreachable: Bool { state == .failed && error.code == FailureCode.unreachable.rawValue }
 
+    /// It was set aside because it crashed the service repeatedly.
+    var isQuarantined: Bool { state == .failed && error.code == FailureCode.quarantined.rawValue }
+
     /// The file is whole and at its place.
     mutating func complete(_ bytes: UInt64, at place: String, _ time: Timestamp) {
         state = .downloaded

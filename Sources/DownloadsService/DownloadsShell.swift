@@ -22,7 +22,8 @@ public struct DownloadsShell: ServiceLifecycle.Service {
     /// - Parameter stall: how long a server may say nothing before its transfer has failed.
     public init(_ context: ServiceContext, stall: Duration = .seconds(30)) {
         let root = context.home.downloadDirectory
-        let worker = DownloadsWorker(root: root, stall: stall, logger: context.logger)
+        let worker = DownloadsWorker(
+            root: root, stall: stall, quarantine: CrashLoopQuarantine(context), logger: context.logger)
         self.worker = worker
         service = OwnerService(DownloadsMachine(root: root), context: context) { action, inputs in
             worker.perform(action) { inputs.send($0) }
@@ -46,14 +47,16 @@ public struct DownloadsShell: ServiceLifecycle.Service {
 private final class DownloadsWorker: Sendable {
     private let folder: DownloadFolder
     private let client: TransferClient
+    private let quarantine: CrashLoopQuarantine
     /// Looks at a disk that hangs may never end: they have a thread of their own.
     private let looks: NIOThreadPool
     private let steps: AsyncStream<@Sendable () async -> Void>.Continuation
     private let task: Task<Void, Never>
 
-    init(root: String, stall: Duration, logger: Logger) {
+    init(root: String, stall: Duration, quarantine: CrashLoopQuarantine, logger: Logger) {
         let folder = DownloadFolder(root: root)
         self.folder = folder
+        self.quarantine = quarantine
         looks = NIOThreadPool(numberOfThreads: 1)
         client = TransferClient(folder: folder, stall: stall, logger: logger)
         let (stream, steps) = AsyncStream.makeStream(of: (@Sendable () async -> Void).self)
@@ -64,14 +67,16 @@ private final class DownloadsWorker: Sendable {
     func start() { looks.start() }
 
     func perform(_ action: DownloadsAction, report: @escaping @Sendable (DownloadsInput) -> Void) {
-        let (folder, client) = (folder, client)
+        let (folder, client, quarantine) = (folder, client, quarantine)
         switch action {
-        case .start(let order): steps.yield { client.start(order, report: report) }
+        case .start(let order): steps.yield { self.start(order, report) }
         case .cancel(let number):
             steps.yield {
+                quarantine.end(number)
                 await client.cancel(number)
                 report(.ended(number))
             }
+        case .release(let episode): steps.yield { quarantine.release(Self.key(episode)) }
         case .discard(let episode): steps.yield { folder.discard(episode) }
         case .delete(let episode, let path, let marker):
             steps.yield {
@@ -106,6 +111,24 @@ private final class DownloadsWorker: Sendable {
         case .lookAround:
             steps.yield { report(.surroundings(interfaces: Surroundings.interfaces, hour: Surroundings.hour)) }
         case .limit(let rate): client.limit(bytesPerSecond: rate)
+        }
+    }
+
+    private static func key(_ episode: String) -> String { "transfer:\(episode)" }
+
+    /// Begins a transfer, unless the process crashed over it before.
+    private func start(_ order: TransferOrder, _ report: @escaping @Sendable (DownloadsInput) -> Void) {
+        quarantine.begin(order.number, Self.key(order.episode)) { [client, quarantine] in
+            client.start(order) { input in
+                report(input)
+                switch input {
+                case .completed, .failed: quarantine.end(order.number)
+                default: break
+                }
+            }
+        } refuse: {
+            let failure = CrashLoopQuarantine.refusal(of: "this download", by: "downloads")
+            report(.failed(order.number, TransferFailure(failure)))
         }
     }
 

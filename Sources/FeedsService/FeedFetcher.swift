@@ -58,6 +58,7 @@ public final class FeedFetcher: Sendable {
             }
         case .cancel(let number):
             tasks.withLockedValue { $0.removeValue(forKey: number) }?.cancel()
+        case .settled: break
         }
     }
 

@@ -53,6 +53,7 @@ extension FeedsMachine {
         var effects: [Effect] = []
         while let fetch = fetches.start() {
             var order = FetchOrder(number: fetch.number, address: fetch.address)
+            order.isRequested = fetch.isUrgent
             if case .podcast(let id) = fetch.key, let known = podcasts.current[id] {
                 order.podcast = id
                 order.seen = known.seen

@@ -123,6 +123,11 @@ public struct FeedsMachine: OwnerMachine {
 
     /// Decides.
     public mutating func handle(_ event: OwnerEvent<FeedsInput>, now: Moment) -> [OwnerEffect<FeedsAction>] {
+        let effects = decide(event, now: now)
+        return effects + fetches.takeRemoved().map { .perform(.settled($0)) }
+    }
+
+    private mutating func decide(_ event: OwnerEvent<FeedsInput>, now: Moment) -> [Effect] {
         switch event {
         case .command(let command): return handle(command, now: now)
         case .committed(let id):

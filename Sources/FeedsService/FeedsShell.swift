@@ -26,8 +26,33 @@ public struct FeedsShell: ServiceLifecycle.Service {
         }
         let fetcher = FeedFetcher(logger: context.logger)
         self.fetcher = fetcher
+        let quarantine = CrashLoopQuarantine(context)
         service = OwnerService(FeedsMachine(schedule: schedule), context: context) { action, inputs in
-            fetcher.perform(action) { inputs.send($0) }
+            Self.perform(action, fetcher, quarantine) { inputs.send($0) }
+        }
+    }
+
+    /// Has the fetcher act, but not for a feed over which the process crashed before: unless somebody asks for it again, and
+    /// not while the request that it crashed over may be repeated.
+    private static func perform(
+        _ action: FeedsAction, _ fetcher: FeedFetcher, _ quarantine: CrashLoopQuarantine,
+        report: @escaping @Sendable (FeedsInput) -> Void
+    ) {
+        switch action {
+        case .fetch(let order):
+            let key = "feed:\((order.podcast ?? .feed(at: order.address)).text)"
+            if order.isRequested { quarantine.release(key, after: .seconds(60)) }
+            quarantine.begin(order.number, key) {
+                fetcher.perform(action, report: report)
+            } refuse: {
+                let failure = CrashLoopQuarantine.refusal(of: "this feed", by: "feeds")
+                report(.fetched(order.number, .failed(failure, retryAfter: nil)))
+            }
+        case .cancel(let number):
+            quarantine.end(number)
+            fetcher.perform(action, report: report)
+        case .settled(let number): quarantine.end(number)
+        case .fetchChapters: fetcher.perform(action, report: report)
         }
     }
 

@@ -57,6 +57,8 @@ struct FetchQueue: Sendable {
     private var last: UInt64 = 0
     private var runningCount = 0
     private var slowCount = 0
+    /// Those that were removed since the last `takeRemoved`.
+    private var removed: [UInt64] = []
 
     /// The fetches that the shell is performing.
     var running: [UInt64] { fetches.values.filter { $0.stage == .running }.map(\.number).sorted() }
@@ -122,5 +124,12 @@ struct FetchQueue: Sendable {
     mutating func remove(_ number: UInt64) {
         guard let fetch = fetches.removeValue(forKey: number) else { return }
         numbers[fetch.key] = nil
+        removed.append(number)
+    }
+
+    /// The fetches that were removed since the last call.
+    mutating func takeRemoved() -> [UInt64] {
+        defer { removed = [] }
+        return removed
     }
 }

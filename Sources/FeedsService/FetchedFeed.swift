@@ -14,6 +14,8 @@ public struct FetchOrder: Sendable, Hashable {
     public var etag = ""
     /// From the last answer; empty: fetch in any case.
     public var lastModified = ""
+    /// Somebody asks for it now.
+    public var isRequested = false
     /// What is stored already.
     public var seen = SeenEpisodes()
 }
@@ -24,6 +26,8 @@ public enum FeedsAction: Sendable, Hashable {
     case fetch(FetchOrder)
     /// Stop the fetch of this number; no report is needed.
     case cancel(UInt64)
+    /// The fetch of this number, which was not cancelled, and what it brought has been dealt with.
+    case settled(UInt64)
     /// Read a file of chapters, then report.
     case fetchChapters(UInt64, WebAddress)
 }

@@ -99,6 +99,8 @@ public struct ServiceState: Sendable, Hashable {
     var endReason: String?
     /// Whether it starts again at once after the end that somebody asked for.
     var startsAgain = false
+    /// Whether the last process crashed or hung.
+    var hasCrashed = false
     /// Whether a process was started before.
     var hasStarted = false
     /// Whether it has been ready before.
@@ -163,7 +165,7 @@ public struct ServiceState: Sendable, Hashable {
         startDeadline = nil
     }
 
-    mutating func hasCrashed(now: MonotonicTime, _ limits: SupervisorLimits) {
+    mutating func leftCrashReport(now: MonotonicTime, _ limits: SupervisorLimits) {
         guard runs, condition != .stopping, condition != .hung else { return }
         condition = .hung
         killAt = now.advanced(by: limits.afterCrash)
@@ -173,8 +175,9 @@ public struct ServiceState: Sendable, Hashable {
     }
 
     /// There is no process any more.
-    mutating func cleared(lastEnd: String) {
+    mutating func cleared(lastEnd: String, crashed: Bool) {
         self.lastEnd = lastEnd
+        hasCrashed = crashed
         pid = nil
         startedAt = nil
         readyAt = nil

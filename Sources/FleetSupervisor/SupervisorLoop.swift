@@ -169,6 +169,8 @@ public final class SupervisorLoop {
         variables["WATCHDOG_USEC"] = String(Int(configuration.limits.hung.inSeconds * 1_000_000))
         variables[ChildGuard.supervisorVariable] = String(getpid())
         variables[ChildGuard.fleetRunVariable] = fleetRun
+        let hasCrashed = machine.service(configuration.plan.services[index].name)?.hasCrashed ?? false
+        variables[CrashLoopQuarantine.previousEndVariable] = hasCrashed ? CrashLoopQuarantine.previousCrash : nil
         return variables
     }
 

@@ -103,7 +103,7 @@ public struct SupervisorMachine: Sendable {
                 service.status = line
                 service.gaveSign(now: now, limits, starting: true)
             }
-        case .crashed(let name): with(name) { [limits] in $0.hasCrashed(now: now, limits) }
+        case .crashed(let name): with(name) { [limits] in $0.leftCrashReport(now: now, limits) }
         case .ended(let name, let end): ended(name, end, now: now, &effects)
         case .tick: tick(now: now, &effects)
         case .restart(let name): restart(name, now: now, &effects)
@@ -185,7 +185,7 @@ public struct SupervisorMachine: Sendable {
         guard let service = service(name), service.runs else { return }
         let reason = service.endReason.map { "\(end.words), because \($0)" } ?? end.words
         let settled = service.readyAt.map { now.since($0) >= limits.settling } ?? false
-        with(name) { $0.cleared(lastEnd: reason) }
+        with(name) { $0.cleared(lastEnd: reason, crashed: end.isCrash || service.condition == .hung) }
         effects.append(.log("\(name) (process \(service.pid ?? 0)) \(reason)"))
         if isStopping {
             with(name) { $0.condition = .stopped }
@@ -234,7 +234,7 @@ public struct SupervisorMachine: Sendable {
 
     private mutating func giveUp(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
         with(name) { [limits, isStopping] service in
-            service.cleared(lastEnd: service.lastEnd ?? "")
+            service.cleared(lastEnd: service.lastEnd ?? "", crashed: service.hasCrashed)
             service.condition = isStopping ? .stopped : .failed
             service.circuitIsOpen = true
             service.nextTry = isStopping ? nil : now.advanced(by: limits.openRetry)

@@ -124,6 +124,8 @@ public enum FailureCode: String, Sendable, CaseIterable {
     case badConfiguration
     /// Another instance holds the lock.
     case alreadyRunning
+    /// Work that crashed its service repeatedly and was set aside until somebody asks for it again.
+    case quarantined
     /// An error of the program itself.
     case internalError
 

@@ -115,6 +115,7 @@ struct MachineDriver {
             case .perform(.fetch(let order)): orders.append(order)
             case .perform(.cancel(let number)): cancelled.append(number)
             case .perform(.fetchChapters(let number, let address)): chapterFetches.append((number, address))
+            case .perform(.settled): break
             case .log(let level, let text): logged.append((level, text))
             }
         }

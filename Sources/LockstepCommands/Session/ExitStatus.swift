@@ -27,7 +27,7 @@ enum ExitStatus: Int32, Sendable {
             self = .data
         case .noFleet, .unavailable, .queueEmpty, .atEdge, .nothingLoaded, .noSoundDevice: self = .unavailable
         case .badConfiguration, .newerDatabase: self = .configuration
-        case .internalError: self = .software
+        case .internalError, .quarantined: self = .software
         case .busy, .lostInFlight, .expired, .outcomeUnknown, .helloRequired, .fenced, .notOwner, .revisionMismatch,
             .notSaved, .diskFull, .storageFailed, .streamFailed, .insufficientStorage, .unreachable, .endedEarly,
             .fetchFailed,

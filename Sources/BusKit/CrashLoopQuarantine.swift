@@ -1,0 +1,189 @@
+import NIOConcurrencyHelpers
+public import PodcastModel
+import WireMessages
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Sets work aside that crashes its process again and again, so that nothing durable keeps a service from running.
+///
+/// A small file names the work in hand. What was in hand when the process crashed is suspect in the next one: it runs
+/// while no other suspect does, and after `crashLimit` crashes it is refused until it is released. Work that ends, however
+/// it ends, is no longer suspect. A crash counts if the supervisor says that the previous process crashed or hung, and the
+/// work had begun at most `window` before: a process that was killed from outside proves nothing.
+public final class CrashLoopQuarantine: Sendable {
+    /// Tells a service how its previous process ended: `previousCrash`, or anything else.
+    public static let previousEndVariable = "LOCKSTEP_PREVIOUS_END"
+    /// The previous process crashed, or hung and was ended for that.
+    public static let previousCrash = "crash"
+    /// Work that crashes the process when it begins, keys separated by commas: for tests.
+    static let injectionVariable = "LOCKSTEP_CRASH_INJECTION"
+    /// So many crashes set work aside.
+    static let crashLimit = 2
+    /// Work that crashes the process later than this after its start is in no loop, in seconds.
+    static let window: Int64 = 600
+    /// The maximum number of suspects that are remembered.
+    static let suspectLimit = 256
+
+    /// What is known of one piece of work. Times are monotonic, in seconds.
+    private struct Record: Sendable {
+        var crashes = 0
+        var crashedAt: Int64 = 0
+        var begunAt: Int64?
+        /// How many pieces in hand have this key.
+        var count = 0
+        var isSuspectInHand: Bool { crashes > 0 && count > 0 }
+    }
+
+    private struct Waiting: Sendable {
+        var number: UInt64
+        var key: String
+        var start: @Sendable () -> Void
+        var refuse: @Sendable () -> Void
+    }
+
+    private struct State: Sendable {
+        var records: [String: Record] = [:]
+        var keys: [UInt64: String] = [:]
+        /// Suspects that wait until none is in hand, in order.
+        var waiting: [Waiting] = []
+    }
+
+    private let path: String
+    private let injected: Set<Substring>
+    private let clock: @Sendable () -> MonotonicTime
+    private let state: NIOLockedValueBox<State>
+
+    /// The quarantine of a service in its life.
+    public convenience init(_ context: ServiceContext) {
+        self.init(
+            path: context.home.runFile("\(context.name.text).work"),
+            hasCrashed: context.environment[Self.previousEndVariable] == Self.previousCrash,
+            injected: context.environment[Self.injectionVariable] ?? "")
+    }
+
+    init(
+        path: String, hasCrashed: Bool, injected: String = "",
+        clock: @escaping @Sendable () -> MonotonicTime = { SystemClocks.monotonic() }
+    ) {
+        self.path = path
+        self.injected = Set(injected.split(separator: ","))
+        self.clock = clock
+        let suspects = Self.suspects(in: Self.contents(of: path), hasCrashed: hasCrashed, now: Self.seconds(clock()))
+        state = NIOLockedValueBox(State(records: suspects))
+    }
+
+    /// Why work was refused, in a sentence whose subject is `service`.
+    public static func refusal(of what: String, by service: String) -> Failure {
+        Failure(
+            .quarantined, "The \(service) service crashed \(crashLimit) times over \(what), so it was set aside.")
+    }
+
+    // MARK: - Work
+
+    /// Calls `start` as soon as the work may begin: at once, or for a suspect when no other is in hand; or `refuse`, if it
+    /// was set aside. Both are called with a lock held, and must return at once without calling this object.
+    ///
+    /// - Parameters:
+    ///   - number: names this piece of work in `end`.
+    ///   - key: names what the work is about, the same in every process.
+    public func begin(
+        _ number: UInt64, _ key: String, start: @escaping @Sendable () -> Void, refuse: @escaping @Sendable () -> Void
+    ) {
+        state.withLockedValue { state in
+            let key = String(key.prefix(200).map { $0.isNewline ? " " : $0 })
+            admit(Waiting(number: number, key: key, start: start, refuse: refuse), &state)
+        }
+    }
+
+    /// The work has ended, or will not begin. One that is not known is ignored.
+    public func end(_ number: UInt64) {
+        state.withLockedValue { state in
+            state.waiting.removeAll { $0.number == number }
+            guard let key = state.keys.removeValue(forKey: number) else { return }
+            state.records[key]?.count -= 1
+            if state.records[key]?.count == 0 { state.records[key] = nil }
+            save(state)
+            let waiting = state.waiting
+            state.waiting = []
+            for work in waiting { admit(work, &state) }
+        }
+    }
+
+    /// Somebody asks for the work anew: it gets one more try, unless it crashed the process less than `pause` ago.
+    public func release(_ key: String, after pause: Duration = .zero) {
+        state.withLockedValue { state in
+            guard let record = state.records[key], record.crashes >= Self.crashLimit,
+                Self.seconds(clock()) - record.crashedAt >= pause.components.seconds
+            else { return }
+            state.records[key]?.crashes = Self.crashLimit - 1
+            save(state)
+        }
+    }
+
+    private func admit(_ work: Waiting, _ state: inout State) {
+        var record = state.records[work.key] ?? Record()
+        guard record.crashes < Self.crashLimit else { return work.refuse() }
+        let isBlocked = record.crashes > 0 && state.records.contains { $0.key != work.key && $0.value.isSuspectInHand }
+        guard !isBlocked else { return state.waiting.append(work) }
+        record.count += 1
+        record.begunAt = record.begunAt ?? Self.seconds(clock())
+        state.records[work.key] = record
+        state.keys[work.number] = work.key
+        save(state)
+        if injected.contains(work.key[...]) { abort() }
+        work.start()
+    }
+
+    // MARK: - The file
+
+    /// A line for each key: its crashes, when the last one was, when it was begun (−1: not in hand), and itself.
+    private func save(_ state: State) {
+        let lines = state.records.sorted { $0.key < $1.key }.map { key, record in
+            "\(record.crashes) \(record.crashedAt) \(record.begunAt ?? -1) \(key)\n"
+        }
+        // It need not survive more than this process: nothing is synchronised, and what fails is noted the next time.
+        let temporary = path + ".new"
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return }
+        let bytes = Array(lines.joined().utf8)
+        let isWhole = write(descriptor, bytes, bytes.count) == bytes.count
+        close(descriptor)
+        if isWhole { rename(temporary, path) }
+    }
+
+    private static func contents(of path: String) -> String {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return "" }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 256 << 10)
+        let count = read(descriptor, &bytes, bytes.count)
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    }
+
+    private static func suspects(in text: String, hasCrashed: Bool, now: Int64) -> [String: Record] {
+        var suspects: [String: Record] = [:]
+        for line in text.split(separator: "\n") {
+            let fields = line.split(separator: " ", maxSplits: 3)
+            guard fields.count == 4, let crashes = Int(fields[0]), let crashedAt = Int64(fields[1]),
+                let begunAt = Int64(fields[2])
+            else { continue }
+            var record = Record(crashes: max(0, crashes), crashedAt: crashedAt)
+            if hasCrashed, begunAt >= 0, (0...window).contains(now - begunAt) {
+                record.crashes += 1
+                record.crashedAt = now
+            }
+            if record.crashes > 0 { suspects[String(fields[3])] = record }
+        }
+        guard suspects.count > suspectLimit else { return suspects }
+        let newest = suspects.sorted { ($0.value.crashedAt, $0.key) > ($1.value.crashedAt, $1.key) }
+        return Dictionary(uniqueKeysWithValues: newest.prefix(suspectLimit).map { ($0.key, $0.value) })
+    }
+
+    private static func seconds(_ time: MonotonicTime) -> Int64 { Int64(time.nanoseconds / 1_000_000_000) }
+}

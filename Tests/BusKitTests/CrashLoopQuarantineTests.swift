@@ -1,0 +1,105 @@
+import Foundation
+import NIOConcurrencyHelpers
+import PodcastModel
+import TestSupport
+import Testing
+
+@testable import BusKit
+
+@Suite
+struct CrashLoopQuarantineTests {
+    private let folder: TemporaryFolder
+    private let clock = NIOLockedValueBox(MonotonicTime(nanoseconds: 5_000_000_000_000))
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// The next process, after one that ended like that.
+    private func process(hasCrashed: Bool = true) -> CrashLoopQuarantine {
+        CrashLoopQuarantine(path: folder.path + "/work", hasCrashed: hasCrashed) { [clock] in
+            clock.withLockedValue(\.self)
+        }
+    }
+
+    /// What became of each piece of work: "+" for begun, "-" for refused.
+    private func begin(_ keys: [String], in quarantine: CrashLoopQuarantine) -> NIOLockedValueBox<[String]> {
+        let log = NIOLockedValueBox<[String]>([])
+        for (number, key) in keys.enumerated() {
+            quarantine.begin(UInt64(number), key) {
+                log.withLockedValue { $0.append("+\(key)") }
+            } refuse: {
+                log.withLockedValue { $0.append("-\(key)") }
+            }
+        }
+        return log
+    }
+
+    private func advance(_ duration: Duration) {
+        clock.withLockedValue { $0 = $0.advanced(by: duration) }
+    }
+
+    @Test func `work over which the process crashed twice is refused until it is released`() {
+        _ = begin(["a"], in: process())
+        _ = begin(["a"], in: process())
+        let third = process()
+        #expect(begin(["a", "b"], in: third).withLockedValue(\.self) == ["-a", "+b"])
+        third.release("a")
+        #expect(begin(["a"], in: third).withLockedValue(\.self) == ["+a"])
+        #expect(begin(["a"], in: process()).withLockedValue(\.self) == ["-a"])
+    }
+
+    @Test func `suspects run one at a time, so that only the one that crashes is set aside`() {
+        _ = begin(["a", "b", "c"], in: process())
+        let second = process()
+        let log = begin(["a", "b", "c", "d"], in: second)
+        #expect(log.withLockedValue(\.self) == ["+a", "+d"])
+        second.end(0)
+        #expect(log.withLockedValue(\.self) == ["+a", "+d", "+b"])
+        let third = process()
+        #expect(begin(["a", "b", "c", "d"], in: third).withLockedValue(\.self) == ["+a", "-b", "+c"])
+    }
+
+    @Test func `work that ends is no longer suspect`() {
+        for _ in 1...5 {
+            let next = process()
+            #expect(begin(["a"], in: next).withLockedValue(\.self) == ["+a"])
+            next.end(0)
+        }
+    }
+
+    @Test func `a process that was killed from outside proves nothing`() {
+        for _ in 1...5 { #expect(begin(["a"], in: process(hasCrashed: false)).withLockedValue(\.self) == ["+a"]) }
+    }
+
+    @Test func `a crash long after the beginning is no loop`() {
+        for _ in 1...5 {
+            #expect(begin(["a"], in: process()).withLockedValue(\.self) == ["+a"])
+            advance(.seconds(CrashLoopQuarantine.window + 1))
+        }
+    }
+
+    @Test func `a request that is repeated right after the crash releases nothing`() {
+        _ = begin(["a"], in: process())
+        _ = begin(["a"], in: process())
+        let third = process()
+        third.release("a", after: .seconds(60))
+        #expect(begin(["a"], in: third).withLockedValue(\.self) == ["-a"])
+        advance(.seconds(61))
+        third.release("a", after: .seconds(60))
+        #expect(begin(["a"], in: third).withLockedValue(\.self) == ["+a"])
+    }
+
+    @Test func `work that ends while it waits is not begun`() {
+        _ = begin(["a", "b"], in: process())
+        let second = process()
+        let log = begin(["a", "b"], in: second)
+        second.end(1)
+        second.end(0)
+        #expect(log.withLockedValue(\.self) == ["+a"])
+    }
+
+    @Test(arguments: ["", "garbage", "1 2\n", "x 1 1 a\n", "9999999999999999999999 1 1 a\n", "2 0 -1 other\n"])
+    func `a file that cannot be read sets nothing aside`(text: String) throws {
+        try text.write(toFile: folder.path + "/work", atomically: true, encoding: .utf8)
+        #expect(begin(["a"], in: process()).withLockedValue(\.self) == ["+a"])
+    }
+}

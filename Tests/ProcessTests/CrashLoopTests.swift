@@ -1,0 +1,107 @@
+import BusKit
+import Foundation
+import PodcastModel
+import SwiftProtobuf
+import TestSupport
+import Testing
+import WireMessages
+
+/// Something durable over which a service crashes at each start does not keep the service from running.
+@Suite(.serialized, .timeLimit(.minutes(5)))
+struct CrashLoopTests {
+    private static let audio = Tone.wav(seconds: 5)
+
+    private static func feed(_ title: String, _ episodes: [String], at server: HTTPTestServer) -> HTTPTestResponse {
+        let items = episodes.map {
+            """
+            <item><title>\($0)</title><guid>\($0)</guid><pubDate>Mon, 01 Jan 2024 10:00:00 GMT</pubDate>
+            <enclosure url="\(server.url("/\($0).wav"))" type="audio/wav" length="\(audio.count)"/></item>
+            """
+        }
+        return .feed(
+            """
+            <?xml version="1.0" encoding="UTF-8"?><rss version="2.0"><channel><title>\(title)</title>
+            <description>x</description>\(items.joined())</channel></rss>
+            """)
+    }
+
+    private struct Listed: Decodable {
+        var id: String
+        var title: String
+    }
+
+    private static func episode(_ title: String, of fleet: ProcessFleet) async throws -> String {
+        let outcome = try await fleet.succeed("episodes", "--json")
+        let listed = try JSONDecoder().decode([Listed].self, from: Data(outcome.utf8))
+        return try #require(listed.first { $0.title == title }).id
+    }
+
+    private static func podcast(_ title: String, of fleet: ProcessFleet) async throws -> String {
+        let outcome = try await fleet.succeed("podcasts", "--json")
+        let listed = try JSONDecoder().decode([Listed].self, from: Data(outcome.utf8))
+        return try #require(listed.first { $0.title == title }).id
+    }
+
+    /// A fleet with a podcast for each title, restarted so that it crashes over some work; `body` gets the observer.
+    private func with(
+        _ podcasts: [String: [String]], crashingOver key: @escaping @Sendable (ProcessFleet) async throws -> String,
+        _ body: @escaping @Sendable (ProcessFleet, FleetObserver) async throws -> Void
+    ) async throws {
+        try await HTTPTestServer.with { server in
+            for (title, episodes) in podcasts {
+                server.route("/\(title).xml", Self.feed(title, episodes, at: server))
+                for episode in episodes { server.route("/\(episode).wav", .audio(Self.audio, type: "audio/wav")) }
+            }
+            try await ProcessFleet.with { fleet in
+                for title in podcasts.keys.sorted() {
+                    try await fleet.succeed("subscribe", server.url("/\(title).xml"))
+                }
+                let key = try await key(fleet)
+                try await fleet.succeed("down")
+                let up = try await fleet.lockstep(["up", "--detach"], environment: ["LOCKSTEP_CRASH_INJECTION": key])
+                #expect(up.status == 0, "\(up)")
+                try await FleetObserver.with(1, of: fleet) { observers in
+                    try await observers[0].untilReady()
+                    try await body(fleet, observers[0])
+                }
+            }
+        }
+    }
+
+    @Test func `a download over which the service crashes is set aside with an alert, and others go on`() async throws {
+        try await with(["Show": ["Poison", "Sound"]]) { fleet in
+            "transfer:\(try await Self.episode("Poison", of: fleet))"
+        } _: { fleet, observer in
+            try await fleet.succeed("download", "add", "Poison", "Sound")
+            try await observer.until("one has failed, the other is there") { view in
+                let states = Dictionary(view.downloads.values.map { ($0.title, $0.state) }) { first, _ in first }
+                return states == ["Poison": .failed, "Sound": .downloaded]
+            }
+            try await observer.untilReady()
+            let failed = try #require(observer.view.downloads.values.first { $0.state == .failed })
+            #expect(failed.error.code == FailureCode.quarantined.rawValue)
+            #expect(try await fleet.services()["downloads"]?.restarts == 2)
+            let alert = try #require(observer.view.alerts.values.first { $0.episode == failed.episode })
+            #expect(alert.message.contains("crashed 2 times") && alert.actions.contains("retry"))
+            // Asked for again it gets one more try, which ends as the others did.
+            try await fleet.succeed("alerts", "answer", alert.id, "retry")
+            try await observer.until("it is set aside again") { view in
+                view.alerts.values.contains { $0.episode == failed.episode && $0.id != alert.id }
+            }
+            #expect(try await fleet.services()["downloads"]?.restarts == 3)
+        }
+    }
+
+    @Test func `a feed over which the service crashes fails, and others are refreshed`() async throws {
+        try await with(["Poison": ["One"], "Sound": ["Two"]]) { fleet in
+            "feed:\(try await Self.podcast("Poison", of: fleet))"
+        } _: { fleet, observer in
+            let refresh = try await fleet.lockstep(["refresh"])
+            #expect(refresh.output.contains("crashed 2 times") && refresh.status != 0, "\(refresh)")
+            try await observer.untilReady()
+            #expect(try await fleet.services()["feeds"]?.restarts == 2)
+            let outcome = try await fleet.lockstep(["refresh", "Sound"])
+            #expect(outcome.status == 0, "\(outcome)")
+        }
+    }
+}
