@@ -30,11 +30,17 @@ public protocol OwnerMachine: Sendable {
 
     /// Decides.
     mutating func handle(_ event: OwnerEvent<Input>, now: Moment) -> [OwnerEffect<Action>]
+
+    /// After `.stopping`: whether the shell has reported all that is to be saved. The process waits for it, but not longer
+    /// than for its last commits.
+    var hasStopped: Bool { get }
 }
 
 extension OwnerMachine {
     /// None.
     public static var observes: [String] { [] }
+    /// At once.
+    public var hasStopped: Bool { true }
 }
 
 /// What happens to an owner.

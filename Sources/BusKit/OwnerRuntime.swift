@@ -135,7 +135,8 @@ struct OwnerRuntime<Machine: OwnerMachine> {
     }
 
     private mutating func stopIfDone(_ now: Moment, _ effects: inout [Effect]) {
-        guard case .stopping(let until) = phase, pipeline.isIdle || now.monotonic >= until else { return }
+        let isDone = pipeline.isIdle && machine.hasStopped
+        guard case .stopping(let until) = phase, isDone || now.monotonic >= until else { return }
         if !pipeline.isIdle { effects.append(.log(.warning, "stopping with changes that are not saved")) }
         phase = .stopped
         effects.append(.stop(nil))

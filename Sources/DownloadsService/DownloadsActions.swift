@@ -46,7 +46,7 @@ public struct TransferOrder: Sendable, Hashable {
     public var url: String
     /// Where the file goes, relative to the folder of downloads.
     public var path: String
-    /// The bytes that are on disk for certain, of the version that these name; 0: none.
+    /// At most so many bytes of the partial file are kept, whose own size says how many have come; 0: none.
     public var received: UInt64
     /// The version that was begun.
     public var version: FileVersion

@@ -101,7 +101,7 @@ extension DownloadsMachine {
             .start(
                 TransferOrder(
                     number: number, episode: download.episode, url: download.url, path: path,
-                    received: download.receivedBytes, version: download.version,
+                    received: download.resumableBytes, version: download.version,
                     announced: download.announcedBytes, folder: change.book.folder.marker)))
     }
 
@@ -215,6 +215,13 @@ extension WireDownload {
         }
         let (whole, tenth) = (announcedBytes / 1_000_000, announcedBytes / 100_000 % 10)
         note = "Its feed announces \(whole).\(tenth) MB; perhaps something else was sent in place of the episode."
+    }
+
+    /// The most bytes of its partial file that can be continued. The last one is fetched again, so that the server confirms
+    /// the version also of a file that came whole.
+    var resumableBytes: UInt64 {
+        guard !version.condition.isEmpty else { return 0 }
+        return totalBytes > 0 ? totalBytes - 1 : .max
     }
 
     /// Transfers begin in this order: older requests first, and of one rule’s episodes the newest first.

@@ -5,7 +5,7 @@ import WireMessages
 // What is said of transfers.
 
 extension DownloadsMachine {
-    /// So many bytes make a try one that got on, after which counting begins anew.
+    /// An attempt that fetched more makes the attempts count anew even if the next one starts over.
     private static let progressThatCounts: UInt64 = 256 << 10
 
     mutating func take(_ input: DownloadsInput, now: Moment) -> [Effect] {
@@ -18,6 +18,7 @@ extension DownloadsMachine {
         case .failed(let number, let failure): return failed(number, failure, now: now)
         case .ended(let number):
             ended[number] = nil
+            if isStopping { transfers[number] = nil }
             return []
         case .surveyed(let files, let sight): return surveyed(files, sight, now: now)
         case .looked(let number, let found, let sight): return looked(number, found, sight, now: now)
@@ -68,15 +69,17 @@ extension DownloadsMachine {
 
     private mutating func saved(_ number: UInt64, _ received: UInt64) -> [Effect] {
         guard var download = download(of: number) else { return [] }
+        transfers[number]?.received = received
         download.receivedBytes = received
         var change = change
         change.put(download)
         return commit(change)
     }
 
-    /// What came until it was paused is worth keeping.
+    /// What came until it was paused, or the service stopped, is kept.
     private mutating func stopped(_ episode: String, _ version: FileVersion, _ received: UInt64) -> [Effect] {
-        guard var download = book.current.downloads[episode], download.state == .paused, download.version == version
+        guard var download = book.current.downloads[episode], download.version == version,
+            download.state == .paused || isStopping && download.state == .downloading
         else { return [] }
         download.receivedBytes = received
         var change = change
@@ -119,7 +122,8 @@ extension DownloadsMachine {
         if failure.code == DownloadFolder.awayCode {
             return found(another: download, now: now) + [.log(.warning, "download of \(download.episode): \(failure)")]
         }
-        if transfer.received > transfer.offset + Self.progressThatCounts { download.attempt = 0 }
+        let isKept = !download.version.condition.isEmpty
+        if transfer.received > transfer.offset + (isKept ? 0 : Self.progressThatCounts) { download.attempt = 0 }
         download.attempt += 1
         download.path = ""
         var change = change

@@ -160,6 +160,9 @@ public struct DownloadsMachine: OwnerMachine {
     /// See `OwnerMachine`.
     public func everything() -> [WireChange] { book.current.everything }
 
+    /// Whether every transfer has reported what came of it.
+    public var hasStopped: Bool { transfers.isEmpty && ended.isEmpty }
+
     // MARK: Deciding
 
     /// See `OwnerMachine`.

@@ -21,6 +21,7 @@ struct EchoMachine: OwnerMachine {
     private(set) var replacements = 0
     var answers: [String] = []
     var stopped = false
+    var hasStopped = true
 
     mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<Action>] {
         words = SpeculativeState(records.map { String(decoding: $0.value, as: UTF8.self) })

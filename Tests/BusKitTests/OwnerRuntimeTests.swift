@@ -366,6 +366,22 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
+    @Test func `stopping waits for the shell’s last reports, but not for ever`() {
+        for isHeard in [true, false] {
+            var trial = OwnerTrial.serving()
+            trial.runtime.machine.hasStopped = false
+            trial.handle(.stopping)
+            #expect(trial.stop == nil)
+            if isHeard {
+                trial.runtime.machine.hasStopped = true
+                trial.handle(.input(.say("last")))
+            } else {
+                trial.pass(.milliseconds(2_500))
+            }
+            #expect(trial.stop == .some(nil))
+        }
+    }
+
     @Test func stoppingDoesNotWaitForADatabaseThatIsGone() {
         var trial = OwnerTrial.serving()
         trial.command("a")

@@ -19,6 +19,54 @@ struct DownloadKillTests {
         """
     }
 
+    private static func largestFile(in folder: String) -> Int {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        let sizes = names.map { name in
+            (try? FileManager.default.attributesOfItem(atPath: folder + "/" + name))?[.size] as? Int ?? 0
+        }
+        return sizes.max() ?? 0
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: [true, false])
+    func `a download that is interrupted within seconds goes on where its file ends`(isKilled: Bool) async throws {
+        try await HTTPTestServer.with { server in
+            var response = HTTPTestResponse.audio(Self.audio, type: "audio/wav")
+            response.etag = "\"one\""
+            response.fault = .stall(afterBytes: 200_000)
+            server.route("/feed.xml", .feed(Self.feed(server)))
+            var whole = response
+            whole.fault = .none
+            server.route("/1.wav", response, whole)
+            try await ProcessFleet.with { fleet in
+                try await FleetObserver.with(1, of: fleet) { observers in
+                    let observer = observers[0]
+                    try await observer.untilReady()
+                    try await fleet.succeed("subscribe", server.url("/feed.xml"))
+                    try await fleet.succeed("download", "add", "One")
+                    await server.stalled(at: "/1.wav")
+                    try await observer.until("it is known which version comes") {
+                        $0.downloads.values.contains { !$0.etag.isEmpty }
+                    }
+                    #expect(observer.view.downloads.values.first?.receivedBytes == 0)
+                    let partial = fleet.home.downloadDirectory + "/.partial"
+                    while Self.largestFile(in: partial) < 200_000 {
+                        try await ContinuousClock().sleep(for: .milliseconds(10))
+                    }
+                    if isKilled {
+                        fleet.signal("downloads", SIGKILL)
+                    } else {
+                        try await fleet.succeed("down")
+                        try await fleet.up()
+                    }
+                    try await observer.until("the file is there") { $0.downloads.values.first?.state == .downloaded }
+                    #expect(server.requests(for: "/1.wav").map { $0.header("Range") } == [nil, "bytes=200000-"])
+                    let path = try #require(observer.view.downloads.values.first?.path)
+                    #expect(try Data(contentsOf: URL(filePath: path)) == Data(Self.audio))
+                }
+            }
+        }
+    }
+
     @Test(.timeLimit(.minutes(5)), arguments: ["downloads", "playback", "persistence", "bus"], [1, 2] as [UInt64])
     func whateverDiesAFileComesWholeAndWhatWasHeardIsKept(service: String, seed: UInt64) async throws {
         try await HTTPTestServer.with { server in
