@@ -204,3 +204,12 @@ let package = Package(
             ]),
     ]
 )
+
+// With LOCKSTEP_TARGETS=programs, as the scripts of deploy/ build them, there are only the programs; with =bench also the
+// benchmark's harness. One `swift build` then builds what is installed, and neither tests nor what only they need.
+if let wanted = Context.environment["LOCKSTEP_TARGETS"] {
+    package.targets.removeAll { target in
+        target.type == .test || ["TestSupport", "CLogindDouble"].contains(target.name)
+            || target.name == "lockstep-bench" && wanted != "bench"
+    }
+}

@@ -112,6 +112,21 @@ find_swift() {
         "SWIFT_TOOLCHAIN=/path/to/toolchain names one in an unusual place."
 }
 
+# The names of the programs that are installed.
+program_names() {
+    local main
+    echo lockstep
+    for main in Sources/lockstep-*/Main.swift; do basename "$(dirname "$main")"; done
+}
+
+# build_programs CONFIGURATION [bench]: builds all programs in one go, with "bench" the benchmark's harness too, and prints
+# the folder that they are in.
+build_programs() {
+    local flags=(-c "$1" --jobs "$(build_jobs)")
+    export LOCKSTEP_TARGETS=${2:-programs}
+    swift build "${flags[@]}" </dev/null >&2 && swift build "${flags[@]}" --show-bin-path </dev/null
+}
+
 # How many compilers at once: one a core, fewer where memory is short (a compiler takes up to about 1.5 GiB).
 build_jobs() {
     local cores memory
