@@ -11,6 +11,9 @@ struct FeedBuilder {
     private var enclosureRank = 0
     private var warnings: [FeedWarning] = []
     private var warned: [String: Int] = [:]
+    /// The warnings that the open item has caused, by their indices.
+    private var ofItem: Set<Int>?
+    private var itemNumber = 0
 
     init(limits: FeedLimits) {
         self.limits = limits
@@ -18,6 +21,8 @@ struct FeedBuilder {
 
     mutating func beginItem() {
         item = FeedItem()
+        itemNumber += 1
+        ofItem = []
         ranks.removeAll(keepingCapacity: true)
         enclosureRank = 0
     }
@@ -25,6 +30,7 @@ struct FeedBuilder {
     mutating func endItem() {
         guard var done = item else { return }
         item = nil
+        defer { nameItem(done.title) }
         guard !done.enclosureURL.isEmpty else {
             warn("noAudio", "An item without audio was left out")
             return
@@ -39,13 +45,23 @@ struct FeedBuilder {
         items.append(done)
     }
 
+    /// Tells the warnings of the item that has ended which one it is.
+    private mutating func nameItem(_ title: String) {
+        for index in ofItem ?? [] where warnings[index].items.count < FeedWarning.itemLimit {
+            warnings[index].items.append(title.isEmpty ? "item \(itemNumber)" : title)
+        }
+        ofItem = nil
+    }
+
     mutating func warn(_ code: String, _ message: String, count: Int = 1) {
         if let index = warned[code] {
             warnings[index].count += count
+            ofItem?.insert(index)
             return
         }
         guard count > 0 else { return }
         warned[code] = warnings.count
+        ofItem?.insert(warnings.count)
         warnings.append(FeedWarning(code: code, message: message, count: count))
     }
 

@@ -16,8 +16,12 @@ public struct FeedReport: Sendable, Hashable {
     public var withDuration: Int
     /// Episodes that name a chapters file.
     public var withChapters: Int
-    /// What had to be forgiven.
+    /// What is wrong with the feed.
     public var warnings: [FeedWarning]
+    /// The newest episodes by their dates, at most five; where there are no dates, the first of the feed.
+    public var newestItems: [FeedItem]
+    /// The oldest episode, unless it is among the newest.
+    public var oldestItem: FeedItem?
 
     /// The report on a document.
     public init(_ document: FeedDocument) {
@@ -31,5 +35,10 @@ public struct FeedReport: Sendable, Hashable {
         withDuration = items.count { $0.item.duration != nil }
         withChapters = items.count { !$0.item.chaptersURL.isEmpty || !$0.item.chapters.isEmpty }
         warnings = document.warnings + duplicates
+        let dated = items.map(\.item).enumerated().sorted {
+            ($1.element.published?.milliseconds ?? 0, $0.offset) < ($0.element.published?.milliseconds ?? 0, $1.offset)
+        }.map(\.element)
+        newestItems = Array(dated.prefix(5))
+        oldestItem = dated.count > 5 ? dated.last : nil
     }
 }

@@ -4,7 +4,7 @@ public struct FeedDocument: Sendable, Hashable {
     public var channel: FeedChannel
     /// The episodes that have audio, in the feed's order.
     public var items: [FeedItem]
-    /// What had to be forgiven, each kind once.
+    /// What is wrong with the feed, each kind once.
     public var warnings: [FeedWarning]
 
     /// A document of these parts.
@@ -85,12 +85,18 @@ public struct FeedWarning: Sendable, Hashable, CustomStringConvertible {
     public var message: String
     /// How often it occurred; at least 1.
     public var count: Int
+    /// The first items that it is about, by their titles, else as `item 3`; empty where it is about the whole feed.
+    public var items: [String]
+
+    /// The maximum number of items that are named.
+    public static let itemLimit = 5
 
     /// A warning.
-    public init(code: String, message: String, count: Int = 1) {
+    public init(code: String, message: String, count: Int = 1, items: [String] = []) {
         self.code = code
         self.message = message
         self.count = count
+        self.items = items
     }
 
     /// The sentence, and how often.

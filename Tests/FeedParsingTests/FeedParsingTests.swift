@@ -262,3 +262,20 @@ func refuses(_ what: String, text: String, says: String) {
     #expect(report.withChapters == 1)
     #expect(report.newest == report.oldest)
 }
+
+@Test func `a report names the episodes that are newest and those that something is wrong with`() throws {
+    let items = (1...8).map { number in
+        let date = number == 3 ? "yesterday" : "0\(number) Oct 2024 13:00:00 GMT"
+        let title = number == 4 ? "" : "<title>Episode \(number)</title>"
+        let length = number > 5 ? "<itunes:duration>long</itunes:duration>" : ""
+        return "<item>\(length)<pubDate>\(date)</pubDate>\(title)<enclosure url=\"http://h/\(number)\"/></item>"
+    }
+    let report = FeedReport(try FeedParser.parse(feed(items.joined() + "<item><title>Text only</title></item>").utf8))
+    #expect(report.newestItems.map(\.title) == ["Episode 8", "Episode 7", "Episode 6", "Episode 5", ""])
+    #expect(report.oldestItem?.title == "Episode 3")
+    let named = Dictionary(report.warnings.map { ($0.code, $0.items) }) { first, _ in first }
+    #expect(named["badDate"] == ["Episode 3"])
+    #expect(named["badDuration"] == ["Episode 6", "Episode 7", "Episode 8"])
+    #expect(named["noTitle"] == ["item 4"])
+    #expect(named["noAudio"] == ["Text only"])
+}

@@ -105,7 +105,7 @@ struct FeedCheck: LockstepCommand {
         }
     }
 
-    private static func json(_ report: FeedReport, url: String) -> JSONValue {
+    static func json(_ report: FeedReport, url: String) -> JSONValue {
         .object([
             "url": .string(url), "title": .string(report.channel.title), "author": .text(report.channel.author),
             "language": .text(report.channel.language), "episodes": .integer(Int64(report.episodes)),
@@ -113,24 +113,52 @@ struct FeedCheck: LockstepCommand {
             "oldest": .moment(milliseconds: report.oldest?.milliseconds ?? 0),
             "withGuid": .integer(Int64(report.withGUID)), "withDuration": .integer(Int64(report.withDuration)),
             "withChapters": .integer(Int64(report.withChapters)),
+            "newestEpisodes": .array(report.newestItems.map(json)),
+            "oldestEpisode": report.oldestItem.map(json) ?? .null,
             "warnings": .array(
                 report.warnings.map { warning in
                     .object([
                         "code": .string(warning.code), "message": .string(warning.message),
-                        "count": .integer(Int64(warning.count)),
+                        "count": .integer(Int64(warning.count)), "items": .array(warning.items.map { .string($0) }),
                     ])
                 }),
         ])
     }
 
-    private static func lines(_ report: FeedReport) -> [String] {
+    private static func json(_ item: FeedItem) -> JSONValue {
+        .object([
+            "title": .string(item.title), "guid": .text(item.guid), "audioURL": .string(item.enclosureURL),
+            "published": .moment(milliseconds: item.published?.milliseconds ?? 0),
+            "duration": item.duration.map { .seconds($0.seconds) } ?? .null,
+        ])
+    }
+
+    static func lines(_ report: FeedReport) -> [String] {
         let days = [report.oldest, report.newest].map { TimeText.day(milliseconds: $0?.milliseconds ?? 0) }
         let title = DisplayText.sanitised(report.channel.title)
-        let warnings = report.warnings.map { "Forgiven: \(DisplayText.sanitised($0.description))" }
-        return [
+        var lines = [
             title.isEmpty ? "(no title)" : title,
             "\(NumberText.counted(report.episodes, "episode")) from \(days[0]) to \(days[1])",
             "\(report.withGUID) with a GUID, \(report.withDuration) with a length, \(report.withChapters) with chapters",
-        ] + (warnings.isEmpty ? ["Nothing had to be forgiven."] : warnings)
+        ]
+        if !report.newestItems.isEmpty { lines += ["Newest:"] + report.newestItems.map(line) }
+        if let oldest = report.oldestItem { lines += ["Oldest:", line(oldest)] }
+        guard !report.warnings.isEmpty else { return lines + ["No problems found."] }
+        return lines + ["Warnings:"] + report.warnings.map(line)
+    }
+
+    private static func line(_ item: FeedItem) -> String {
+        let length = TimeText.clock(item.duration?.seconds)
+        let title = DisplayText.sanitised(item.title)
+        return
+            "  \(TimeText.day(milliseconds: item.published?.milliseconds ?? 0))  \(length)  \(title.isEmpty ? "(no title)" : title)"
+    }
+
+    /// What is wrong, how often, and with which episodes.
+    private static func line(_ warning: FeedWarning) -> String {
+        let more = warning.items.count < warning.count && !warning.items.isEmpty ? " …" : ""
+        let items = warning.items.map { "“\(DisplayText.cut(DisplayText.sanitised($0), to: 60))”" }.joined(
+            separator: ", ")
+        return "  \(DisplayText.sanitised(warning.description))" + (items.isEmpty ? "" : ": \(items)\(more)")
     }
 }
