@@ -22,6 +22,16 @@ import Testing
         #expect(SeekExpression(text) == nil)
     }
 
+    @Test(arguments: [
+        "", " ", "a", " a", "a ", "a  b", "a b", "a\u{7f}", "a\tb", "Plain text, with (all) its ~ signs!", "é a",
+    ])
+    func `the short way for plain text changes nothing`(text: String) {
+        // A mark of direction is left out, and keeps the text from the short way.
+        #expect(DisplayText.sanitised(text) == DisplayText.sanitised(text + "\u{200e}"))
+        let plain = DisplayText.sanitised(text)
+        #expect(DisplayText.width(plain) == DisplayText.width(plain + "\u{301}"))
+    }
+
     @Test func `relative seeks stop at the start and a second before the end`() throws {
         #expect(try SeekExpression.relative(-30).target(from: 10, duration: 100).seconds == 0)
         #expect(try SeekExpression.relative(300).target(from: 10, duration: 100).seconds == 99)

@@ -15,12 +15,13 @@ struct Doctor: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         let home = HomeCheck(home: context.home)
         let settings = home.settings(context.settings)
-        let fleet = FleetCheck(context)
+        // Loading libmpv takes as long as everything that the fleet is asked for.
+        let environment = context.serviceEnvironment
+        async let libraries = LibraryCheck(environment: environment).findings()
+        async let running = FleetCheck(context).findings()
         let crashes = CrashReports(context.home).all()
-        let running = await fleet.findings()
         let findings =
-            settings + home.findings() + LibraryCheck(environment: context.serviceEnvironment).findings()
-            + running + [FleetCheck.crashes(crashes)]
+            await settings + home.findings() + libraries + running + [FleetCheck.crashes(crashes)]
         let json = JSONValue.object([
             "findings": .array(findings.map(\.json)),
             "crashes": .array(

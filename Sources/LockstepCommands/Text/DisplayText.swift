@@ -3,6 +3,7 @@ enum DisplayText {
     /// Without anything that moves the cursor, changes the terminal or reorders the line: control characters and line
     /// breaks become a space, runs of spaces one, marks that steer the direction of writing go.
     static func sanitised(_ text: some StringProtocol) -> String {
+        if isPlain(text) { return String(text) }
         var result = ""
         var pendingSpace = false
         for scalar in text.unicodeScalars {
@@ -20,11 +21,22 @@ enum DisplayText {
         return result
     }
 
+    /// Whether a text is as it should be already: printable ASCII with single spaces between words.
+    private static func isPlain(_ text: some StringProtocol) -> Bool {
+        var before = UInt8(ascii: " ")
+        for byte in text.utf8 {
+            guard (0x21...0x7e).contains(byte) || byte == UInt8(ascii: " ") && before != byte else { return false }
+            before = byte
+        }
+        return before != UInt8(ascii: " ") || text.isEmpty
+    }
+
     /// How many columns a terminal gives a text without control characters.
     ///
     /// Counted by scalar, as the C library's `wcwidth` does and with it most terminals.
     static func width(_ text: some StringProtocol) -> Int {
-        text.unicodeScalars.reduce(0) { $0 + width($1) }
+        text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
+            ? text.utf8.count : text.unicodeScalars.reduce(0) { $0 + width($1) }
     }
 
     /// The columns of one scalar: 0, 1 or 2.
