@@ -107,7 +107,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
         case .rewindOnResume:
             rule(.playback, .number(0...120), "10", "seconds to go back at most when resuming after a pause")
         case .playedThreshold:
-            rule(.playback, .threshold, "off", "when it counts as played: off, 95%, or seconds before the end")
+            rule(.playback, .threshold, "off", "when it counts as played: off, 95%, or 30s before the end")
         case .autoPlay:
             rule(.playback, .flag, "off", "play on by itself when the fleet comes up", isPerPodcast: false)
         case .sleepFade:

@@ -1,4 +1,6 @@
 import ArgumentParser
+import BusKit
+import Foundation
 import PodcastModel
 import SwiftProtobuf
 import Testing
@@ -15,6 +17,36 @@ import WireMessages
             #expect(command.configuration.commandName != nil, "\(command)")
             rest += command.configuration.subcommands
             rest += command.configuration.groupedSubcommands.flatMap(\.subcommands)
+        }
+    }
+
+    @Test func `the values that an argument may have are named in one sentence`() {
+        let said =
+            "The value 'x' is invalid for '<kind>'. Please provide one of the following:\n  - a\n  - b\n  - c\nUsage: …"
+        #expect(
+            ParserWords.inHouse(said)
+                == "The value “x” is invalid for “<kind>”. Please provide one of “a”, “b” or “c”.\nUsage: …")
+        #expect(ParserWords.inHouse("It is not") == "It is not.")
+    }
+
+    @Test func `a podcast is forgotten only by its whole name`() throws {
+        var podcast = WirePodcast()
+        (podcast.id, podcast.title, podcast.url) = ("p0123", "Many parts", "https://h/feed")
+        podcast.episodeCount = 3
+        for name in ["p0123", "Many parts", "many PARTS", "https://h/feed"] {
+            try Unsubscribe.requireWholeName(name, podcast)
+        }
+        for part in ["Many", "p01", "h/feed"] {
+            let failure = #expect(throws: Failure.self) { try Unsubscribe.requireWholeName(part, podcast) }
+            #expect(failure?.message.contains("“Many parts” (p0123) with 3 episodes") == true)
+        }
+    }
+
+    @Test func `a home is relative to the caller’s folder, and a tilde is the user’s`() throws {
+        let folder = FileManager.default.currentDirectoryPath
+        for (given, path) in [("a/b", "\(folder)/a/b"), ("~/a", "/home/me/a"), ("~", "/home/me"), ("/a/./b", "/a/b")] {
+            let home = try LockstepHome.find(["LOCKSTEP_HOME": given, "HOME": "/home/me"])
+            #expect(home.configurationDirectory == path)
         }
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import PodcastModel
 import Testing
 import WireMessages
@@ -12,7 +13,9 @@ import WireMessages
         (["100", "episodes"], .episodes(100)),
         (["chapter"], .chapter), (["off"], .off), (["OFF"], .off), (["2 episodes"], .episodes(2)),
         (["30", "minutes"], .after(1_800)), (["30 min"], .after(1_800)), (["30", "m"], .after(1_800)),
-        (["1", "hour", "5", "minutes"], .after(3_900)), (["90", "seconds"], .after(90)), (["12:30"], .after(750)),
+        (["1", "hour", "5", "minutes"], .after(3_900)), (["90", "seconds"], .after(90)),
+        (["12:30"], .at(hour: 12, minute: 30)), (["0:05"], .at(hour: 0, minute: 5)),
+        (["+2:30"], .later(150)),
         (["1:00:00"], .after(3_600)), (["+10", "minutes"], .later(600)), (["1.5h"], .after(5_400)),
     ])
     func `a time to sleep is read`(words: [String], expected: SleepExpression) {
@@ -23,10 +26,24 @@ import WireMessages
         [], ["0"], ["-5"], ["25h"], ["30m1h"], ["x"], ["1x"], ["m"], ["0", "episodes"], ["101", "episodes"],
         ["3", "chapters"],
         ["+"], ["nan"], ["1h2"], ["episode", "3"], ["99999999999999999"],
-        ["1:75"], ["2h1h"], ["h"], ["3", "weeks"], ["0", "minutes"], ["24:00:01"], ["10", "30"].map { $0 + "x" },
+        ["1:75"], ["24:00"], ["7:5"], ["2h1h"], ["h"], ["3", "weeks"], ["0", "minutes"], ["24:00:01"],
+        ["10", "30"].map { $0 + "x" },
     ])
     func `what is no time to sleep is refused`(words: [String]) {
         #expect(SleepExpression(words) == nil)
+    }
+
+    @Test(arguments: [(0, 0), (7, 5), (12, 30), (23, 59)])
+    func `a time of the day is waited for until clocks show it`(hour: Int32, minute: Int32) throws {
+        let now = Moment(monotonic: Self.now.monotonic, wall: Timestamp(milliseconds: 1_790_000_000_000))
+        let request = try SleepTimer.request(
+            .at(hour: hour, minute: minute), Self.player(nil), now: now, bootID: "b")
+        let seconds = try #require(request?.seconds)
+        #expect(seconds > 0 && seconds <= SleepLimits.seconds)
+        var end = time_t(now.wall.milliseconds / 1_000 + Int64(seconds))
+        var parts = tm()
+        localtime_r(&end, &parts)
+        #expect(parts.tm_hour == hour && parts.tm_min == minute)
     }
 
     private static let now = Moment(

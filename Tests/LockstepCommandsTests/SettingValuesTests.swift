@@ -69,6 +69,19 @@ import WireMessages
         }
     }
 
+    @Test func `a threshold without a unit is refused, because it may be seconds or per cent`() throws {
+        let failure = #expect(throws: Failure.self) { try SettingKey.playedThreshold.value(typed: "95") }
+        #expect(
+            failure?.message.contains("Write 95% for a part of the length, or 95s for seconds before the end.") == true)
+        for (typed, value, shown) in [
+            ("95%", "95%", "95%"), ("30s", "30", "30s"), ("2 min", "120", "120s"), ("off", "off", "off"),
+        ] {
+            #expect(try SettingKey.playedThreshold.value(typed: typed) == value)
+            #expect(SettingKey.playedThreshold.shown(value) == shown)
+        }
+        #expect(throws: Failure.self) { try SettingKey.playedThreshold.value(typed: "2h") }
+    }
+
     @Test func `values are numbers, truth values and words`() {
         #expect(SettingKey.speed.json("1.5") == .number(1.5))
         #expect(SettingKey.boost.json("on") == .bool(true))

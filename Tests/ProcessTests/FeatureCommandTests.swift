@@ -154,7 +154,7 @@ import WireMessages
             try await FleetObserver.with(1, of: fleet) { observers in
                 try await observers[0].untilReady()
                 try await observers[0].until("what is kept") { !$0.bookmarks.isEmpty && $0.player?.speed == 2 }
-                try await fleet.run([CommandStep("unsubscribe --forget Many", 0, "Forgot Many parts.")])
+                try await fleet.run([CommandStep("unsubscribe --forget many_parts", 0, "Forgot Many parts.")])
                 try await observers[0].until("that it is forgotten") { $0.bookmarks.isEmpty && $0.player?.speed == 1 }
             }
             try await fleet.succeed("down")

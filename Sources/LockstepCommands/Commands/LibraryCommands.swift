@@ -23,9 +23,11 @@ struct Subscribe: LockstepCommand {
             }
         }
         try await context.withSession { session in
-            let reply = try await session.feeds {
-                $0.subscribe.urls = urls
-                $0.subscribe.keep = keep
+            let reply = try await context.output.whileWaiting("Fetching \(NumberText.counted(urls.count, "feed"))") {
+                try await session.feeds {
+                    $0.subscribe.urls = urls
+                    $0.subscribe.keep = keep
+                }
             }
             try FeedResults(reply.results, of: .subscribing).report(to: context.output, doing: "subscribed to")
         }
@@ -42,13 +44,18 @@ struct Unsubscribe: LockstepCommand {
             in queues, their files.
             """)
     var forget = false
+    @Flag(help: "Forget also what is named by a part of its title.") var yes = false
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .podcasts) var podcasts: [String]
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
             var ids: [String] = []
-            for text in podcasts { ids.append(try await session.findPodcast(text).id) }
+            for text in podcasts {
+                let podcast = try await session.findPodcast(text)
+                if forget, !yes { try Self.requireWholeName(text, podcast) }
+                ids.append(podcast.id)
+            }
             let files = forget ? await Self.files(of: Set(ids), session) : 0
             let reply = try await session.feeds {
                 $0.unsubscribe.podcasts = ids
@@ -70,6 +77,17 @@ struct Unsubscribe: LockstepCommand {
                     "\(counted) will be deleted when nothing uses \(files == 1 ? "it" : "them") any more.")
             }
         }
+    }
+
+    /// Refuses to forget what is named by a part alone: nothing brings it back.
+    static func requireWholeName(_ text: String, _ podcast: WirePodcast) throws(Failure) {
+        let names = [podcast.id, podcast.title, podcast.url]
+        guard !names.contains(where: { $0.lowercased() == text.lowercased() }) else { return }
+        let title = DisplayText.sanitised(podcast.title.isEmpty ? podcast.url : podcast.title)
+        throw Failure(
+            .invalidArgument,
+            "“\(text)” means “\(title)” (\(podcast.id)) with \(NumberText.counted(Int(podcast.episodeCount), "episode")). Forgetting it can’t be undone: its positions, bookmarks, queue entries and files go too. Give its whole title or ID, or add --yes."
+        )
     }
 
     /// `Removed 2 entries from Up Next and 1 entry from “evening”.`
@@ -113,7 +131,10 @@ struct Refresh: LockstepCommand {
             var ids: [String] = []
             for text in podcasts { ids.append(try await session.findPodcast(text).id) }
             let named = ids
-            let reply = try await session.feeds { $0.refresh.podcasts = named }
+            let what = named.isEmpty ? "all podcasts" : NumberText.counted(named.count, "podcast")
+            let reply = try await context.output.whileWaiting("Refreshing \(what)") {
+                try await session.feeds { $0.refresh.podcasts = named }
+            }
             try FeedResults(reply.results, of: .refreshing).report(to: context.output, doing: "refreshed")
         }
     }

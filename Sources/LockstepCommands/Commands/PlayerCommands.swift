@@ -9,12 +9,11 @@ struct Pause: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            let view = try await session.view(of: [.playback])
-            if [.paused, .failed, .finished].contains(view.player?.status) {
-                return try session.report(view.player, to: context.output, already: true)
-            }
+            // Asked for in any case: what is seen here may have changed before the player hears of it.
+            let before = try await session.view(of: [.playback]).player
             let reply = try await session.playback { $0.setPaused.paused = true }
-            try session.report(reply.state, to: context.output)
+            let isSame = reply.state.revision == before?.revision && reply.state.status != .loading
+            try session.report(reply.state, to: context.output, already: isSame)
         }
     }
 }
@@ -25,11 +24,11 @@ struct Resume: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            let view = try await session.view(of: [.playback])
-            if view.player?.status == .playing {
-                return try session.report(view.player, to: context.output, already: true)
-            }
+            let before = try await session.view(of: [.playback]).player
             let reply = try await session.playback { $0.setPaused.paused = false }
+            if reply.state.revision == before?.revision, reply.state.status == .playing {
+                return try session.report(reply.state, to: context.output, already: true)
+            }
             let settled = try await session.settled(AwaitedLoad(reply.state.loadID), output: context.output)
             try session.report(settled, to: context.output)
         }

@@ -31,7 +31,7 @@ struct SetCommand: LockstepCommand {
         let key = try (unset ?? key).map { text throws(Failure) in try SettingKey.named(text) }
         // Checked before anybody is asked.
         var text = unset == nil ? nil : ""
-        if let key, let value { text = try key.value(of: CommandLineWords.typed(value)) }
+        if let key, let value { text = try key.value(typed: CommandLineWords.typed(value)) }
         let wanted = text
         try await context.withSession { session in
             let podcast: WirePodcast?
@@ -59,7 +59,7 @@ struct SetCommand: LockstepCommand {
             let isKnown = !view.isStale(key.rule.owner.service)
             let value = values.value(of: key, podcast: podcast?.id ?? "")
             table.add([
-                key.rawValue, isKnown ? value.text : "?",
+                key.rawValue, isKnown ? key.shown(value.text) : "?",
                 isKnown ? words(value.source, podcast) : "\(key.rule.owner.rawValue) is not ready", key.rule.meaning,
             ])
         }
@@ -77,11 +77,11 @@ struct SetCommand: LockstepCommand {
         let view = try await session.view(of: [key.rule.owner.service])
         let values = SettingValues(view.settings, settings: session.settings)
         let value = values.value(of: key, podcast: podcast?.id ?? "")
-        var lines = ["\(key.rawValue) \(value.text) (\(words(value.source, podcast))): \(key.rule.meaning)."]
+        var lines = ["\(key.rawValue) \(key.shown(value.text)) (\(words(value.source, podcast))): \(key.rule.meaning)."]
         if podcast == nil {
             lines += values.podcasts(with: key).map { own in
                 let title = view.podcasts[own.podcast]?.title ?? own.podcast
-                return "  \(own.value) for \(DisplayText.sanitised(title))"
+                return "  \(key.shown(own.value)) for \(DisplayText.sanitised(title))"
             }
         }
         try output.value(json(key, value, podcast), lines: lines)
@@ -102,7 +102,7 @@ struct SetCommand: LockstepCommand {
         let now = view.map { SettingValues($0.settings, settings: session.settings) } ?? before
         let value = now.value(of: key, podcast: id)
         let whose = podcast.map { " for “\(DisplayText.sanitised($0.title))”" } ?? ""
-        let state = "\(key.rawValue)\(whose) is \(value.text)"
+        let state = "\(key.rawValue)\(whose) is \(key.shown(value.text))"
         let origin = text.isEmpty ? " (\(words(value.source, podcast)))" : ""
         try output.change(
             json(key, value, podcast),

@@ -7,9 +7,9 @@ struct SleepTimer: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "sleep", abstract: "Show or set the sleep timer, which pauses by itself.",
         discussion:
-            "15, 15m and 15 minutes are minutes, 1h30m and 90s what they say, 12:30 is minutes and seconds; +10 puts it "
+            "15, 15m and 15 minutes are minutes, 1h30m and 90s what they say, 23:30 is a time of the day; +10 puts it "
             + "off by ten minutes; episode, 3 episodes and chapter wait for their end; off ends it.")
-    @Argument(help: "15, 1h30m, +10, episode, 3 episodes, chapter or off; without it, the timer is shown.")
+    @Argument(help: "15, 1h30m, 23:30, +10, episode, 3 episodes, chapter or off; without it, the timer is shown.")
     var when: [String] = []
     @OptionGroup var options: GlobalOptions
 
@@ -18,7 +18,7 @@ struct SleepTimer: LockstepCommand {
         guard let expression = SleepExpression(when) else {
             throw Failure(
                 .invalidArgument,
-                "“\(when.joined(separator: " "))” is no time to sleep. Give minutes up to a day such as 15, or 1h30m, +10, "
+                "“\(when.joined(separator: " "))” isn’t a time to sleep. Give minutes up to a day such as 15, or 1h30m, 23:30, +10, "
                     + "episode, 3 episodes (\(SleepLimits.episodes) at most), chapter or off.")
         }
         try await context.withSession { session in
@@ -55,6 +55,9 @@ struct SleepTimer: LockstepCommand {
         switch expression {
         case .off: return player.hasSleep ? request : nil
         case .after(let seconds): request.seconds = seconds
+        case .at(let hour, let minute):
+            // The night on which clocks are set back has an hour more.
+            request.seconds = min(LocalTime.seconds(until: hour, minute, from: now.wall), SleepLimits.seconds)
         case .later(let seconds):
             guard player.hasSleep, let remaining = player.sleep.remaining(at: now, bootID: bootID) else {
                 throw Failure(

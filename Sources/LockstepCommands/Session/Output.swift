@@ -1,3 +1,4 @@
+import BusKit
 import PodcastModel
 import WireMessages
 
@@ -45,6 +46,31 @@ struct Output: Sendable {
     func progress(_ text: String) {
         guard !quiet, !json else { return }
         try? Self.write("lockstep: \(text)\n", to: STDERR_FILENO)
+    }
+
+    /// Does what may take long; on a terminal standard error shows after a second that it goes on, and for how long.
+    func whileWaiting<Result: Sendable>(
+        _ what: String, _ body: @Sendable () async throws -> Result
+    ) async throws -> Result {
+        guard !quiet, !json, isatty(STDERR_FILENO) == 1 else { return try await body() }
+        let line = "\r\(what)… "
+        let telling = Task {
+            let begun = SystemClocks.now().monotonic
+            while true {
+                do { try await Task.sleep(for: .seconds(1)) } catch { return begun }
+                let seconds = Int(SystemClocks.now().monotonic.since(begun) / .seconds(1))
+                try? Self.write("\(line)\(seconds) s", to: STDERR_FILENO)
+            }
+        }
+        let result: Swift.Result<Result, any Error>
+        do { result = .success(try await body()) } catch { result = .failure(error) }
+        telling.cancel()
+        // Nothing stays of it; where the line was never begun, there is nothing to clear.
+        if SystemClocks.now().monotonic.since(await telling.value) >= .seconds(1) {
+            let blank = String(repeating: " ", count: DisplayText.width(what) + 10)
+            try? Self.write("\r\(blank)\r", to: STDERR_FILENO)
+        }
+        return try result.get()
     }
 
     /// Writes an error to standard error: a sentence, or with `--json` the documented object.

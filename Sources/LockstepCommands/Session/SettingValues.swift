@@ -84,6 +84,26 @@ extension SettingKey {
         throw Failure(.notFound, "There is no setting “\(text)”. \(advice)`lockstep set` lists them.")
     }
 
+    /// A value as somebody types it: of a threshold, seconds have their unit, because 95 may as well be meant as per cent.
+    ///
+    /// - Throws: `invalidArgument`, which names the key, the value and what it may be.
+    func value(typed text: String) throws(Failure) -> String {
+        guard self == .playedThreshold else { return try value(of: text) }
+        if let number = TimeText.number(text) {
+            let shown = NumberText.short(number)
+            throw Failure(
+                .invalidArgument,
+                "\(rawValue) \(shown) could mean two things. Write \(shown)% for a part of the length, or \(shown)s for seconds before the end."
+            )
+        }
+        return try value(of: TimeText.spelled(text.lowercased()).map(NumberText.short) ?? text)
+    }
+
+    /// A value as `value(typed:)` takes it.
+    func shown(_ text: String) -> String {
+        self == .playedThreshold && TimeText.number(text) != nil ? text + "s" : text
+    }
+
     /// A value as JSON: a number where the key takes one, true or false for `on` and `off`, else the text.
     func json(_ text: String) -> JSONValue {
         switch rule.form {

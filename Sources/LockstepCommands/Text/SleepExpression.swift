@@ -1,12 +1,22 @@
 import PodcastModel
 
-/// When to sleep, as it is written: `15` (minutes), `15m`, `1h30m`, `90 seconds`, `12:30`, `+10`, `episode`, `3 episodes`,
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// When to sleep, as it is written: `15` (minutes), `15m`, `1h30m`, `90 seconds`, `23:30`, `+10`, `episode`, `3 episodes`,
 /// `chapter`, `off`.
 enum SleepExpression: Sendable, Hashable {
     /// No more.
     case off
     /// So many seconds from now.
     case after(Double)
+    /// At the next time that clocks show this, local time.
+    case at(hour: Int32, minute: Int32)
     /// So many seconds later than it would.
     case later(Double)
     /// At the end of so many episodes, the loaded one included.
@@ -29,17 +39,50 @@ enum SleepExpression: Sendable, Hashable {
                 return
             }
             let isLater = text.hasPrefix("+")
+            if !isLater, text.count(where: { $0 == ":" }) == 1 {
+                guard let time = Self.time(text) else { return nil }
+                self = time
+                return
+            }
             guard let seconds = Self.seconds(isLater ? text.dropFirst() : text[...]) else { return nil }
             self = isLater ? .later(seconds) : .after(seconds)
         }
     }
 
-    /// `15` and `15m` are minutes, `1h30m`, `90s` and `12:30` (minutes and seconds) what they say; above 0, a day at most.
+    /// `23:30` and `7:05` are times of the day.
+    private static func time(_ text: String) -> SleepExpression? {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard text.allSatisfy({ $0 == ":" || $0.isASCII && $0.isNumber }), parts.count == 2,
+            (1...2).contains(parts[0].utf8.count), parts[1].utf8.count == 2,
+            let hour = UInt8(parts[0]), let minute = UInt8(parts[1]), hour < 24, minute < 60
+        else { return nil }
+        return .at(hour: Int32(hour), minute: Int32(minute))
+    }
+
+    /// `15` and `15m` are minutes, `1h30m`, `90s` and `1:15:00` what they say; above 0, a day at most.
     private static func seconds(_ text: Substring) -> Double? {
         let seconds =
             TimeText.number(text).map { $0 * 60 } ?? (text.contains(":") ? TimeText.seconds(text) : nil)
             ?? TimeText.spelled(text)
         guard let seconds, seconds > 0, seconds <= SleepLimits.seconds else { return nil }
         return seconds
+    }
+}
+
+/// The time that clocks show here.
+enum LocalTime {
+    /// The seconds from a moment until clocks next show a time; more than 0, and less than two days.
+    static func seconds(until hour: Int32, _ minute: Int32, from now: Timestamp) -> Double {
+        let milliseconds = now.milliseconds
+        var seconds = time_t(milliseconds / 1_000)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        (parts.tm_hour, parts.tm_min, parts.tm_sec, parts.tm_isdst) = (hour, minute, 0, -1)
+        let past = Double(milliseconds) / 1_000
+        var tomorrow = parts
+        let left = Double(mktime(&parts)) - past
+        guard left <= 0 else { return left }
+        tomorrow.tm_mday += 1
+        return Double(mktime(&tomorrow)) - past
     }
 }
