@@ -73,6 +73,10 @@ struct OwnerRuntime<Machine: OwnerMachine> {
     var isAnnounced = false
     /// Topics of which the bus has refused a delta.
     var toPutWhole: Set<Topic> = []
+    var refusedPuts = RefusedPuts()
+    /// What is left of a step whose publications have gone out: done before anything else happens.
+    private var deferred: [OwnerEffect<Machine.Action>] = []
+    private var mayDefer = false
     /// The life of persistence that was ready last, and whether it is another one than before.
     var persistenceGeneration: UInt32?
     var persistenceHasRestarted = false
@@ -87,19 +91,26 @@ struct OwnerRuntime<Machine: OwnerMachine> {
 
     /// When `alarm` is due; nil: never.
     var deadline: MonotonicTime? {
-        var next = [ledger.deadline, timers.values.min(), repairAt].compactMap { $0 }.min()
+        var next = [ledger.deadline, timers.values.min(), repairAt, refusedPuts.retryAt].compactMap { $0 }.min()
         if case .stopping(let until) = phase { next = next.map { min($0, until) } ?? until }
         return next
     }
 
+    /// Decides. What a command or an input publishes comes first and alone: `finish` gives the rest, so that observers need
+    /// not wait for a commit to be built.
     mutating func handle(_ event: Event, now: Moment) -> [Effect] {
-        var effects: [Effect] = []
-        if case .stopped = phase { return [] }
+        var effects = finish(now: now)
+        if case .stopped = phase { return effects }
+        switch event {
+        case .command, .input: mayDefer = true
+        default: mayDefer = false
+        }
         switch event {
         case .start: load(&effects)
         case .began(let epoch):
             self.epoch = epoch
             isAnnounced = false
+            refusedPuts = RefusedPuts()
             note(ledger.handle(.connectionLost, now: now.monotonic), now, &effects)
         case .command(let command): arrived(command, now, &effects)
         case .update(let update): observed(update, now, &effects)
@@ -111,18 +122,35 @@ struct OwnerRuntime<Machine: OwnerMachine> {
         case .stopping:
             guard case .serving = phase else {
                 phase = .stopped
-                return [.stop(nil)]
+                return effects + [.stop(nil)]
             }
             phase = .stopping(until: now.monotonic.advanced(by: Self.stopLimit))
             run(.stopping, now, &effects)
         case .fenced: fenced(Failure(.fenced, "A newer process of the same service has taken over."), &effects)
         }
+        if deferred.isEmpty { settle(now, &effects) }
+        return effects
+    }
+
+    /// Does what is left of the last event; empty if nothing is.
+    mutating func finish(now: Moment) -> [Effect] {
+        guard !deferred.isEmpty else { return [] }
+        var effects: [Effect] = []
+        mayDefer = false
+        let rest = deferred
+        deferred = []
+        for effect in rest { perform(effect, now, &effects) }
+        settle(now, &effects)
+        return effects
+    }
+
+    /// What may be due after any event.
+    private mutating func settle(_ now: Moment, _ effects: inout [Effect]) {
         if pipeline.needsRepair, repairAt == nil { repairAt = now.monotonic.advanced(by: Self.repairInterval) }
         probeIfRestarted(now, &effects)
         announceIfDue(now, &effects)
         putWholeIfDue(now, &effects)
         stopIfDone(now, &effects)
-        return effects
     }
 
     /// What it retains may hold changes whose fate is not known; nobody sees them before they are durable.
@@ -156,25 +184,39 @@ extension OwnerRuntime {
     }
 
     mutating func perform(_ wanted: [OwnerEffect<Machine.Action>], _ now: Moment, _ effects: inout [Effect]) {
-        for effect in wanted {
-            switch effect {
-            case .commit(let transaction):
-                if let answer = transaction.answer {
-                    note(ledger.handle(.committing(answer.request), now: now.monotonic), now, &effects)
-                }
-                unsettled.append(transaction.id)
-                note(pipeline.handle(.enqueue(transaction)), now, &effects)
-            case .publish(let publications): publish(publications, &effects)
-            case .reply(let id, let result): reply(id, result, now, &effects)
-            case .call(let call):
-                effects.append(
-                    .ask(
-                        call.service, call.payload, id: call.request ?? .random(), limit: call.limit, mayBeRepeat: true,
-                        .call(call.id)))
-            case .timer(let name, let time): timers[name] = time
-            case .perform(let action): effects.append(.perform(action))
-            case .log(let level, let text): effects.append(.log(level, text))
+        let publications = wanted.flatMap { effect -> [Publication] in
+            if case .publish(let publications) = effect { publications } else { [] }
+        }
+        guard mayDefer, isAnnounced, deferred.isEmpty, !publications.isEmpty else {
+            // Behind what is deferred, in order.
+            if !deferred.isEmpty { return deferred += wanted }
+            for effect in wanted { perform(effect, now, &effects) }
+            return
+        }
+        publish(publications, &effects)
+        deferred = wanted.filter { if case .publish = $0 { false } else { true } }
+    }
+
+    private mutating func perform(
+        _ effect: OwnerEffect<Machine.Action>, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        switch effect {
+        case .commit(let transaction):
+            if let answer = transaction.answer {
+                note(ledger.handle(.committing(answer.request), now: now.monotonic), now, &effects)
             }
+            unsettled.append(transaction.id)
+            note(pipeline.handle(.enqueue(transaction)), now, &effects)
+        case .publish(let publications): publish(publications, &effects)
+        case .reply(let id, let result): reply(id, result, now, &effects)
+        case .call(let call):
+            effects.append(
+                .ask(
+                    call.service, call.payload, id: call.request ?? .random(), limit: call.limit, mayBeRepeat: true,
+                    .call(call.id)))
+        case .timer(let name, let time): timers[name] = time
+        case .perform(let action): effects.append(.perform(action))
+        case .log(let level, let text): effects.append(.log(level, text))
         }
     }
 
@@ -203,7 +245,7 @@ extension OwnerRuntime {
     }
 
     /// What is published before the owner is ready in this epoch is part of what it puts then.
-    private func publish(_ publications: [Publication], _ effects: inout [Effect]) {
+    func publish(_ publications: [Publication], _ effects: inout [Effect]) {
         guard isAnnounced, !publications.isEmpty else { return }
         effects.append(.publish(publications))
     }
@@ -214,19 +256,13 @@ extension OwnerRuntime {
             self.repairAt = nil
             note(pipeline.handle(.repair), now, &effects)
         }
+        retryRefusedPuts(now, &effects)
         let due = timers.filter { $0.value <= now.monotonic }.sorted { $0.value < $1.value }
         // A timer that an earlier one of these moves or takes back is not due any more.
         for (name, time) in due where timers[name] == time {
             timers[name] = nil
             run(.timer(name), now, &effects)
         }
-    }
-
-    private mutating func rejected(
-        _ publication: Publication, _ code: String, _ now: Moment, _ effects: inout [Effect]
-    ) {
-        effects.append(.log(.warning, "the bus refuses \(publication.kind) of \(publication.topic): \(code)"))
-        if isAnnounced, publication.kind == .delta { toPutWhole.insert(publication.topic) }
     }
 
     /// What was refused as a delta is put whole, once all that it shows is durable.
@@ -242,6 +278,12 @@ extension OwnerRuntime {
         guard case .serving = phase else {
             let failure = Failure(.unavailable, "\(Machine.owner) is not ready.")
             effects.append(.reply(command.ticket, command.id, .failure(failure)))
+            return
+        }
+        let refusal = RequestLimits.refusal(
+            origin: command.command.origin, payload: command.payload, service: Machine.owner)
+        if let refusal {
+            effects.append(.reply(command.ticket, command.id, .failure(refusal)))
             return
         }
         note(ledger.handle(.arrived(command), now: now.monotonic), now, &effects)

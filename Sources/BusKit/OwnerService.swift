@@ -69,6 +69,10 @@ struct OwnerHandler<Machine: OwnerMachine>: ServiceHandler {
         runtime.handle(Self.event(event), now: now).compactMap { effect(of: $0) }
     }
 
+    mutating func finish(now: Moment) -> [ServiceEffect<OwnerInput<Machine>>] {
+        runtime.finish(now: now).compactMap { effect(of: $0) }
+    }
+
     private static func event(_ event: ServiceEvent<OwnerInput<Machine>>) -> OwnerRuntime<Machine>.Event {
         switch event {
         case .started: .start

@@ -55,6 +55,14 @@ public protocol ServiceHandler: SendableMetatype {
 
     /// Handles an event.
     mutating func handle(_ event: ServiceEvent<Input>, now: Moment) -> [ServiceEffect<Input>]
+
+    /// Does what `handle` has left for after its effects; empty if nothing is left.
+    mutating func finish(now: Moment) -> [ServiceEffect<Input>]
+}
+
+extension ServiceHandler {
+    /// Nothing is left.
+    public mutating func finish(now: Moment) -> [ServiceEffect<Input>] { [] }
 }
 
 /// Where a service's shell reports what happened outside its handler.
@@ -171,9 +179,13 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
 
         /// Handles what has arrived; what is to be done for it, or nil if nothing has arrived.
         mutating func turn() -> [BusCommand]? {
+            guard !isOver else { return nil }
+            // What was published last time is on its way.
+            let rest = handler.finish(now: SystemClocks.now())
             let events = inbox.takeAll()
-            guard !events.isEmpty, !isOver else { return nil }
+            guard !events.isEmpty || !rest.isEmpty else { return nil }
             var commands: [BusCommand] = []
+            for effect in rest { perform(effect, &commands) }
             for event in events where !isOver {
                 for effect in handler.handle(event, now: SystemClocks.now()) { perform(effect, &commands) }
             }

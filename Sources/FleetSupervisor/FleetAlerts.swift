@@ -50,6 +50,9 @@ struct FleetAlerts: Sendable {
 
     /// The first answer wins; the same one again is answered alike, another one is refused.
     mutating func answer(_ request: [UInt8]) -> Answering {
+        if let failure = RequestLimits.refusal(origin: "", payload: request, service: .supervisor) {
+            return Answering(result: .failure(failure))
+        }
         guard case .answerAlert(let answer)? = (try? WireSupervisorRequest(wireBytes: request))?.command else {
             return Answering(
                 result: .failure(

@@ -136,6 +136,11 @@ public struct PersistenceMachine: Sendable {
         guard let request = try? WirePersistenceRequest(wireBytes: payload) else {
             return refuse(ticket, Failure(.malformed, "This is no request to the database's service."))
         }
+        if case .commit? = request.command {
+            // Owners commit what they have checked; a record may be long.
+        } else if let failure = RequestLimits.refusal(origin: "", payload: payload, service: .persistence) {
+            return refuse(ticket, failure)
+        }
         switch request.command {
         case .load(let load):
             pending.append((.request(ticket), .load(load), payload.count))

@@ -36,7 +36,7 @@ struct OwnerTrial {
     }
 
     mutating func handle(_ event: Runtime.Event) {
-        for effect in runtime.handle(event, now: now) {
+        for effect in runtime.handle(event, now: now) + runtime.finish(now: now) {
             switch effect {
             case .publish(let publications): published.append(publications)
             case .reply(let ticket, let id, let result): replies.append((ticket, id, result))
@@ -271,6 +271,66 @@ struct OwnerRuntimeTests {
         #expect(trial.published.count == 2)
         trial.handle(.rejected(Publication(.delta, EchoMachine.topic, []), code: "tooManyDeltas"))
         #expect(trial.published.count == 3)
+    }
+
+    @Test func `a value that is too large is reported once and put again only after a minute`() {
+        var trial = OwnerTrial.serving()
+        trial.published = []
+        let put = Publication(.put, EchoMachine.topic, [UInt8](repeating: 0, count: 2 << 20))
+        for _ in 0..<100 {
+            trial.handle(.rejected(put, code: "tooLarge"))
+            trial.handle(.rejected(Publication(.delta, EchoMachine.topic, []), code: "noPut"))
+        }
+        let published = trial.published.flatMap { $0 }
+        #expect(published.map(\.kind) == [.put] && published[0].topic.text.hasPrefix("stream/queue/alert/"))
+        trial.published = []
+        trial.pass(.seconds(59))
+        #expect(trial.published.isEmpty)
+        trial.pass(.seconds(2))
+        #expect(trial.published.flatMap { $0 }.map(\.topic) == [EchoMachine.topic])
+        trial.handle(.rejected(put, code: "tooLarge"))
+        #expect(trial.published.count == 1)
+        // Once it is accepted the alert goes.
+        trial.pass(.seconds(61))
+        trial.published = []
+        trial.pass(.seconds(61))
+        #expect(trial.published.flatMap { $0 }.map(\.kind) == [.delete])
+        trial.published = []
+        trial.pass(.seconds(61))
+        #expect(trial.published.isEmpty)
+    }
+
+    @Test func `a request with a text that is too long is refused before it takes effect`() {
+        var trial = OwnerTrial.serving()
+        var request = WireQueueRequest()
+        request.queue = String(repeating: "q", count: 2 << 20)
+        let ticket = ReplyTicket(epoch: trial.epoch, number: 1)
+        let command = Command(id: id, origin: "test", payload: request.wireBytes)
+        let deadline = trial.now.monotonic.advanced(by: .seconds(10))
+        trial.handle(.command(IncomingCommand(ticket: ticket, command: command, deadline: deadline)))
+        #expect(trial.codes == [.tooLarge])
+        #expect(trial.waiting.isEmpty && trial.runtime.machine.words.current.isEmpty)
+    }
+
+    @Test func `a fact is published before anything else is done about it`() {
+        var trial = OwnerTrial.serving()
+        let first = trial.runtime.handle(.input(.say("fact")), now: trial.now)
+        #expect(first.count == 1)
+        guard case .publish? = first.first else {
+            Issue.record("\(first)")
+            return
+        }
+        guard case .perform(.heard("fact"))? = trial.runtime.finish(now: trial.now).first else {
+            Issue.record("the rest is missing")
+            return
+        }
+        #expect(trial.runtime.finish(now: trial.now).isEmpty)
+        // What comes in between is handled behind the rest.
+        _ = trial.runtime.handle(.input(.say("one")), now: trial.now)
+        guard case .perform(.heard("one"))? = trial.runtime.handle(.alarm, now: trial.now).first else {
+            Issue.record("the rest is late")
+            return
+        }
     }
 
     @Test func aRestartedDatabaseIsAskedWhichItIsThoughNothingIsToBeCommitted() {

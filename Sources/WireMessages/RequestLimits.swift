@@ -1,0 +1,132 @@
+import FoundationEssentials
+public import PodcastModel
+import SwiftProtobuf
+
+/// The longest texts that a request may have (the table in `protocols/bus.md`).
+///
+/// An owner checks a request before the request takes effect: a text that cannot be published is never acknowledged.
+public enum RequestLimits {
+    /// Bytes of `origin`, the name of whoever asks.
+    public static let origin = 64
+    /// Bytes of a text that is not listed in `texts`: an ID, a name, a key, a code, a device.
+    public static let text = 512
+    /// Bytes of the fields of one message that this version doesn't know; they may be stored with the message.
+    public static let unknownFields = 512
+
+    private static let address = 8_192
+    private static let title = 4_096
+    private static let note = 8_192
+    private static let value = 1_024
+    private static let identity = 16_384
+
+    /// Bytes of the texts with limits of their own, by message and field number.
+    private static let texts: [String: [Int: Int]] = [
+        WireSubscribe.protoMessageName: [1: address, 3: value, 4: value],
+        WireCheck.protoMessageName: [1: address],
+        WireEpisodeSummary.protoMessageName: [2: title, 4: title, 7: address, 8: title, 9: address],
+        WireSetSetting.protoMessageName: [3: value],
+        WireSetBookmark.protoMessageName: [4: note],
+        WireFindEpisode.protoMessageName: [1: address],
+        WireFindPodcast.protoMessageName: [1: address],
+        WireEpisodesQuery.protoMessageName: [3: title, 4: identity],
+        WirePodcastsQuery.protoMessageName: [2: identity],
+        WireAliasQuery.protoMessageName: [2: identity, 3: identity],
+    ]
+
+    private static let requests: [ServiceName: any SwiftProtobuf.Message.Type] = [
+        .queue: WireQueueRequest.self, .playback: WirePlaybackRequest.self, .feeds: WireFeedsRequest.self,
+        .downloads: WireDownloadsRequest.self, .persistence: WirePersistenceRequest.self,
+        .supervisor: WireSupervisorRequest.self,
+    ]
+
+    /// Why a request to a service is refused for its length; nil if every text fits. A payload that cannot be read is
+    /// left to the service, which says so.
+    public static func refusal(origin: String, payload: [UInt8], service: ServiceName) -> Failure? {
+        if let failure = refusal(originBytes: origin.utf8.count) { return failure }
+        // No text is longer than the request: most need no closer look.
+        guard payload.count > min(text, unknownFields), let type = requests[service],
+            let request = try? type.init(serializedBytes: payload)
+        else { return nil }
+        return refusal(of: request)
+    }
+
+    /// Why an origin of this length is refused.
+    public static func refusal(originBytes count: Int) -> Failure? {
+        guard count > origin else { return nil }
+        return Failure(.tooLarge, "The request’s origin has \(count) bytes; at most \(origin) are allowed.")
+    }
+
+    private static func refusal(of request: any SwiftProtobuf.Message) -> Failure? {
+        var visitor = TextVisitor(message: type(of: request).protoMessageName)
+        do {
+            try request.traverse(visitor: &visitor)
+            return nil
+        } catch let excess as Excess {
+            return Failure(
+                .tooLarge,
+                "A text of the request has \(excess.bytes) bytes (field \(excess.field) of \(excess.message)); at most "
+                    + "\(excess.limit) are allowed.")
+        } catch {
+            return nil
+        }
+    }
+
+    fileprivate static func limit(of field: Int, in message: String) -> Int {
+        texts[message]?[field] ?? text
+    }
+
+    fileprivate struct Excess: Error {
+        var message: String
+        var field: Int
+        var bytes: Int
+        var limit: Int
+    }
+}
+
+/// Measures every text of a message and of the messages in it.
+private struct TextVisitor: Visitor {
+    var message: String
+
+    private func check(_ bytes: Int, _ field: Int, limit: Int) throws {
+        guard bytes > limit else { return }
+        throw RequestLimits.Excess(message: message, field: field, bytes: bytes, limit: limit)
+    }
+
+    mutating func visitSingularStringField(value: String, fieldNumber: Int) throws {
+        try check(value.utf8.count, fieldNumber, limit: RequestLimits.limit(of: fieldNumber, in: message))
+    }
+
+    mutating func visitSingularBytesField(value: Data, fieldNumber: Int) throws {
+        try check(value.count, fieldNumber, limit: RequestLimits.limit(of: fieldNumber, in: message))
+    }
+
+    mutating func visitSingularMessageField<M: SwiftProtobuf.Message>(value: M, fieldNumber: Int) throws {
+        let outer = message
+        message = M.protoMessageName
+        try value.traverse(visitor: &self)
+        message = outer
+    }
+
+    mutating func visitUnknown(bytes: Data) throws {
+        try check(bytes.count, 0, limit: RequestLimits.unknownFields)
+    }
+
+    // Numbers have no length, and no request has a map.
+    mutating func visitSingularDoubleField(value: Double, fieldNumber: Int) throws {}
+    mutating func visitSingularInt64Field(value: Int64, fieldNumber: Int) throws {}
+    mutating func visitSingularUInt64Field(value: UInt64, fieldNumber: Int) throws {}
+    mutating func visitSingularBoolField(value: Bool, fieldNumber: Int) throws {}
+    mutating func visitSingularEnumField<E: SwiftProtobuf.Enum>(value: E, fieldNumber: Int) throws {}
+    mutating func visitMapField<KeyType, ValueType: MapValueType>(
+        fieldType: _ProtobufMap<KeyType, ValueType>.Type, value: _ProtobufMap<KeyType, ValueType>.BaseType,
+        fieldNumber: Int
+    ) throws {}
+    mutating func visitMapField<KeyType, ValueType>(
+        fieldType: _ProtobufEnumMap<KeyType, ValueType>.Type, value: _ProtobufEnumMap<KeyType, ValueType>.BaseType,
+        fieldNumber: Int
+    ) throws {}
+    mutating func visitMapField<KeyType, ValueType>(
+        fieldType: _ProtobufMessageMap<KeyType, ValueType>.Type,
+        value: _ProtobufMessageMap<KeyType, ValueType>.BaseType, fieldNumber: Int
+    ) throws {}
+}
