@@ -74,6 +74,7 @@ let package = Package(
         .target(name: "CCurl"),
         .target(name: "CLogind"),
         .target(name: "CProcess"),
+        .target(name: "CConnectionGuard"),
 
         // The domain and the wire.
         library("PodcastModel"),
@@ -91,7 +92,10 @@ let package = Package(
         // The services.
         library(
             "BusBroker",
-            ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", protobuf, locks, logging, lifecycle]),
+            [
+                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "CConnectionGuard", "CProcess", protobuf, locks,
+                logging, lifecycle,
+            ]),
         library(
             "PersistenceService", ["BusKit", "WireMessages", "PodcastModel", protobuf, grdb, logging, lifecycle, locks]),
         library(
@@ -155,7 +159,10 @@ let package = Package(
             ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
         tests(
             "BusBrokerTests",
-            ["BusBroker", "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
+            [
+                "BusBroker", "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", "CConnectionGuard",
+                protobuf, locks, logging,
+            ]),
         tests("WebClientTests", ["WebClient", "PodcastModel", "TestSupport", locks]),
         tests("FeedParsingTests", ["FeedParsing", "PodcastModel", "TestSupport"]),
         tests(

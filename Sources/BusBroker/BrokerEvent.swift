@@ -31,21 +31,10 @@ public enum BrokerEffect: Sendable {
     case publish(topic: Frame, header: BusHeader, payload: Frame)
     /// Send on `svc.sock`; the first frame is the routing id.
     case toService(Message, BrokerDelivery)
-    /// Send on `cli.sock`; the first frame is the routing id. One that cannot be sent is dropped: the client asks again.
+    /// Send on `cli.sock`; the first frame is the routing id. One that its client doesn't take waits, within limits.
     case toClient(Message)
+    /// Send on `cli.sock` in chunks, as fast as the client takes them.
+    case answer(FetchAnswer)
     /// A line for the log.
     case warn(String)
-}
-
-extension [BrokerEffect] {
-    /// Leaves out, from `index` on, the parts of an answer of which an earlier part could not be sent: its reader would
-    /// take the rest for the whole. It waits in vain and asks again.
-    mutating func dropParts(after lost: Message, from index: Int) {
-        guard lost.count > 2, index < count else { return }
-        let kept = self[index...].filter { effect in
-            guard case .toClient(let message) = effect, message.count > 2 else { return true }
-            return message[0] != lost[0] || message[2] != lost[2]
-        }
-        replaceSubrange(index..., with: kept)
-    }
 }

@@ -13,18 +13,24 @@ public struct BrokerLimits: Sendable, Hashable {
     public var topicsPerService = 20_000
     /// Retained bytes of one service, topics and payloads.
     public var bytesPerService = 64 << 20
-    /// Services that the bus knows by name.
+    /// Services that the bus knows by name, beside the fleet's own.
     public var services = 64
+    /// A service that is not the fleet's own is forgotten when it has been down for so long.
+    public var forgetAfter = Duration.seconds(60)
     /// Publishes of a service that wait for their acknowledgement.
     public var publishesPerService = 256
     /// Requests in flight of one client.
     public var requestsPerClient = 32
     /// Requests in flight to one service.
     public var requestsPerService = 256
+    /// Bytes of the requests in flight of one client.
+    public var requestBytesPerClient = 16 << 20
+    /// Bytes of the requests in flight to one service.
+    public var requestBytesPerService = 64 << 20
     /// Entries in one chunk of a replay or snapshot.
     public var entriesPerChunk = 256
     /// Bytes after which a chunk is closed.
-    public var bytesPerChunk = 512 << 10
+    public var bytesPerChunk = 32 << 10
     /// The longest that a request is kept, whatever deadline it names.
     public var longestRequest = Duration.seconds(120)
     /// Between heartbeats.

@@ -10,32 +10,24 @@ extension BrokerMachine {
         let covered =
             header.epoch == epoch && header.sequence > 0 && !header.flags.contains(.forceSnapshot)
             && ring.reaches(back: header.sequence)
+        let events: [StoredEvent]
         if covered {
-            sendChunks(.replay, Array(ring.events(from: header.sequence)), ahead: [], message, &effects)
+            events = Array(ring.events(from: header.sequence))
         } else {
-            sendChunks(.snapshot, store.events(), ahead: [registry.readyList], message, &effects)
+            events = retainedEvents()
         }
+        effects.append(
+            .answer(
+                FetchAnswer(
+                    covered ? .replay : .snapshot, events, to: message[0], nonce: message[2], epoch: epoch, head: head,
+                    ahead: covered ? [] : [registry.readyList], limits: limits)))
     }
 
-    /// Sends the events in chunks; at least one, be it empty. All are made now, so that all end at the same head.
-    private func sendChunks(
-        _ kind: MessageKind, _ events: [StoredEvent], ahead: [Frame], _ fetch: Message,
-        _ effects: inout [BrokerEffect]
-    ) {
-        var start = 0
-        repeat {
-            var end = start
-            var bytes = 0
-            while end < events.count, end - start < limits.entriesPerChunk, bytes < limits.bytesPerChunk {
-                bytes += events[end].cost
-                end += 1
-            }
-            let header = BusHeader(kind, flags: end < events.count ? .more : [], epoch: epoch, sequence: head)
-            var chunk = [fetch[0], Frame(header.encoded), fetch[2]] + ahead
-            chunk.reserveCapacity(chunk.count + 3 * (end - start))
-            for event in events[start..<end] { event.append(to: &chunk) }
-            effects.append(.toClient(chunk))
-            start = end
-        } while start < events.count
+    /// All that is retained, made once for all who ask at the same head.
+    private mutating func retainedEvents() -> [StoredEvent] {
+        if let snapshot, snapshot.head == head { return snapshot.events }
+        let events = store.events()
+        snapshot = (head, events)
+        return events
     }
 }

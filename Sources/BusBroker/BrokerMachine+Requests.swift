@@ -33,6 +33,9 @@ extension BrokerMachine {
             malformed.add("cli.sock", FrameError.badText.description)
             return fail(client, id, Failure(.malformed, "The request does not name its service."), &effects)
         }
+        if let failure = RequestLimits.refusal(originBytes: message[4].count) {
+            return fail(client, id, failure, &effects)
+        }
         guard let place = registry.place(named: name), registry[place].state == .ready else {
             let starting = registry.place(named: name).map { registry[$0].state == .starting } ?? false
             let state = starting ? "is starting" : "is not running"
@@ -44,7 +47,7 @@ extension BrokerMachine {
             let failure = Failure(.expired, "The request's time was over before it reached the \(name) service.")
             return fail(client, id, failure, &effects)
         }
-        guard let ticket = admit(client, id, place, deadline) else {
+        guard let ticket = admit(client, id, place, deadline, message[5].count) else {
             return fail(client, id, Failure(.busy, "Too many requests are waiting for an answer."), &effects)
         }
         let forwarded = BusHeader(
@@ -57,13 +60,18 @@ extension BrokerMachine {
 
     /// The ticket under which the request goes to the service; nil if a window is full. A repeat of a request that is
     /// still with the service keeps its ticket: the service joins it to the first.
-    private mutating func admit(_ client: Frame, _ id: Frame, _ place: Int, _ deadline: MonotonicTime) -> UInt64? {
+    private mutating func admit(
+        _ client: Frame, _ id: Frame, _ place: Int, _ deadline: MonotonicTime, _ bytes: Int
+    ) -> UInt64? {
         if let ticket = requests.ticket(of: id, client: client, place: place) { return ticket }
         guard requests.count(of: client) < limits.requestsPerClient,
-            registry[place].requests < limits.requestsPerService
+            registry[place].requests < limits.requestsPerService,
+            requests.bytes(of: client) + bytes <= limits.requestBytesPerClient,
+            registry[place].requestBytes + bytes <= limits.requestBytesPerService
         else { return nil }
         registry[place].requests += 1
-        return requests.insert(.init(client: client, id: id, place: place, deadline: deadline))
+        registry[place].requestBytes += bytes
+        return requests.insert(.init(client: client, id: id, place: place, deadline: deadline, bytes: bytes))
     }
 
     // MARK: Back to the client
@@ -87,6 +95,7 @@ extension BrokerMachine {
     private mutating func end(_ ticket: UInt64) -> RequestTable.Request? {
         guard let request = requests.remove(ticket) else { return nil }
         registry[request.place].requests -= 1
+        registry[request.place].requestBytes -= request.bytes
         return request
     }
 

@@ -41,6 +41,10 @@ extension BrokerMachine {
             malformed.add("svc.sock", "a HELLO that does not match its routing id")
             return reject(peer, .malformed, 0, &effects)
         }
+        if registry.place(named: name) == nil, !registry.hasRoom(for: name), let longest = registry.forgettable().first
+        {
+            forget(longest, now, &effects)
+        }
         let known = registry.place(named: name)
         let before = known.map { registry[$0] }
         switch registry.greet(name, generation: generation, routingID: peer, now: now.monotonic) {
@@ -72,7 +76,32 @@ extension BrokerMachine {
         loseRequests(at: place, &effects)
         guard registry[place].state != .down else { return }
         registry[place].state = .down
+        registry[place].downSince = now.monotonic
         publishStatus(of: place, now, &effects)
+    }
+
+    /// Forgets the services outside the fleet that have been down for long.
+    mutating func forgetGoneServices(_ now: Moment, _ effects: inout [BrokerEffect]) {
+        for place in registry.forgettable() {
+            guard let since = registry[place].downSince, now.monotonic.since(since) >= limits.forgetAfter else {
+                return
+            }
+            forget(place, now, &effects)
+        }
+    }
+
+    /// Deletes a service's values and its status, and frees its name.
+    private mutating func forget(_ place: Int, _ now: Moment, _ effects: inout [BrokerEffect]) {
+        loseRequests(at: place, &effects)
+        let service = registry[place]
+        let header = BusHeader(.delete, generation: service.generation, time: Self.wallNanoseconds(now))
+        for topic in store.topics(of: place) {
+            publish(header, topic: topic, payload: .empty, owner: place, life: service.life, &effects)
+        }
+        publish(
+            header, topic: Frame(Topic.service(service.name).text), payload: .empty, owner: Self.busItself, life: 0,
+            &effects)
+        registry.forget(place)
     }
 
     /// Tells a service where another one stands, so that it need not follow the stream for that.
@@ -94,6 +123,7 @@ extension BrokerMachine {
         guard service.greeted, header.epoch == epoch, header.generation == service.generation else {
             return startOver(place, header.originSequence, &effects)
         }
+        guard !header.flags.contains(.noAnswer) else { return }
         let pong = BusHeader(.pong, generation: service.generation, epoch: epoch, sequence: head)
         effects.append(.toService([service.routingID, Frame(pong.encoded)], .other))
     }

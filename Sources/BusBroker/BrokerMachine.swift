@@ -18,6 +18,10 @@ public struct BrokerMachine: Sendable {
     private var lastTurn: MonotonicTime
     /// Services with acknowledgements to send at the end of the turn.
     var unacknowledged: [Int] = []
+    /// What was retained at a head, for the next who ask there.
+    var snapshot: (head: UInt64, events: [StoredEvent])?
+    /// Observers that have left since this was last taken.
+    private var departures = 0
 
     /// A bus that has published nothing.
     /// - Parameter epoch: milliseconds, larger than that of any bus before in this directory.
@@ -106,6 +110,8 @@ public struct BrokerMachine: Sendable {
         expireRequests(now, &effects)
         if now.monotonic >= nextHeartbeat {
             takeDownSilentServices(now, &effects)
+            forgetGoneServices(now, &effects)
+            snapshot = nil
             nextHeartbeat = now.monotonic.advanced(by: limits.heartbeatInterval)
             heartbeatWanted = true
             if let line = malformed.report(now: now.monotonic) { effects.append(.warn(line)) }
@@ -119,12 +125,21 @@ public struct BrokerMachine: Sendable {
 
     // MARK: Joining
 
+    /// The observers that have left since the last call.
+    mutating func takeDepartures() -> Int {
+        defer { departures = 0 }
+        return departures
+    }
+
     private mutating func receiveSubscription(_ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]) {
         guard message.count == 1, let first = message[0].bytes.first, first <= 1 else {
             return malformed.add("pub.sock", "a message that is no subscription")
         }
-        guard first == 1 else { return }
         let topic = Frame(copying: message[0].bytes.dropFirst())
+        guard first == 1 else {
+            if Self.nonce(inSync: topic) != nil { departures += 1 }
+            return
+        }
         if topic == Self.heartbeatTopic {
             heartbeatWanted = true
         } else if let nonce = Self.nonce(inSync: topic) {

@@ -1,4 +1,6 @@
 import BusKit
+import CConnectionGuard
+import CProcess
 import Logging
 import PodcastModel
 import WireMessages
@@ -45,7 +47,7 @@ extension BrokerMachine {
     public var summary: BrokerSummary {
         BrokerSummary(
             head: head, ringEvents: ring.count, ringBytes: ring.bytes, retainedTopics: store.count,
-            retainedBytes: store.bytes, services: registry.services.count, requestsInFlight: requests.count,
+            retainedBytes: store.bytes, services: registry.count, requestsInFlight: requests.count,
             clientsWaiting: requests.clientCount, malformed: malformed.total)
     }
 }
@@ -63,7 +65,11 @@ struct BrokerShell: PollHandler {
     private var services: SocketID?
     private var clients: SocketID?
     private var descriptors = DescriptorWatch()
+    private var outbox = ClientOutbox()
+    private var memory = MemoryRelease()
     private var nextPulse: UInt64 = 0
+    /// The most bytes of a subscription.
+    private static var longestSubscription: Int64 { 4_096 }
 
     init(
         endpoints: BusEndpoints, epoch: UInt64, limits: BrokerLimits, logger: Logger,
@@ -78,19 +84,22 @@ struct BrokerShell: PollHandler {
     }
 
     mutating func start(_ sockets: SocketSet) throws {
+        // Whoever waits for the bus is many; without it everything works, only later.
+        _ = lockstep_shorten_slice()
         for endpoint in endpoints.all { try endpoint.removeStaleFile() }
-        // High-water marks count messages; an answer to a fetch is a few large ones.
+        // High-water marks count messages. A client has room for the replies to all its requests at once; what it doesn't
+        // take beyond that waits in the outbox, where its bytes are bounded.
         let router: [SocketOption] = [.routerMandatory(true), .maximumMessageSize(8 << 20), .backlog(1_024)]
         let publishing = try sockets.open(
             .extendedPublish,
             options: [
                 .xpubVerbose(true), .sendHighWaterMark(1_000), .receiveHighWaterMark(1_000),
-                .maximumMessageSize(1 << 20), .backlog(1_024),
+                .maximumMessageSize(Self.longestSubscription), .backlog(1_024),
             ])
         let services = try sockets.open(
             .router, options: router + [.sendHighWaterMark(1_000), .receiveHighWaterMark(1_000)])
         let clients = try sockets.open(
-            .router, options: router + [.sendHighWaterMark(256), .receiveHighWaterMark(256)])
+            .router, options: router + [.sendHighWaterMark(40), .receiveHighWaterMark(256)])
         // Clients look for svc.sock last: when it is there, the others are too.
         try sockets.bind(publishing, to: endpoints.publishing)
         try sockets.bind(clients, to: endpoints.clients)
@@ -120,12 +129,18 @@ struct BrokerShell: PollHandler {
     mutating func turnEnded(now: UInt64, _ sockets: SocketSet) throws -> UInt64? {
         machine.handle(.turnEnded, now: SystemClocks.now(), into: &effects)
         try perform(sockets)
-        if let warning = descriptors.check(now: MonotonicTime(nanoseconds: now)) { logger.warning("\(warning)") }
+        let moment = MonotonicTime(nanoseconds: now)
+        if let clients, let due = outbox.deadline, moment >= due {
+            try outbox.flush(now: moment) { try sockets.send($0, on: clients) }
+        }
+        for line in descriptors.check(now: moment) { logger.warning("\(line)") }
+        memory.observersLeft(machine.takeDepartures())
+        if memory.isDue(now: moment) { lockstep_release_memory() }
         if now >= nextPulse {
             nextPulse = now + 900_000_000
             pulse()
         }
-        return machine.nextDeadline.nanoseconds
+        return min(machine.nextDeadline, outbox.deadline ?? machine.nextDeadline).nanoseconds
     }
 
     /// Performs the effects in order; what a failed send leads to comes after them.
@@ -137,6 +152,7 @@ struct BrokerShell: PollHandler {
             next += 1
             switch effect {
             case .publish(let topic, let header, let payload):
+                memory.carried(payload.count)
                 // Never waits: a subscriber whose buffer is full misses it, and learns so by the sequence.
                 try withUnsafeTemporaryAllocation(byteCount: BusHeader.length, alignment: 8) { bytes in
                     header.encode(into: bytes)
@@ -147,7 +163,12 @@ struct BrokerShell: PollHandler {
                 guard outcome != .sent else { continue }
                 machine.handle(.undelivered(delivery, outcome), now: SystemClocks.now(), into: &effects)
             case .toClient(let message):
-                if try sockets.send(message, on: clients) != .sent { effects.dropParts(after: message, from: next) }
+                try outbox.send(message, now: SystemClocks.monotonic()) { try sockets.send($0, on: clients) }
+            case .answer(let answer):
+                try outbox.send(answer, now: SystemClocks.monotonic()) {
+                    memory.carried($0.reduce(0) { $0 + $1.count })
+                    return try sockets.send($0, on: clients)
+                }
             case .warn(let line):
                 logger.warning("\(line)")
             }
@@ -156,25 +177,29 @@ struct BrokerShell: PollHandler {
     }
 }
 
-/// Watches how many descriptors are open: libzmq aborts the process when an accept finds none left.
+/// Watches how many descriptors are open, and what the guard has done about it.
 struct DescriptorWatch: Sendable {
     private var next: MonotonicTime?
+    private var refused: UInt64 = 0
+    private var ended: UInt64 = 0
 
-    /// Counts, every ten seconds; a line for the log when four fifths of the limit are in use.
-    mutating func check(now: MonotonicTime) -> String? {
-        if let next, now < next { return nil }
+    /// Looks every ten seconds; lines for the log.
+    mutating func check(now: MonotonicTime) -> [String] {
+        if let next, now < next { return [] }
         next = now.advanced(by: .seconds(10))
-        guard let limit = try? FileDescriptorLimit.current(), let open = Self.openCount(), open > limit / 5 * 4 else {
-            return nil
+        var lines: [String] = []
+        let counts = lockstep_guard_count()
+        if counts.refused != refused {
+            let count = counts.refused - refused
+            lines.append("refused \(count) connections: only the reserve of file descriptors is left")
         }
-        return "\(open) of \(limit) file descriptors are open: the bus cannot take many more connections"
+        if counts.ended != ended {
+            lines.append("ended \(counts.ended - ended) connections whose messages exceed the limits")
+        }
+        (refused, ended) = (counts.refused, counts.ended)
+        return lines
     }
 
-    private static func openCount() -> Int? {
-        guard let folder = opendir("/proc/self/fd") else { return nil }
-        defer { _ = closedir(folder) }
-        var count = 0
-        while readdir(folder) != nil { count += 1 }
-        return count - 3
-    }
+    /// The descriptors that only the fleet's own processes may use, of so many in all.
+    static func reserve(of limit: Int) -> Int { min(128, limit / 4) }
 }

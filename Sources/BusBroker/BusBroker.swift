@@ -1,4 +1,5 @@
 import BusKit
+import CConnectionGuard
 public import Logging
 import NIOConcurrencyHelpers
 public import PodcastModel
@@ -104,7 +105,7 @@ public final class BusBroker: Service {
         try RunFile.makeFolder(stateDirectory)
         let lock = try FileLock(runDirectory + "/bus.lock")
         let epoch = try EpochFile(path: stateDirectory + "/bus.epoch").next(now: wallClock())
-        if let error = Self.raiseDescriptorLimit() { logger.warning("\(error)") }
+        if let error = Self.prepareDescriptors() { logger.warning("\(error)") }
         let thread = try PollThread(name: "lockstep-bus") { [limits, logger, pulse] in
             BrokerShell(endpoints: endpoints, epoch: epoch, limits: limits, logger: logger, pulse: pulse)
         }
@@ -159,9 +160,10 @@ public final class BusBroker: Service {
         return nil
     }
 
-    private static func raiseDescriptorLimit() -> String? {
+    private static func prepareDescriptors() -> String? {
         do throws(ZeroMQError) {
-            _ = try FileDescriptorLimit.raise()
+            let limit = try FileDescriptorLimit.raise()
+            _ = lockstep_guard_start(Int32(DescriptorWatch.reserve(of: limit)))
             return nil
         } catch {
             return "cannot raise the limit of open files: \(error)"

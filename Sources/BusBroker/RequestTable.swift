@@ -8,11 +8,17 @@ struct RequestTable: Sendable {
         var id: Frame
         var place: Int
         var deadline: MonotonicTime
+        var bytes = 0
+    }
+
+    private struct Client {
+        var tickets: [Frame: UInt64] = [:]
+        var bytes = 0
     }
 
     private var requests: [UInt64: Request] = [:]
-    /// The tickets of each client, by request id.
-    private var clients: [Frame: [Frame: UInt64]] = [:]
+    /// The tickets of each client, by request id, and the bytes of its requests.
+    private var clients: [Frame: Client] = [:]
     private var lastTicket: UInt64 = 0
     /// No request ends before this; nil when there is none.
     private(set) var nextDeadline: MonotonicTime?
@@ -20,13 +26,15 @@ struct RequestTable: Sendable {
     var count: Int { requests.count }
     var clientCount: Int { clients.count }
 
-    func count(of client: Frame) -> Int { clients[client]?.count ?? 0 }
+    func count(of client: Frame) -> Int { clients[client]?.tickets.count ?? 0 }
+
+    func bytes(of client: Frame) -> Int { clients[client]?.bytes ?? 0 }
 
     subscript(ticket: UInt64) -> Request? { requests[ticket] }
 
     /// The ticket of a request that the client has sent before and that is still with that service.
     func ticket(of id: Frame, client: Frame, place: Int) -> UInt64? {
-        guard let ticket = clients[client]?[id], requests[ticket]?.place == place else { return nil }
+        guard let ticket = clients[client]?.tickets[id], requests[ticket]?.place == place else { return nil }
         return ticket
     }
 
@@ -34,7 +42,8 @@ struct RequestTable: Sendable {
     mutating func insert(_ request: Request) -> UInt64 {
         lastTicket += 1
         requests[lastTicket] = request
-        clients[request.client, default: [:]][request.id] = lastTicket
+        clients[request.client, default: Client()].tickets[request.id] = lastTicket
+        clients[request.client]?.bytes += request.bytes
         nextDeadline = min(nextDeadline ?? request.deadline, request.deadline)
         return lastTicket
     }
@@ -42,8 +51,9 @@ struct RequestTable: Sendable {
     /// Forgets a request.
     mutating func remove(_ ticket: UInt64) -> Request? {
         guard let request = requests.removeValue(forKey: ticket) else { return nil }
-        if clients[request.client]?[request.id] == ticket { clients[request.client]?[request.id] = nil }
-        if clients[request.client]?.isEmpty == true { clients[request.client] = nil }
+        clients[request.client]?.bytes -= request.bytes
+        if clients[request.client]?.tickets[request.id] == ticket { clients[request.client]?.tickets[request.id] = nil }
+        if clients[request.client]?.tickets.isEmpty == true { clients[request.client] = nil }
         if requests.isEmpty { nextDeadline = nil }
         return request
     }

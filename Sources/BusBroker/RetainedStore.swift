@@ -88,6 +88,11 @@ struct RetainedStore: Sendable {
             .sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
     }
 
+    /// The topics of an owner, in order.
+    func topics(of owner: Int) -> [Frame] {
+        values.filter { $0.value.owner == owner }.keys.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+    }
+
     /// Everything, topic by topic in byte order, each put followed by its deltas.
     func events() -> [StoredEvent] {
         var events: [StoredEvent] = []

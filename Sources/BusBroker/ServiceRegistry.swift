@@ -2,7 +2,8 @@ import PodcastModel
 import WireMessages
 import ZeroMQ
 
-/// The services that have introduced themselves: a place for each name, kept for the life of the bus.
+/// The services that have introduced themselves: an index for each name, which another name may get once the service
+/// is forgotten.
 struct ServiceRegistry: Sendable {
     /// Where a service's life stands. starting → ready → down; each HELLO leads back to starting.
     enum State: Sendable, Hashable {
@@ -32,6 +33,11 @@ struct ServiceRegistry: Sendable {
         var origin: UInt64 = 0
         var lastHeard: MonotonicTime
         var requests = 0
+        var requestBytes = 0
+        /// Since when it is down.
+        var downSince: MonotonicTime?
+        /// Whether its index may be given to another name.
+        var isForgotten = false
         /// Publishes since acknowledgements last went out.
         var waiting = 0
         var unacknowledged: Unacknowledged?
@@ -39,11 +45,16 @@ struct ServiceRegistry: Sendable {
 
     /// What a HELLO leads to.
     enum Greeting: Sendable, Hashable {
-        /// Registered at this place. `replaced` is the routing id of a smaller generation that is fenced by it.
+        /// Registered at this index. `replaced` is the routing id of a smaller generation that is fenced by it.
         case welcome(place: Int, replaced: Frame?)
         case fenced
         case full
     }
+
+    /// The services that a fleet is made of: their names are never forgotten and count for no limit.
+    static let fleet: Set<ServiceName> = [
+        .persistence, .playback, .queue, .feeds, .downloads, .supervisor, .sync,
+    ]
 
     private(set) var services: [Service] = []
     private var places: [ServiceName: Int] = [:]
@@ -68,25 +79,56 @@ struct ServiceRegistry: Sendable {
     /// Registers a service, or starts it over.
     mutating func greet(_ name: ServiceName, generation: UInt32, routingID: Frame, now: MonotonicTime) -> Greeting {
         guard let place = places[name] else {
-            guard services.count < limit else { return .full }
+            guard hasRoom(for: name) else { return .full }
             lives += 1
-            services.append(
-                Service(
-                    name: name, rule: TopicRule(owner: name), generation: generation, routingID: routingID,
-                    state: .starting, life: lives, lastHeard: now))
-            places[name] = services.count - 1
-            peers[routingID] = services.count - 1
-            return .welcome(place: services.count - 1, replaced: nil)
+            let service = Service(
+                name: name, rule: TopicRule(owner: name), generation: generation, routingID: routingID,
+                state: .starting, life: lives, lastHeard: now)
+            let place = services.firstIndex(where: \.isForgotten) ?? services.count
+            if place == services.count { services.append(service) } else { services[place] = service }
+            places[name] = place
+            peers[routingID] = place
+            return .welcome(place: place, replaced: nil)
         }
         let old = services[place]
         guard generation >= old.generation else { return .fenced }
         lives += 1
         services[place] = Service(
             name: name, rule: old.rule, generation: generation, routingID: routingID, state: .starting, life: lives,
-            lastHeard: now, requests: old.requests)
+            lastHeard: now, requests: old.requests, requestBytes: old.requestBytes)
         peers[old.routingID] = nil
         peers[routingID] = place
         return .welcome(place: place, replaced: generation > old.generation ? old.routingID : nil)
+    }
+
+    /// The services that have a name.
+    var count: Int { places.count }
+
+    /// Whether a new name can be registered without another one being forgotten.
+    func hasRoom(for name: ServiceName) -> Bool {
+        Self.fleet.contains(name) || places.keys.count { !Self.fleet.contains($0) } < limit
+    }
+
+    /// The services outside the fleet that are down, the one that has been so for the longest first.
+    func forgettable() -> [Int] {
+        services.indices.filter { index in
+            let service = services[index]
+            return !service.isForgotten && service.downSince != nil && !Self.fleet.contains(service.name)
+        }
+        .sorted { left, right in
+            services[left].downSince ?? services[left].lastHeard < services[right].downSince
+                ?? services[right].lastHeard
+        }
+    }
+
+    /// Frees a name and its index. Nothing of the service may be retained or in flight.
+    mutating func forget(_ index: Int) {
+        peers[services[index].routingID] = nil
+        places[services[index].name] = nil
+        services[index].isForgotten = true
+        services[index].greeted = false
+        services[index].state = .down
+        services[index].unacknowledged = nil
     }
 
     /// Counts everybody's silence from now on.
@@ -103,7 +145,9 @@ struct ServiceRegistry: Sendable {
     /// The name and the generation in a service's routing id.
     static func parts(of peer: Frame) -> (name: ServiceName, generation: UInt32)? {
         guard let text = peer.text, let mark = text.firstIndex(of: "#"),
-            let name = ServiceName(String(text[..<mark])), let generation = UInt32(text[text.index(after: mark)...])
+            let name = ServiceName(String(text[..<mark])), let generation = UInt32(text[text.index(after: mark)...]),
+            // One generation has one routing id: no leading zero, no sign.
+            text == "\(name.text)#\(generation)"
         else { return nil }
         return (name, generation)
     }

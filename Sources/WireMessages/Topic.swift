@@ -102,6 +102,8 @@ public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertib
     public static let feeds = ServiceName(known: "feeds")
     /// Downloaded files.
     public static let downloads = ServiceName(known: "downloads")
+    /// The exchange with other devices.
+    public static let sync = ServiceName(known: "sync")
     /// The processes: it joins the bus for its alerts alone.
     public static let supervisor = ServiceName(known: "supervisor")
 

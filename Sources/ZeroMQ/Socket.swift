@@ -97,7 +97,7 @@ public struct Socket: ~Copyable {
     public mutating func send(_ message: Message, wait: Bool = false) throws(ZeroMQError) -> SendOutcome {
         var outcome = SendOutcome.sent
         for index in message.indices {
-            let next = try sendPart(message[index].bytes, more: index < message.count - 1, wait: wait)
+            let next = try sendPart(message[index], more: index < message.count - 1, wait: wait)
             guard next != .sent else { continue }
             // Past the first frame libzmq has taken the message back and drops the frames that still follow.
             outcome = next
@@ -110,15 +110,16 @@ public struct Socket: ~Copyable {
     public mutating func send(
         _ first: Frame, _ middle: UnsafeRawBufferPointer, _ last: Frame
     ) throws(ZeroMQError) -> SendOutcome {
-        let outcome = try sendPart(first.bytes, more: true, wait: false)
+        let outcome = try sendPart(first, more: true, wait: false)
         guard outcome == .sent else { return outcome }
         let second = try sendPart(middle, more: true, wait: false)
-        let third = try sendPart(last.bytes, more: false, wait: false)
+        let third = try sendPart(last, more: false, wait: false)
         return second == .sent ? third : second
     }
 
-    private func sendPart(_ bytes: [UInt8], more: Bool, wait: Bool) throws(ZeroMQError) -> SendOutcome {
-        let result = bytes.withUnsafeBytes { bytes -> Result<SendOutcome, ZeroMQError> in
+    private func sendPart(_ frame: Frame, more: Bool, wait: Bool) throws(ZeroMQError) -> SendOutcome {
+        if frame.count >= SharedFrame.minimum { return try sendShared(frame, more: more, wait: wait) }
+        let result = frame.withUnsafeBytes { bytes -> Result<SendOutcome, ZeroMQError> in
             do throws(ZeroMQError) { return .success(try sendPart(bytes, more: more, wait: wait)) } catch {
                 return .failure(error)
             }
@@ -126,17 +127,36 @@ public struct Socket: ~Copyable {
         return try result.get()
     }
 
+    /// Sends a long frame without copying it: all sockets and peers that it waits for share its bytes.
+    private func sendShared(_ frame: Frame, more: Bool, wait: Bool) throws(ZeroMQError) -> SendOutcome {
+        guard let handle else { throw closed("zmq_msg_send") }
+        let flags = (wait ? 0 : ZMQ_DONTWAIT) | (more ? ZMQ_SNDMORE : 0)
+        var message = zmq_msg_t()
+        guard SharedFrame.fill(&message, with: frame) else { throw .last("zmq_msg_init_data", endpoint) }
+        while zmq_msg_send(&message, handle, flags) < 0 {
+            let number = zmq_errno()
+            if number == EINTR { continue }
+            _ = zmq_msg_close(&message)
+            return try outcome(of: number)
+        }
+        return .sent
+    }
+
+    private func outcome(of number: Int32) throws(ZeroMQError) -> SendOutcome {
+        switch number {
+        case 0: return .sent
+        case EAGAIN: return .wouldBlock
+        case EHOSTUNREACH: return .unreachable
+        default: throw ZeroMQError(call: "zmq_send", endpoint: endpoint, number: number)
+        }
+    }
+
     private func sendPart(
         _ bytes: UnsafeRawBufferPointer, more: Bool, wait: Bool
     ) throws(ZeroMQError) -> SendOutcome {
         guard let handle else { throw closed("zmq_send") }
         let flags = (wait ? 0 : ZMQ_DONTWAIT) | (more ? ZMQ_SNDMORE : 0)
-        switch Self.send(bytes, handle, flags) {
-        case 0: return .sent
-        case EAGAIN: return .wouldBlock
-        case EHOSTUNREACH: return .unreachable
-        case let number: throw ZeroMQError(call: "zmq_send", endpoint: endpoint, number: number)
-        }
+        return try outcome(of: Self.send(bytes, handle, flags))
     }
 
     /// Sends one frame; 0 or the error number.

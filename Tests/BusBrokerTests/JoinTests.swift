@@ -30,21 +30,6 @@ import ZeroMQ
         #expect(bench.machine.malformed.total == 1)
     }
 
-    @Test func afterALostPartOfAnAnswerItsLaterPartsAreNotSentAndThoseOfOthersAre() {
-        func part(_ client: String, _ nonce: String, _ text: String) -> BrokerEffect {
-            .toClient([Frame(client), Frame("header"), Frame(nonce), Frame(text)])
-        }
-        let lost = [Frame("a"), Frame("header"), Frame("n1"), Frame("1")]
-        var effects = [
-            part("a", "n1", "1"), part("a", "n1", "2"), part("b", "n1", "2"), part("a", "n2", "1"), .warn("x"),
-        ]
-        effects.dropParts(after: lost, from: 1)
-        let texts = effects.map { if case .toClient(let message) = $0 { message[3].text ?? "" } else { "warn" } }
-        #expect(texts == ["1", "2", "1", "warn"])
-        effects.dropParts(after: lost, from: 4)
-        #expect(effects.count == 4)
-    }
-
     @Test func aLateJoinerGetsThePutAndItsDeltasInOrder() {
         var bench = MachineBench()
         bench.serving("queue")

@@ -40,6 +40,11 @@ struct MachineBench {
                 published.append(StreamEvent(topic: Topic(topic.text ?? ""), header: header, payload: payload.bytes))
             case .toService(let message, _): toServices.append(Self.received(message))
             case .toClient(let message): toClients.append(Self.received(message))
+            case .answer(var answer):
+                _ = answer.send { message in
+                    toClients.append(Self.received(message))
+                    return .sent
+                }
             case .warn(let line): warnings.append(line)
             }
         }

@@ -9,6 +9,41 @@ import ZeroMQ
     /// The tickets of the requests that reached the service.
     private func tickets(_ bench: MachineBench) -> [UInt64] { bench.sent(.request).map(\.header.originSequence) }
 
+    @Test func `a request with an origin of two megabytes is too large and reaches no service`() {
+        var bench = MachineBench()
+        bench.serving("queue")
+        bench.client(
+            "c", BusHeader(.request, time: bench.now.monotonic.advanced(by: .seconds(1)).nanoseconds),
+            MachineBench.requestID(1), "queue", Frame([UInt8](repeating: 0x78, count: 2 << 20)), "do it")
+        #expect(bench.failures == ["tooLarge"])
+        #expect(bench.sent(.request).isEmpty)
+    }
+
+    @Test func `the bytes of requests in flight are bounded for one client and for one service`() {
+        var limits = BrokerLimits()
+        limits.requestBytesPerClient = 1_000
+        limits.requestBytesPerService = 1_500
+        var bench = MachineBench(limits: limits)
+        bench.serving("queue")
+        func ask(_ id: UInt8, _ client: String) {
+            bench.client(
+                client, BusHeader(.request, time: bench.now.monotonic.advanced(by: .seconds(1)).nanoseconds),
+                MachineBench.requestID(id), "queue", "cli", Frame([UInt8](repeating: 0, count: 600)))
+        }
+        ask(1, "c")
+        ask(2, "c")
+        #expect(bench.failures == ["busy"])
+        ask(3, "d")
+        ask(4, "e")
+        #expect(bench.failures == ["busy", "busy"])
+        bench.advance(.seconds(2))
+        bench.endTurn()
+        bench.forget()
+        ask(5, "c")
+        ask(6, "d")
+        #expect(bench.failures.isEmpty && bench.sent(.request).count == 2)
+    }
+
     @Test func aRequestReachesItsServiceAndTheAnswerItsClient() throws {
         var bench = MachineBench()
         bench.serving("queue", 3)

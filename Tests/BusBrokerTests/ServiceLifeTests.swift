@@ -93,6 +93,82 @@ import ZeroMQ
         #expect(bench.published.isEmpty && bench.toClients.isEmpty)
     }
 
+    @Test func `ten thousand names come and go, and the next one is welcome`() {
+        var bench = MachineBench()
+        bench.serving("queue")
+        for number in 0..<10_000 {
+            let name = Self.name(number)
+            bench.serving(name)
+            bench.publish(.put, "stream/\(name)/a", from: name)
+            bench.service("\(name)#1", BusHeader(.goodbye, generation: 1, epoch: 1_000))
+            bench.endTurn()
+            bench.forget()
+        }
+        #expect(bench.machine.summary.services == 65)
+        #expect(bench.machine.registry.services.count == 65)
+        // A value and a status each, and the queue's status.
+        #expect(bench.machine.summary.retainedTopics == 129)
+        bench.serving("another")
+        bench.serving("supervisor")
+        #expect(bench.rejections.isEmpty)
+        bench.advance(.seconds(61))
+        bench.endTurn()
+        #expect(bench.machine.summary.services <= 3)
+    }
+
+    @Test func `the fleet's own services have a place when every other one is taken`() {
+        var bench = MachineBench()
+        for number in 0..<64 { bench.serving(Self.name(number)) }
+        bench.hello("another")
+        #expect(bench.rejections == ["busy"])
+        for name in ["persistence", "playback", "queue", "feeds", "downloads", "sync", "supervisor"] {
+            bench.serving(name)
+            #expect(bench.sent(.welcome, to: "\(name)#1").count == 1)
+        }
+    }
+
+    @Test func `a name is freed a minute after its service has gone, with its values`() {
+        var bench = MachineBench()
+        bench.serving("queue")
+        bench.publish(.put, "stream/queue/a")
+        bench.serving("guest")
+        bench.publish(.put, "stream/guest/a", from: "guest")
+        for name in ["queue", "guest"] {
+            bench.service("\(name)#1", BusHeader(.goodbye, generation: 1, epoch: 1_000))
+        }
+        bench.advance(.seconds(59))
+        bench.endTurn()
+        #expect(bench.machine.summary.services == 2)
+        bench.forget()
+        bench.advance(.seconds(2))
+        bench.endTurn()
+        #expect(
+            bench.published.filter { $0.header.kind == .delete }.map(\.topic.text) == [
+                "stream/guest/a", "stream/bus/service/guest",
+            ])
+        bench.fetch()
+        #expect(Set(bench.fetched.map(\.topic.text)) == ["stream/queue/a", "stream/bus/service/queue"])
+        // Its index belongs to the next one, which inherits nothing.
+        bench.serving("visitor", 3)
+        #expect(bench.machine.registry.services.count == 2)
+        bench.service("guest#1", BusHeader(.ping, generation: 1, epoch: 1_000))
+        #expect(bench.rejections == ["helloRequired"])
+    }
+
+    @Test(arguments: ["queue#05", "queue#+5", "queue#", "queue#5 ", "Queue#5"])
+    func `a routing ID that isn't exactly name and generation is malformed`(_ peer: String) {
+        var bench = MachineBench()
+        bench.serving("queue", 7)
+        bench.forget()
+        bench.service(peer, BusHeader(.hello, generation: 5), "queue")
+        #expect(bench.rejections == ["malformed"])
+    }
+
+    /// Letters only.
+    private static func name(_ number: Int) -> String {
+        "guest" + String(String(number).unicodeScalars.compactMap { UnicodeScalar($0.value + 49) }.map(Character.init))
+    }
+
     // The sweep: what the service does not put again before READY is gone, and is said to be gone.
     @Test func readyDeletesWhatWasNotPutAgain() {
         var bench = MachineBench()

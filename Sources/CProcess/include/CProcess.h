@@ -15,6 +15,10 @@ int lockstep_pidfd_open(pid_t pid);
 /// Sends `signal` to the process that the descriptor refers to.
 int lockstep_pidfd_send_signal(int pidfd, int signal);
 
+/// Asks the scheduler for short turns of the calling thread, which it then wakes sooner, and of those it starts. Needs no
+/// privilege. Returns −1 with errno set where the system has no such thing.
+int lockstep_shorten_slice(void);
+
 /// Sends `signal` to one thread of a process.
 int lockstep_signal_thread(pid_t pid, pid_t thread, int signal);
 

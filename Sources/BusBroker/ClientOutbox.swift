@@ -1,0 +1,143 @@
+import PodcastModel
+import WireMessages
+import ZeroMQ
+
+/// What waits for clients that don't take it yet: libzmq holds a few messages for each, everything else waits here, in
+/// order and within limits, until the client reads on or has read nothing for too long.
+struct ClientOutbox: Sendable {
+    /// How much waits, and how long.
+    struct Limits: Sendable {
+        /// Replies and failures for one client.
+        var messages = 64
+        /// Their bytes for one client.
+        var bytes = 16 << 20
+        /// Their bytes for all clients.
+        var totalBytes = 64 << 20
+        /// A client that has taken nothing for so long gets nothing of what waits: it asks again.
+        var stall: Duration = .seconds(2)
+        /// Between two attempts, at first and for a client that takes nothing.
+        var retry: (first: Duration, later: Duration) = (.milliseconds(2), .milliseconds(20))
+    }
+
+    private enum Item {
+        case message(Message)
+        case answer(FetchAnswer)
+    }
+
+    private struct Waiting {
+        var items: [Item] = []
+        var bytes = 0
+        var messages = 0
+        var lastProgress: MonotonicTime
+        var nextAttempt: MonotonicTime
+    }
+
+    private let limits: Limits
+    private var clients: [Frame: Waiting] = [:]
+    private(set) var bytes = 0
+    /// Messages and answers that were dropped.
+    private(set) var dropped = 0
+
+    init(limits: Limits = Limits()) {
+        self.limits = limits
+    }
+
+    /// The clients for which something waits.
+    var count: Int { clients.count }
+
+    /// When `flush` is due; nil: nothing waits.
+    var deadline: MonotonicTime? { clients.values.lazy.map(\.nextAttempt).min() }
+
+    /// Sends a message to a client, behind what waits for it.
+    mutating func send(_ message: Message, now: MonotonicTime, _ send: (Message) throws -> SendOutcome) rethrows {
+        guard let client = message.first else { return }
+        if clients[client] == nil {
+            guard try send(message) == .wouldBlock else { return }
+        }
+        let size = message.reduce(0) { $0 + $1.count }
+        var waiting = clients[client] ?? started(now)
+        guard waiting.messages < limits.messages, waiting.bytes + size <= limits.bytes,
+            bytes + size <= limits.totalBytes
+        else {
+            dropped += 1
+            return
+        }
+        waiting.items.append(.message(message))
+        waiting.messages += 1
+        waiting.bytes += size
+        bytes += size
+        clients[client] = waiting
+    }
+
+    /// Begins an answer to a fetch. An earlier one to the same client that waits is dropped: it has joined anew.
+    mutating func send(_ answer: FetchAnswer, now: MonotonicTime, _ send: (Message) throws -> SendOutcome) rethrows {
+        var answer = answer
+        let client = answer.client
+        guard var waiting = clients[client] else {
+            guard try answer.send(send) == .wouldBlock else { return }
+            var waiting = started(now)
+            waiting.items.append(.answer(answer))
+            clients[client] = waiting
+            return
+        }
+        waiting.items.removeAll { if case .answer = $0 { true } else { false } }
+        waiting.items.append(.answer(answer))
+        clients[client] = waiting
+    }
+
+    /// Tries again what is due.
+    mutating func flush(now: MonotonicTime, _ send: (Message) throws -> SendOutcome) rethrows {
+        for (client, waiting) in clients where waiting.nextAttempt <= now {
+            bytes -= waiting.bytes
+            clients[client] = nil
+            guard let rest = try flush(waiting, now: now, send) else { continue }
+            bytes += rest.bytes
+            clients[client] = rest
+        }
+    }
+
+    /// What still waits; nil: nothing.
+    private mutating func flush(
+        _ waiting: Waiting, now: MonotonicTime, _ send: (Message) throws -> SendOutcome
+    ) rethrows -> Waiting? {
+        var waiting = waiting
+        while let item = waiting.items.first {
+            let outcome: SendOutcome
+            switch item {
+            case .message(let message):
+                outcome = try send(message)
+                if outcome == .sent {
+                    waiting.bytes -= message.reduce(0) { $0 + $1.count }
+                    waiting.messages -= 1
+                }
+            case .answer(var answer):
+                outcome = try answer.send {
+                    let outcome = try send($0)
+                    if outcome == .sent { waiting.lastProgress = now }
+                    return outcome
+                }
+                waiting.items[0] = .answer(answer)
+            }
+            switch outcome {
+            case .sent:
+                waiting.items.removeFirst()
+                waiting.lastProgress = now
+            case .unreachable: return nil
+            case .wouldBlock:
+                let idle = now.since(waiting.lastProgress)
+                guard idle < limits.stall else {
+                    dropped += waiting.items.count
+                    return nil
+                }
+                waiting.nextAttempt = now.advanced(
+                    by: idle < .milliseconds(50) ? limits.retry.first : limits.retry.later)
+                return waiting
+            }
+        }
+        return nil
+    }
+
+    private func started(_ now: MonotonicTime) -> Waiting {
+        Waiting(lastProgress: now, nextAttempt: now.advanced(by: limits.retry.first))
+    }
+}

@@ -1,0 +1,32 @@
+import CZeroMQ
+
+/// The bytes of a frame, lent to libzmq until it has sent them to everybody.
+private final class FrameLoan: Sendable {
+    let bytes: [UInt8]
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+}
+
+/// Messages of libzmq that share a frame's bytes instead of copying them.
+enum SharedFrame {
+    /// Bytes from which sharing is cheaper than copying.
+    static var minimum: Int { 1_024 }
+
+    /// Makes a message of the frame; false if there is no memory for it.
+    static func fill(_ message: inout zmq_msg_t, with frame: Frame) -> Bool {
+        let loan = Unmanaged.passRetained(FrameLoan(frame.bytes))
+        // The array's buffer stays where it is while the loan holds the array, which nobody can change any more.
+        let result = frame.bytes.withUnsafeBytes { bytes in
+            zmq_msg_init_data(
+                &message, UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count,
+                { _, loan in
+                    // Called by whichever thread lets go of the message last.
+                    if let loan { Unmanaged<FrameLoan>.fromOpaque(loan).release() }
+                }, loan.toOpaque())
+        }
+        if result != 0 { loan.release() }
+        return result == 0
+    }
+}
