@@ -69,7 +69,8 @@ public final class BusClient: Service {
     }
 
     /// The stream from now on: `.snapshot` first (after `.connection` while there is none yet), then every event in order,
-    /// each once. A consumer that is 1 024 updates behind gets `.snapshot` again in place of what it missed.
+    /// each once. A consumer that is further behind than the bus's ring reaches gets `.snapshot` again in place of what it
+    /// missed.
     public func updates() -> AsyncStream<ReplicaUpdate> {
         let subscription = FeedSubscription(thread: thread, feed: UpdateFeed())
         return AsyncStream { await subscription.feed.next() }

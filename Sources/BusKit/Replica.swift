@@ -95,6 +95,19 @@ public struct Replica: Sendable {
         self.position = position
     }
 
+    /// Whether it shows values of an earlier epoch, whose services are not ready in this one.
+    var holdsOldValues: Bool { !arriving.isEmpty }
+
+    /// Lets go of the values of earlier epochs, as whoever joins now has never seen them: what their services have put in
+    /// this epoch takes their place.
+    mutating func dropOldValues() {
+        for (owner, aside) in arriving {
+            for topic in entries.keys where topic.owner == owner { entries[topic] = nil }
+            entries.merge(aside) { _, new in new }
+        }
+        arriving = [:]
+    }
+
     static let servicePrefix = "stream/bus/service/"
 
     @discardableResult

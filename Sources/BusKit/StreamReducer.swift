@@ -24,6 +24,8 @@ public struct StreamReducer: Sendable {
         public var longestSilence: Duration = .seconds(6)
         /// The longest that an answer to a fetch may pause.
         public var fetch: Duration = .seconds(2)
+        /// How long values of an earlier epoch are shown whose services do not return.
+        public var oldValues: Duration = .seconds(60)
         /// How many events may wait for an answer to a fetch.
         public var bufferedEvents = 4_096
         /// How many bytes of payload may wait.
@@ -70,6 +72,8 @@ public struct StreamReducer: Sendable {
 
     private struct Fetch {
         var deadline: MonotonicTime
+        /// The last event that was known when it was sent.
+        var from: UInt64
         var entries: [StreamEvent] = []
     }
 
@@ -90,6 +94,8 @@ public struct StreamReducer: Sendable {
     private var phase = Phase.idle
     private var lastHeard = MonotonicTime(nanoseconds: 0)
     private var failedFetches = 0
+    /// When values of an earlier epoch go; nil: there are none.
+    private var oldValuesUntil: MonotonicTime?
     private var buffer: [StreamEvent] = []
     private var bufferBytes = 0
 
@@ -106,9 +112,11 @@ public struct StreamReducer: Sendable {
         case .idle: nil
         case .syncing(let until): until
         case .fetching(let fetch): fetch.deadline
-        case .live: lastHeard.advanced(by: limits.silence)
+        case .live: min(silenceEnds, oldValuesUntil ?? silenceEnds)
         }
     }
+
+    private var silenceEnds: MonotonicTime { lastHeard.advanced(by: limits.silence) }
 
     /// Decides.
     public mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
@@ -125,6 +133,7 @@ public struct StreamReducer: Sendable {
         case .sync(let nonce, let epoch, _): synced(nonce, epoch, now, &effects)
         case .chunk(let chunk): received(chunk, now, &effects)
         case .tick:
+            if case .live = phase { dropOldValues(now, &effects) }
             guard let deadline, now >= deadline else { break }
             fellSilent(now, &effects)
         }
@@ -199,7 +208,7 @@ extension StreamReducer {
             : StreamPosition(epoch: 0, sequence: 0)
         let forced = failedFetches >= 2
         if forced { show(.resyncing, &effects) }
-        phase = .fetching(Fetch(deadline: now.advanced(by: limits.fetch)))
+        phase = .fetching(Fetch(deadline: now.advanced(by: limits.fetch), from: from.sequence))
         effects.append(.fetch(FetchRequest(nonce: nonce, from: from, forceSnapshot: forced)))
     }
 }
@@ -261,9 +270,12 @@ extension StreamReducer {
             show(.resyncing, &effects)
             replica.replace(
                 at: StreamPosition(epoch: epoch, sequence: chunk.head), ready: chunk.ready, entries: fetch.entries)
+            oldValuesUntil = replica.holdsOldValues ? now.advanced(by: limits.oldValues) : nil
             effects.append(.update(.snapshot(replica)))
         } else {
             replay(fetch.entries, &effects)
+            // A replay that brought something was none in vain, even if more was lost meanwhile: the next goes on from there.
+            if replica.position.sequence >= fetch.from { failedFetches = 0 }
             guard replica.position.sequence == chunk.head else { return failed(now, &effects) }
         }
         catchUp(now, &effects)
@@ -304,6 +316,14 @@ extension StreamReducer {
         guard selection.contains(event.topic) else { return replica.skip(to: event.position) }
         replica.apply(event)
         effects.append(.update(.event(event)))
+    }
+
+    private mutating func dropOldValues(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        guard let due = oldValuesUntil, now >= due else { return }
+        oldValuesUntil = nil
+        guard replica.holdsOldValues else { return }
+        replica.dropOldValues()
+        effects.append(.update(.snapshot(replica)))
     }
 
     private mutating func show(_ state: ConnectionState, _ effects: inout [Effect]) {

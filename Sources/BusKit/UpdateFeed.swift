@@ -4,6 +4,9 @@ import WireMessages
 
 /// One consumer's updates, bounded. When the consumer is too slow, what waits is replaced by a snapshot of the present
 /// state: it misses events, knows that it does, and misses nothing that is retained.
+///
+/// As much may wait as the bus's ring holds, and what arrives while a replay of all of it is on its way: whoever is so far
+/// behind that a replay still brings everything misses nothing here either.
 final class UpdateFeed: Sendable {
     private struct State {
         var buffer: [ReplicaUpdate] = []
@@ -18,7 +21,7 @@ final class UpdateFeed: Sendable {
     private let limit: Int
     private let byteLimit: Int
 
-    init(limit: Int = 1_024, byteLimit: Int = 8 << 20) {
+    init(limit: Int = 16_384 + 4_096, byteLimit: Int = 24 << 20) {
         self.limit = limit
         self.byteLimit = byteLimit
     }

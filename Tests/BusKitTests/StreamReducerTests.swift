@@ -184,6 +184,59 @@ struct StreamReducerTests {
         #expect(trial.connections.last == .live)
     }
 
+    @Test func `replays that each bring something are never followed by a snapshot`() {
+        var bus = ModelBus(epoch: 5)
+        var trial = live(&bus)
+        var events: [StreamEvent] = []
+        for number in 1...20 { events.append(bus.publish(.event, state, [UInt8(number)])) }
+        trial.handle(.stream(events[4]))
+        // The stream is faster than the observer: behind each replay more is missing.
+        for count in 1...5 {
+            #expect(trial.fetches.last?.forceSnapshot == false)
+            let first = Int(trial.fetches.last?.from.sequence ?? 0)
+            #expect(first == 3 * count - 2)
+            let chunk = FetchChunk(
+                isSnapshot: false, nonce: trial.opened[0], epoch: 5, head: UInt64(first + 2),
+                entries: Array(events[first - 1..<first + 2]))
+            trial.handle(.stream(events[first + 4]))
+            trial.handle(.chunk(chunk))
+        }
+        #expect(trial.fetches.allSatisfy { !$0.forceSnapshot })
+        #expect(trial.events == Array(events[..<15]))
+    }
+
+    @Test func `old and new observers agree on the values of a service that never returns`() {
+        var bus = ModelBus(epoch: 5)
+        _ = bus.publish(.put, state, [1])
+        _ = bus.publish(.put, queue, [2])
+        _ = bus.makeReady(.playback)
+        _ = bus.makeReady(.queue)
+        var old = live(&bus)
+        var next = ModelBus(epoch: 6)
+        _ = next.publish(.put, queue, [3])
+        old.handle(.sync(nonce: old.opened[0], epoch: 6, head: next.head))
+        old.join(next)
+        #expect(old.reducer.replica.entries[state]?.put.payload == [1])
+        #expect(old.reducer.replica.isStale(state))
+        for _ in 0..<59 {
+            old.pass(.seconds(1))
+            old.handle(.heartbeat(epoch: 6, head: next.head))
+        }
+        #expect(old.reducer.replica.entries[queue]?.put.payload == [2])
+        let snapshots = old.snapshots
+        old.pass(.seconds(1))
+        #expect(old.snapshots == snapshots + 1)
+        var new = ReducerTrial()
+        new.handle(.start)
+        new.join(next)
+        #expect(old.reducer.replica.entries == new.reducer.replica.entries)
+        #expect(old.reducer.replica.entries[state] == nil)
+        // One that returns later is seen as by everybody.
+        let event = next.publish(.put, state, [4])
+        old.handle(.stream(event))
+        #expect(old.reducer.replica.entries[state]?.put.payload == [4])
+    }
+
     @Test func silenceClosesTheSocketsAndJoinsUnderANewNonceBackingOff() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)

@@ -26,6 +26,24 @@ struct UpdateFeedTests {
         #expect(next.position.sequence == 6)
     }
 
+    @Test func `a replay of the whole ring is no overflow`() async {
+        let feed = UpdateFeed()
+        var bus = ModelBus(epoch: 5)
+        var replica = Replica()
+        for index in 0..<16_384 {
+            let event = bus.publish(.event, .playbackState, [UInt8(truncatingIfNeeded: index)])
+            replica.apply(event)
+            feed.push(.event(event), replica: replica, connection: .live)
+        }
+        feed.finish()
+        var count: UInt64 = 0
+        while case .event(let event)? = await feed.next() {
+            count += 1
+            #expect(event.position.sequence == count)
+        }
+        #expect(count == 16_384)
+    }
+
     @Test func telemetryIsDroppedFirst() async {
         let feed = UpdateFeed(limit: 2)
         var bus = ModelBus(epoch: 5)
