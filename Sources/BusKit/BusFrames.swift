@@ -247,8 +247,9 @@ extension PublishLink.Sending {
         case .ready(let generation, let epoch, let origin):
             return [Frame(BusHeader(.ready, generation: generation, epoch: epoch, originSequence: origin).encoded)]
         case .goodbye(let generation): return [Frame(BusHeader(.goodbye, generation: generation).encoded)]
-        case .ping(let generation, let epoch):
-            return [Frame(BusHeader(.ping, generation: generation, epoch: epoch).encoded)]
+        case .ping(let generation, let epoch, let wantsPong):
+            let flags: BusHeader.Flags = wantsPong ? [] : .noAnswer
+            return [Frame(BusHeader(.ping, flags: flags, generation: generation, epoch: epoch).encoded)]
         case .answer(let ticket, let id, .success(let payload), let position):
             let header = BusHeader(
                 .reply, epoch: position.epoch, sequence: position.sequence, originSequence: ticket)

@@ -24,6 +24,7 @@ extension BusLoop {
         case .heartbeat(let epoch, let head):
             epochSeen(epoch, now, sockets)
             reduce(.heartbeat(epoch: epoch, head: head), now, sockets)
+            link(.heartbeat(epoch: epoch), now, sockets)
         case .sync(let nonce, let epoch, let head):
             epochSeen(epoch, now, sockets)
             reduce(.sync(nonce: nonce, epoch: epoch, head: head), now, sockets)

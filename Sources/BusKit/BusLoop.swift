@@ -36,7 +36,10 @@ struct BusLoop: PollHandler, ~Copyable {
     private static var residentRounds: Int { 64 }
 
     var alarm: MonotonicTime?
-    var nextPulse = MonotonicTime(nanoseconds: 0)
+    var lastPulse = MonotonicTime(nanoseconds: 0)
+    /// The pulse comes in a turn that a heartbeat has begun; a timer stands in while there is none.
+    private static var pulseInterval: Duration { .milliseconds(900) }
+    private static var longestPulseInterval: Duration { .milliseconds(1_400) }
     var malformed = 0
 
     struct Endpoints {
@@ -65,7 +68,7 @@ struct BusLoop: PollHandler, ~Copyable {
 
     mutating func start(_ sockets: SocketSet) throws {
         let now = SystemClocks.monotonic()
-        nextPulse = now
+        lastPulse = now.advanced(by: .zero - Self.pulseInterval)
         if reducer == nil {
             try openPulse(sockets)
             client = try openClient(sockets)
@@ -138,8 +141,8 @@ struct BusLoop: PollHandler, ~Copyable {
             self.alarm = nil
             hooks.alarm()
         }
-        if now >= nextPulse {
-            nextPulse = now.advanced(by: .seconds(1))
+        if now.since(lastPulse) >= Self.pulseInterval {
+            lastPulse = now
             hooks.pulse()
         }
         var rounds = 0
@@ -150,7 +153,8 @@ struct BusLoop: PollHandler, ~Copyable {
         settleWaits(now)
         settleLeaving(now, sockets)
         let deadlines = [
-            reducer?.deadline, tracker.deadline, link?.deadline, alarm, leaving?.deadline, nextPulse,
+            reducer?.deadline, tracker.deadline, link?.deadline, alarm, leaving?.deadline,
+            lastPulse.advanced(by: Self.longestPulseInterval),
             waits.map(\.wait.deadline).min(), rounds == Self.residentRounds ? now : nil,
         ]
         return deadlines.compactMap { $0?.nanoseconds }.min()

@@ -12,9 +12,14 @@ public struct PublishLink: Sendable {
         public var window = 256
         /// Publishes that may wait for the window.
         public var waiting = 65_536
-        /// Between two pings, and between two tries of HELLO.
-        public var ping: Duration = .milliseconds(500)
-        /// Silence after which the connection is made anew.
+        /// Between two heartbeats of the bus, and between two attempts of HELLO.
+        public var heartbeat: Duration = .milliseconds(500)
+        /// Heartbeats for one PING.
+        public var heartbeatsPerPing = 2
+        /// PINGs for one that asks for a PONG.
+        public var pingsPerPong = 5
+        /// How long the bus may be silent, and how long what was sent may be unanswered, before the connection is made
+        /// anew.
         public var silence: Duration = .milliseconds(1_500)
         /// The usual limits.
         public init() {}
@@ -35,8 +40,10 @@ public struct PublishLink: Sendable {
         case acknowledge(epoch: UInt64, count: UInt64, origin: UInt64, sequence: UInt64)
         /// The bus refused a message.
         case reject(code: String, epoch: UInt64, origin: UInt64)
-        /// The bus lives.
+        /// The bus has answered a PING.
         case pong(epoch: UInt64, head: UInt64)
+        /// The bus lives: its heartbeat has come on the other socket.
+        case heartbeat(epoch: UInt64)
         /// The service publishes; told by `placed` or `dropped` under the token.
         case publish(Token, [Publication], wall: UInt64)
         /// The service has put all that it retains.
@@ -79,8 +86,8 @@ public struct PublishLink: Sendable {
         case ready(generation: UInt32, epoch: UInt64, origin: UInt64)
         /// GOODBYE.
         case goodbye(generation: UInt32)
-        /// PING.
-        case ping(generation: UInt32, epoch: UInt64)
+        /// PING; `wantsPong`: the bus is to answer.
+        case ping(generation: UInt32, epoch: UInt64, wantsPong: Bool)
         /// REPLY or FAILURE.
         case answer(UInt64, RequestID, Result<[UInt8], Failure>, StreamPosition)
     }
@@ -105,8 +112,14 @@ public struct PublishLink: Sendable {
     public private(set) var epoch: UInt64?
     private var started = false
     private var fenced = false
+    /// The bus's last sign of life, on either socket.
     private var lastHeard = MonotonicTime(nanoseconds: 0)
+    /// Since when something sent on the service's own socket is unanswered: the socket may be broken while the bus lives.
+    private var unansweredSince: MonotonicTime?
+    /// When to send HELLO again, or a PING because no heartbeat has come.
     private var nextSign = MonotonicTime(nanoseconds: 0)
+    private var heartbeats = 0
+    private var pings = 0
     /// The last acknowledged publish, in both counts.
     private var acknowledged: UInt64 = 0
     private var place: UInt64 = 0
@@ -130,7 +143,12 @@ public struct PublishLink: Sendable {
     /// When `tick` is due; nil: never.
     public var deadline: MonotonicTime? {
         guard started, !fenced else { return nil }
-        return min(nextSign, lastHeard.advanced(by: limits.silence))
+        return min(nextSign, silenceEnds)
+    }
+
+    /// When the silence has lasted too long, on both sockets or on the service's own.
+    private var silenceEnds: MonotonicTime {
+        min(lastHeard, unansweredSince ?? lastHeard).advanced(by: limits.silence)
     }
 
     /// Whether everything has been sent and acknowledged.
@@ -158,11 +176,13 @@ public struct PublishLink: Sendable {
             welcomed(epoch, head, now, &effects)
         case .acknowledge(let epoch, let count, let origin, let sequence):
             guard epoch == self.epoch else { break }
-            lastHeard = now
+            heard(now)
             placed(count, origin, sequence, &effects)
         case .reject(let code, let epoch, let origin): rejected(code, epoch, origin, now, &effects)
+        case .heartbeat(let epoch):
+            if epoch == self.epoch { heartbeat(epoch, now, &effects) }
         case .pong(let epoch, _):
-            lastHeard = now
+            heard(now)
             if let mine = self.epoch, mine != epoch {
                 leaveEpoch(&effects)
                 hello(now, &effects)
@@ -178,6 +198,7 @@ public struct PublishLink: Sendable {
         case .tick: tick(now, &effects)
         }
         flush(&effects)
+        if epoch != nil, !unacknowledged.isEmpty, unansweredSince == nil { unansweredSince = now }
         return effects
     }
 }
@@ -191,8 +212,31 @@ extension PublishLink {
     private mutating func hello(_ now: MonotonicTime, _ effects: inout [Effect]) {
         effects.append(.clear)
         effects.append(.send(.hello(generation: generation)))
+        heard(now)
+        nextSign = now.advanced(by: limits.heartbeat)
+    }
+
+    /// Something has come on the service's own socket.
+    private mutating func heard(_ now: MonotonicTime) {
         lastHeard = now
-        nextSign = now.advanced(by: limits.ping)
+        unansweredSince = nil
+    }
+
+    /// Pings in the turn of a heartbeat, so that no timer of its own wakes the process.
+    private mutating func heartbeat(_ epoch: UInt64, _ now: MonotonicTime, _ effects: inout [Effect]) {
+        lastHeard = now
+        nextSign = now.advanced(by: limits.heartbeat * 2)
+        heartbeats += 1
+        guard heartbeats % limits.heartbeatsPerPing == 0 else { return }
+        pings += 1
+        ping(epoch, wantsPong: pings % limits.pingsPerPong == 0, now, &effects)
+    }
+
+    private mutating func ping(
+        _ epoch: UInt64, wantsPong: Bool, _ now: MonotonicTime, _ effects: inout [Effect]
+    ) {
+        if wantsPong, unansweredSince == nil { unansweredSince = now }
+        effects.append(.send(.ping(generation: generation, epoch: epoch, wantsPong: wantsPong)))
     }
 
     private mutating func leaveEpoch(_ effects: inout [Effect]) {
@@ -214,22 +258,23 @@ extension PublishLink {
         leaveEpoch(&effects)
         self.epoch = epoch
         place = head
-        lastHeard = now
-        nextSign = now.advanced(by: limits.ping)
+        heard(now)
+        nextSign = now.advanced(by: limits.heartbeat)
         effects.append(.begin(epoch: epoch))
     }
 
     private mutating func tick(_ now: MonotonicTime, _ effects: inout [Effect]) {
-        if now >= lastHeard.advanced(by: limits.silence) {
+        if now >= silenceEnds {
             leaveEpoch(&effects)
             effects.append(.open)
             hello(now, &effects)
             return
         }
         guard now >= nextSign else { return }
-        nextSign = now.advanced(by: limits.ping)
+        nextSign = now.advanced(by: limits.heartbeat)
         if let epoch {
-            effects.append(.send(.ping(generation: generation, epoch: epoch)))
+            // No heartbeat: the silence has to be told from a broken subscription.
+            ping(epoch, wantsPong: true, now, &effects)
         } else {
             effects.append(.clear)
             effects.append(.send(.hello(generation: generation)))
@@ -253,7 +298,7 @@ extension PublishLink {
             guard epoch == self.epoch, let refused = unacknowledged.first(where: { $0.origin == origin }) else {
                 return
             }
-            lastHeard = now
+            heard(now)
             effects.append(.rejected(refused.publication, code: code))
             let failure = Failure(code: code, message: "The bus refuses \(refused.publication.topic).")
             for index in tokens.indices where tokens[index].last >= origin {

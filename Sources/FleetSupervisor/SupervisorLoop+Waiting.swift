@@ -28,16 +28,19 @@ extension SupervisorLoop {
         for connection in connections {
             watch(connection.descriptor, connection.output.isEmpty ? POLLIN : POLLIN | POLLOUT)
         }
-        _ = poll(&waiting, nfds_t(waiting.count), timeout())
-        // Everything is read without waiting, so which of them is readable need not be looked up. First what a process
-        // said, then its end.
-        readNotifications()
-        readOutput()
-        readEnds()
-        readSignals()
-        readNews()
-        connections += listener.accept(now: SystemCall.now())
-        serveClients()
+        let count = poll(&waiting, nfds_t(waiting.count), timeout())
+        let ready = count > 0 ? Set(waiting.lazy.filter { $0.revents != 0 }.map(\.fd)) : []
+        // First what a process said, then its end.
+        readNotifications(ready)
+        readOutput(ready)
+        readEnds(ready)
+        if let signals = configuration.signals, ready.contains(signals) { readSignals() }
+        if ready.contains(alerts.descriptor) { readNews() }
+        let now = SystemCall.now()
+        if ready.contains(listener.descriptor) || listener.deadline.map({ $0 <= now }) ?? false {
+            connections += listener.accept(now: now)
+        }
+        serveClients(ready)
         notifier.watchdog()
     }
 
@@ -51,9 +54,9 @@ extension SupervisorLoop {
         return min(longest, Int32(max(0, min(left * 1_000 + 1, 60_000))))
     }
 
-    private func readNotifications() {
+    private func readNotifications(_ ready: Set<Int32>) {
         var buffer = [UInt8](repeating: 0, count: 4_096)
-        for notification in notifications {
+        for notification in notifications where ready.contains(notification.descriptor) {
             for _ in 0..<64 {
                 var sender: pid_t = 0
                 let count = lockstep_receive_notification(notification.descriptor, &buffer, buffer.count, &sender)
@@ -76,8 +79,8 @@ extension SupervisorLoop {
         }
     }
 
-    private func readOutput() {
-        for name in children.keys {
+    private func readOutput(_ ready: Set<Int32>) {
+        for (name, child) in children where ready.contains(child.output) {
             guard let lines = children[name]?.newLines(), !lines.isEmpty else { continue }
             record(lines, of: name)
             guard lines.contains(where: Self.isEndOfBacktrace) else { continue }
@@ -91,11 +94,11 @@ extension SupervisorLoop {
         line.starts(with: "*** Signal ".utf8) && line.suffix(9).elementsEqual(" done ***".utf8)
     }
 
-    private func readEnds() {
-        for (name, child) in children {
+    private func readEnds(_ ready: Set<Int32>) {
+        for (name, child) in children where child.pidDescriptor < 0 || ready.contains(child.pidDescriptor) {
             guard let end = child.end() else { continue }
             // What it said before its end counts.
-            readNotifications()
+            readNotifications(Set(notifications.map(\.descriptor)))
             bury(name, end)
         }
     }
@@ -135,8 +138,9 @@ extension SupervisorLoop {
         }
     }
 
-    private func serveClients() {
+    private func serveClients(_ ready: Set<Int32>) {
         for index in connections.indices {
+            guard ready.contains(connections[index].descriptor) || !connections[index].output.isEmpty else { continue }
             for line in connections[index].requests() { answer(line, at: index) }
             connections[index].flush()
         }

@@ -100,6 +100,8 @@ public struct BusHeader: Sendable, Hashable {
         public static let forceSnapshot = Flags(rawValue: 2)
         /// Of REQUEST: it may have been sent before under the same id.
         public static let mayBeRepeat = Flags(rawValue: 4)
+        /// Of PING: no PONG is wanted.
+        public static let noAnswer = Flags(rawValue: 8)
     }
 
     /// A header; what is not named is zero.

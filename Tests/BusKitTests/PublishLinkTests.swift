@@ -134,6 +134,64 @@ struct PublishLinkTests {
         #expect(silent.contains { if case .open = $0 { true } else { false } })
     }
 
+    private func pings(_ effects: [PublishLink.Effect]) -> [Bool] {
+        effects.compactMap { if case .send(.ping(_, _, let wantsPong)) = $0 { wantsPong } else { nil } }
+    }
+
+    @Test func `an idle service pings every second in the turn of a heartbeat and asks for one PONG in five`() {
+        var link = welcomed()
+        var sent: [Bool] = []
+        for count in 1...40 {
+            let now = start.advanced(by: .milliseconds(500 * count))
+            if let deadline = link.deadline { #expect(deadline >= now) }
+            let effects = link.handle(.heartbeat(epoch: 5), now: now)
+            sent += pings(effects)
+            if pings(effects) == [true] { _ = link.handle(.pong(epoch: 5, head: 100), now: now) }
+            #expect(hellos(link.handle(.tick, now: now)) == 0)
+        }
+        #expect(sent.count == 20 && sent.count { $0 } == 4)
+    }
+
+    @Test func `a broken service socket is noticed while the heartbeat goes on`() {
+        var link = welcomed()
+        var noticed: Int?
+        for count in 1...100 where noticed == nil {
+            let now = start.advanced(by: .milliseconds(100 * count))
+            if count % 5 == 0 { _ = link.handle(.heartbeat(epoch: 5), now: now) }
+            if hellos(link.handle(.tick, now: now)) > 0 { noticed = 100 * count }
+        }
+        // The fifth PING, after 5 s, stays unanswered for 1.5 s.
+        #expect(noticed == 6_500)
+    }
+
+    @Test func `a publish that is not acknowledged reveals a broken service socket in a second and a half`() {
+        var link = welcomed()
+        _ = link.handle(.publish(1, [put], wall: 0), now: start)
+        for count in 1...2 {
+            _ = link.handle(.heartbeat(epoch: 5), now: start.advanced(by: .milliseconds(500 * count)))
+        }
+        #expect(hellos(link.handle(.tick, now: start.advanced(by: .milliseconds(1_499)))) == 0)
+        #expect(hellos(link.handle(.tick, now: start.advanced(by: .milliseconds(1_500)))) == 1)
+    }
+
+    @Test func `a bus that falls silent is noticed as soon as before`() {
+        var link = welcomed()
+        _ = link.handle(.heartbeat(epoch: 5), now: start)
+        // It is asked once while it is silent.
+        let asked = link.handle(.tick, now: start.advanced(by: .milliseconds(1_000)))
+        #expect(pings(asked) == [true])
+        #expect(hellos(link.handle(.tick, now: start.advanced(by: .milliseconds(1_499)))) == 0)
+        #expect(hellos(link.handle(.tick, now: start.advanced(by: .milliseconds(1_500)))) == 1)
+    }
+
+    @Test func `a heartbeat of another epoch is no sign of life`() {
+        var link = welcomed()
+        for count in 1...2 {
+            _ = link.handle(.heartbeat(epoch: 4), now: start.advanced(by: .milliseconds(500 * count)))
+        }
+        #expect(hellos(link.handle(.tick, now: start.advanced(by: .milliseconds(1_500)))) == 1)
+    }
+
     @Test func telemetryIsNeitherCountedNorAcknowledged() {
         var link = welcomed()
         let live = Publication(.live, Topic("live/playback/levels"), [1])
