@@ -215,8 +215,8 @@ public nonisolated struct WireAlert: Sendable {
   public init() {}
 }
 
-/// A command of every owner of settings (the field `set_setting` of its request). Which keys there are, whose they are and
-/// which values they take: PodcastModel's `SettingKey`.
+/// A command of every owner of settings (the field `set_setting` of its request). The keys, whose they are, and the values
+/// that they take are listed in settings.md.
 public nonisolated struct WireSetSetting: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -236,7 +236,7 @@ public nonisolated struct WireSetSetting: Sendable {
 }
 
 /// stream/<owner>/settings/<podcast id, or `all`>: put; the settings of that owner which have been set there. Deleted when
-/// none is left. What a podcast does not set is as for all; what is not set there is `SettingKey`'s standard.
+/// none is left. What a podcast does not set is as for all; what is not set there has the key's default.
 public nonisolated struct WireSettingsState: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
