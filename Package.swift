@@ -21,7 +21,6 @@ let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
-let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 
 /// A library target of ours: the folder, the module and the name are one.
@@ -61,7 +60,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0", traits: []),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
     ],
     targets: [
@@ -88,6 +86,7 @@ let package = Package(
             ]),
         library("FeedParsing", ["PodcastModel", "CLibXML2"]),
         library("WebClient", ["PodcastModel", "CCurl", locks]),
+        library("FeedFetching", ["PodcastModel", "FeedParsing", "WebClient"]),
 
         // The services.
         library(
@@ -101,7 +100,7 @@ let package = Package(
         library(
             "PlaybackService",
             [
-                "BusKit", "WireMessages", "PodcastModel", "CMPV", "CLogind", protobuf, httpClient, nioCore, nioHTTP1,
+                "BusKit", "WireMessages", "PodcastModel", "CMPV", "CLogind", "WebClient", protobuf,
                 logging,
                 lifecycle, locks,
             ]),
@@ -109,13 +108,13 @@ let package = Package(
         library(
             "FeedsService",
             [
-                "BusKit", "WireMessages", "PodcastModel", "FeedParsing", protobuf, httpClient, nioCore, nioPosix,
-                nioHTTP1, logging, lifecycle, locks,
+                "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FeedFetching", "WebClient", protobuf,
+                logging, lifecycle, locks,
             ]),
         library(
             "DownloadsService",
             [
-                "BusKit", "WireMessages", "PodcastModel", protobuf, httpClient, nioCore, nioPosix, nioHTTP1, logging,
+                "BusKit", "WireMessages", "PodcastModel", "WebClient", protobuf, logging,
                 lifecycle, locks,
             ]),
         library("FleetSupervisor", ["BusKit", "WireMessages", "PodcastModel", "CProcess", logging, locks]),
@@ -125,7 +124,7 @@ let package = Package(
             "LockstepCommands",
             [
                 "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FleetSupervisor", "CNcurses", arguments,
-                protobuf, httpClient, nioCore, nioPosix, nioHTTP1, logging, locks,
+                "FeedFetching", "WebClient", protobuf, logging, locks,
             ]),
 
         // Processes.
@@ -181,7 +180,7 @@ let package = Package(
             "FeedsServiceTests",
             [
                 "FeedsService", "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "TestSupport", protobuf, locks,
-                logging, httpClient,
+                logging,
             ]),
         tests(
             "DownloadsServiceTests",

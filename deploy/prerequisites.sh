@@ -16,7 +16,7 @@ die() {
 }
 
 # The packages that a build needs, and those that only tests and gates need.
-BUILD_PACKAGES=(git libzmq3-dev libmpv-dev libcurl4-openssl-dev libxml2-dev libsqlite3-dev libncurses-dev)
+BUILD_PACKAGES=(git libzmq3-dev libmpv-dev libcurl4-openssl-dev libsodium-dev libxml2-dev libsqlite3-dev libncurses-dev)
 TEST_PACKAGES=(protobuf-compiler dbus)
 BENCH_PACKAGES=(gcc libc6-dev pkg-config)
 

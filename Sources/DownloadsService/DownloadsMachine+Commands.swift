@@ -153,7 +153,8 @@ extension DownloadsMachine {
         guard !episode.enclosureURL.isEmpty else {
             throw Failure(.episodeUnavailable, "“\(episode.title)” has no audio that could be downloaded.")
         }
-        guard let address = WebAddress(episode.enclosureURL), !address.isFile else {
+        guard let address = WebAddress(episode.enclosureURL) else { throw .unusableAddress(episode.enclosureURL) }
+        guard !address.isFile else {
             throw Failure(.badURL, "“\(episode.title)” is a file on this machine; there is nothing to download.")
         }
         var download = WireDownload()

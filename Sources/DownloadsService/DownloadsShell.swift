@@ -1,6 +1,5 @@
 public import BusKit
-import Logging
-import NIOPosix
+import Dispatch
 import PodcastModel
 public import ServiceLifecycle
 
@@ -22,8 +21,7 @@ public struct DownloadsShell: ServiceLifecycle.Service {
     /// - Parameter stall: how long a server may say nothing before its transfer has failed.
     public init(_ context: ServiceContext, stall: Duration = .seconds(30)) {
         let root = context.home.downloadDirectory
-        let worker = DownloadsWorker(
-            root: root, stall: stall, quarantine: CrashLoopQuarantine(context), logger: context.logger)
+        let worker = DownloadsWorker(root: root, stall: stall, quarantine: CrashLoopQuarantine(context))
         self.worker = worker
         service = OwnerService(DownloadsMachine(root: root), context: context) { action, inputs in
             worker.perform(action) { inputs.send($0) }
@@ -32,7 +30,6 @@ public struct DownloadsShell: ServiceLifecycle.Service {
 
     /// Serves until the process is asked to stop; then nothing is written any more.
     public func run() async throws {
-        worker.start()
         do {
             try await service.run()
         } catch {
@@ -49,22 +46,19 @@ private final class DownloadsWorker: Sendable {
     private let client: TransferClient
     private let quarantine: CrashLoopQuarantine
     /// Looks at a disk that hangs may never end: they have a thread of their own.
-    private let looks: NIOThreadPool
+    private let looks = DispatchQueue(label: "lockstep.files")
     private let steps: AsyncStream<@Sendable () async -> Void>.Continuation
     private let task: Task<Void, Never>
 
-    init(root: String, stall: Duration, quarantine: CrashLoopQuarantine, logger: Logger) {
+    init(root: String, stall: Duration, quarantine: CrashLoopQuarantine) {
         let folder = DownloadFolder(root: root)
         self.folder = folder
         self.quarantine = quarantine
-        looks = NIOThreadPool(numberOfThreads: 1)
-        client = TransferClient(folder: folder, stall: stall, logger: logger)
+        client = TransferClient(folder: folder, stall: stall)
         let (stream, steps) = AsyncStream.makeStream(of: (@Sendable () async -> Void).self)
         self.steps = steps
         task = Task { for await step in stream { await step() } }
     }
-
-    func start() { looks.start() }
 
     func perform(_ action: DownloadsAction, report: @escaping @Sendable (DownloadsInput) -> Void) {
         let (folder, client, quarantine) = (folder, client, quarantine)
@@ -93,8 +87,7 @@ private final class DownloadsWorker: Sendable {
                 }
             }
         case .survey:
-            looks.submit { state in
-                guard state == .active else { return }
+            looks.async {
                 do throws(Failure) {
                     let (files, sight) = try folder.files()
                     report(.surveyed(files, sight))
@@ -103,8 +96,7 @@ private final class DownloadsWorker: Sendable {
                 }
             }
         case .look(let number, let paths):
-            looks.submit { state in
-                guard state == .active else { return }
+            looks.async {
                 let (found, sight) = folder.look(at: paths)
                 report(.looked(number, found, sight))
             }
@@ -134,7 +126,6 @@ private final class DownloadsWorker: Sendable {
 
     func shutdown() async {
         await client.shutdown()
-        looks.shutdownGracefully { _ in }
         steps.finish()
         await task.value
     }

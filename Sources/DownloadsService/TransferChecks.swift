@@ -1,17 +1,5 @@
-import AsyncHTTPClient
-import BusKit
-import NIOCore
-import NIOHTTP1
-import NIOPosix
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import WebClient
 
 /// `Content-Range: bytes 100-199/200`, RFC 9110, section 14.4.
 struct ContentRange: Equatable {
@@ -62,40 +50,15 @@ extension TransferClient {
                 .verificationFailed, "\(order.host) sent a page in place of audio; perhaps one has to log in first."))
     }
 
-    /// Whether the server says where a file ends; else it is where the connection does.
-    static func tellsItsEnd(_ response: HTTPClientResponse) -> Bool {
-        response.version.major >= 2 || response.headers.contains(name: "content-length")
-            || response.headers.contains(name: "transfer-encoding")
-    }
-
     // MARK: What went wrong
 
-    static func refused(_ status: Int, _ headers: HTTPHeaders, _ order: TransferOrder) -> TransferFailure {
-        let failure = Failure(refusedWith: status, by: order.host)
-        let wait = headers.first(name: "retry-after").flatMap { RetryAfter.parse($0, now: SystemClocks.wall()) }
+    static func refused(_ response: WebResponse, _ order: TransferOrder) -> TransferFailure {
+        let failure = Failure(refusedWith: response.status, by: order.host)
+        let wait = response.retryAfter.map { $0 / .seconds(1) }
         return TransferFailure(failure, retryAfter: failure.retry ? wait : nil)
     }
 
-    static func connection(_ error: any Error, _ order: TransferOrder) -> Failure {
-        switch error {
-        case is NIOConnectionError: return Failure(.unreachable, "\(order.host) cannot be reached.")
-        case let error as IOError where [ENETUNREACH, EHOSTUNREACH, ENETDOWN].contains(error.errnoCode):
-            return Failure(.unreachable, "\(order.host) cannot be reached: there is no network.")
-        case let error as IOError where [ECONNREFUSED, ETIMEDOUT].contains(error.errnoCode):
-            return Failure(.unreachable, "\(order.host) cannot be reached: nothing answers there.")
-        case let error as HTTPClientError:
-            switch error {
-            case .connectTimeout: return Failure(.unreachable, "\(order.host) could not be reached within 10 s.")
-            case .readTimeout: return Failure(.streamFailed, "\(order.host) sent nothing any more.")
-            case .remoteConnectionClosed:
-                return Failure(.streamFailed, "\(order.host) closed the connection before the file was whole.")
-            case .redirectLimitReached, .redirectCycleDetected:
-                return Failure(code: "streamFailed", message: "\(order.host) redirects in circles.", retry: false)
-            case .invalidURL, .emptyHost, .emptyScheme:
-                return Failure(.badURL, "“\(order.url.prefix(200))” is no address that can be fetched.")
-            default: return Failure(.streamFailed, "\(order.host) could not be read: \(error.shortDescription).")
-            }
-        default: return Failure(.streamFailed, "\(order.host) broke the connection off.")
-        }
+    static func connection(_ failure: WebFailure) -> TransferFailure {
+        TransferFailure(failure.failure(failure.isUnreachable ? .unreachable : .streamFailed))
     }
 }

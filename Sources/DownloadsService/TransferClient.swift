@@ -1,11 +1,7 @@
-import AsyncHTTPClient
 import BusKit
-import Logging
 import NIOConcurrencyHelpers
-import NIOCore
-import NIOHTTP1
-import NIOPosix
 import PodcastModel
+import WebClient
 
 /// Fetches files: each in a task of its own, all within one limit.
 final class TransferClient: Sendable {
@@ -15,9 +11,8 @@ final class TransferClient: Sendable {
     }
 
     private let folder: DownloadFolder
-    private let client: HTTPClient
+    private let client: WebClient
     private let stall: Duration
-    private let logger: Logger
     private let state = NIOLockedValueBox(State())
 
     /// How often fetched bytes are brought to the disk and told of.
@@ -27,27 +22,25 @@ final class TransferClient: Sendable {
     private static let looksAfter: UInt64 = 8 << 20
     /// By so many bytes what is no audio is known.
     private static let beginning = 64
+    /// So many bytes are written at once: a limit of the rate holds between two writes.
+    private static let chunk = 64 << 10
 
     /// - Parameter stall: how long a server may say nothing.
-    init(folder: DownloadFolder, stall: Duration, logger: Logger) {
-        var configuration = HTTPClient.Configuration.singletonConfiguration
-        configuration.redirectConfiguration = .follow(max: 10, allowCycles: false)
-        configuration.decompression = .disabled
-        // The client's own limit of silence would also count while the rate is held down.
-        configuration.timeout = .init(connect: .seconds(10))
-        configuration.connectionPool.idleTimeout = .seconds(5)
-        configuration.connectionPool.retryConnectionEstablishment = false
-        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    init(folder: DownloadFolder, stall: Duration) {
+        var options = WebClientOptions()
+        // How many at once is the machine’s to decide.
+        options.connectionsPerHost = 64
+        options.idleTimeout = .seconds(5)
+        client = WebClient(options)
         self.folder = folder
         self.stall = stall
-        self.logger = logger
     }
 
     func start(_ order: TransferOrder, report: @escaping @Sendable (DownloadsInput) -> Void) {
         state.withLockedValue { state in
             state.tasks[order.number] = Task {
                 do throws(TransferFailure) {
-                    let bytes = try await self.watch(order, report)
+                    let bytes = try await self.fetch(order, report)
                     // Also when it was to end: the file is at its place.
                     report(.completed(order.number, bytes: bytes))
                 } catch {
@@ -71,41 +64,10 @@ final class TransferClient: Sendable {
 
     func shutdown() async {
         for number in state.withLockedValue({ Array($0.tasks.keys) }) { await cancel(number) }
-        do { try await client.shutdown() } catch { logger.warning("closing connections failed: \(error)") }
+        await client.shutdown()
     }
 
     // MARK: A transfer
-
-    private func watch(
-        _ order: TransferOrder, _ report: @escaping @Sendable (DownloadsInput) -> Void
-    ) async throws(TransferFailure) -> UInt64 {
-        let silence = Silence(limit: stall)
-        let outcome = await withTaskGroup(of: Result<UInt64, TransferFailure>?.self) { group in
-            group.addTask {
-                do throws(TransferFailure) {
-                    return .success(try await self.fetch(order, TransferWatch(report: report, silence: silence)))
-                } catch {
-                    return .failure(error)
-                }
-            }
-            group.addTask {
-                await silence.lasts()
-                return nil
-            }
-            var outcome: Result<UInt64, TransferFailure>?
-            for await result in group {
-                outcome = result ?? outcome
-                group.cancelAll()
-            }
-            return outcome
-        }
-        if case .success(let bytes)? = outcome { return bytes }
-        guard !silence.isTooLong, case .failure(let failure)? = outcome else {
-            let what = silence.hasSpoken ? "sent nothing any more" : "does not answer"
-            throw TransferFailure(Failure(.streamFailed, "\(order.host) \(what)."))
-        }
-        throw failure
-    }
 
     /// The folder, which must be the one that is meant at each step.
     private func folder(of order: TransferOrder) -> DownloadFolder {
@@ -115,7 +77,7 @@ final class TransferClient: Sendable {
     }
 
     private func fetch(
-        _ order: TransferOrder, _ report: TransferWatch
+        _ order: TransferOrder, _ report: @escaping @Sendable (DownloadsInput) -> Void
     ) async throws(TransferFailure) -> UInt64 {
         let folder = folder(of: order)
         let name = DownloadFolder.partialName(order.episode, order.version)
@@ -128,51 +90,41 @@ final class TransferClient: Sendable {
             }
             offset = partial.offset
         }
-        let response = try await send(order, from: offset, report)
-        if response.status == .rangeNotSatisfiable, offset > 0 {
-            return try await receive(order, try await send(order, from: 0, report), from: 0, report)
+        let response = try await send(order, from: offset)
+        if response.status == 416, offset > 0 {
+            return try await receive(order, try await send(order, from: 0), from: 0, report)
         }
         return try await receive(order, response, from: offset, report)
     }
 
-    private func send(
-        _ order: TransferOrder, from offset: UInt64, _ report: TransferWatch
-    ) async throws(TransferFailure) -> HTTPClientResponse {
-        var request = HTTPClientRequest(url: order.url)
-        request.headers.add(name: "User-Agent", value: "Lockstep/1.0")
-        request.headers.add(name: "Accept", value: "audio/*, video/*;q=0.9, */*;q=0.5")
-        if let (user, password) = WebAddress(order.url)?.credentials {
-            request.setBasicAuth(username: user, password: password)
+    private func send(_ order: TransferOrder, from offset: UInt64) async throws(TransferFailure) -> WebResponse {
+        // One that an older version stored may be of any kind.
+        guard let address = WebAddress(order.url), !address.isFile else {
+            throw TransferFailure(.unusableAddress(order.url))
         }
-        if offset > 0 {
-            request.headers.add(name: "Range", value: "bytes=\(offset)-")
-            request.headers.add(name: "If-Range", value: order.version.condition)
-        }
-        report.silence.begins()
-        defer { report.silence.ends() }
-        do {
-            let response = try await client.execute(request, deadline: .distantFuture, logger: nil)
-            report.silence.breaks()
-            return response
-        } catch {
-            throw TransferFailure(Self.connection(error, order))
-        }
+        var request = WebRequest(address)
+        request.headers.add("Accept", "audio/*, video/*;q=0.9, */*;q=0.5")
+        request.decompresses = false
+        // Limits of the rate, and slow disks, are to hold the server back.
+        request.sharesConnection = false
+        request.timeLimits.silence = stall
+        if offset > 0 { request.range = WebRange(from: offset, ifRange: order.version.condition) }
+        do throws(WebFailure) { return try await client.send(request) } catch { throw Self.connection(error) }
     }
 
     private func receive(
-        _ order: TransferOrder, _ response: HTTPClientResponse, from asked: UInt64,
-        _ report: TransferWatch
+        _ order: TransferOrder, _ response: WebResponse, from asked: UInt64,
+        _ report: @Sendable (DownloadsInput) -> Void
     ) async throws(TransferFailure) -> UInt64 {
         let headers = response.headers
-        let status = Int(response.status.code)
-        guard status == 200 || status == 206 && asked > 0 else { throw Self.refused(status, headers, order) }
+        let status = response.status
+        guard status == 200 || status == 206 && asked > 0 else { throw Self.refused(response, order) }
         var start = TransferStart(
-            total: headers.first(name: "content-length").flatMap { UInt64($0) } ?? 0, offset: 0,
-            version: FileVersion(
-                etag: headers.first(name: "etag") ?? "", lastModified: headers.first(name: "last-modified") ?? ""),
-            contentType: headers.first(name: "content-type") ?? "")
+            total: headers["Content-Length"].flatMap { UInt64($0) } ?? 0, offset: 0,
+            version: FileVersion(etag: headers["ETag"] ?? "", lastModified: headers["Last-Modified"] ?? ""),
+            contentType: headers["Content-Type"] ?? "")
         if status == 206 {
-            guard let range = ContentRange(headers.first(name: "content-range") ?? ""), range.first == asked else {
+            guard let range = ContentRange(headers["Content-Range"] ?? ""), range.first == asked else {
                 throw TransferFailure(
                     Failure(.streamFailed, "\(order.host) sent another part of the file than was asked for."))
             }
@@ -208,7 +160,7 @@ final class TransferClient: Sendable {
                 Failure(.streamFailed, "\(order.host) sent \(received) bytes of \(start.total)."))
         }
         // An end that is the end of the connection may be a cut: the feed's word is all there is to tell by.
-        guard Self.tellsItsEnd(response) || received >= order.announced else {
+        guard response.isDelimited || received >= order.announced else {
             throw TransferFailure(
                 Failure(
                     .streamFailed,
@@ -220,8 +172,8 @@ final class TransferClient: Sendable {
     }
 
     private func read(
-        _ body: HTTPClientResponse.Body, _ order: TransferOrder, _ start: TransferStart,
-        into partial: borrowing DownloadFolder.Partial, _ report: TransferWatch
+        _ body: WebBody, _ order: TransferOrder, _ start: TransferStart,
+        into partial: borrowing DownloadFolder.Partial, _ report: @Sendable (DownloadsInput) -> Void
     ) async throws(TransferFailure) -> UInt64 {
         let folder = folder(of: order)
         var received = start.offset
@@ -230,19 +182,17 @@ final class TransferClient: Sendable {
         var pace = Pace(now: SystemClocks.monotonic(), received: received)
         var chunks = body.makeAsyncIterator()
         while true {
-            let next: ByteBuffer?
-            report.silence.begins()
-            do { next = try await chunks.next() } catch {
+            let next: [UInt8]?
+            do throws(WebFailure) { next = try await chunks.next(atMost: Self.chunk) } catch {
                 try keep(partial, order, start, received, report)
-                throw TransferFailure(Self.connection(error, order))
+                throw Self.connection(error)
             }
-            report.silence.ends()
             guard let chunk = next else { break }
             if received < Self.beginning {
-                beginning += chunk.readableBytesView.prefix(Self.beginning - beginning.count)
+                beginning += chunk.prefix(Self.beginning - beginning.count)
                 try Self.verify(beginning: beginning, order)
             }
-            let bytes = chunk.readableBytes
+            let bytes = chunk.count
             if start.total > 0, received + UInt64(bytes) > start.total {
                 throw TransferFailure(
                     Failure(
@@ -284,20 +234,20 @@ final class TransferClient: Sendable {
     /// What has come is worth keeping.
     private func keep(
         _ partial: borrowing DownloadFolder.Partial, _ order: TransferOrder, _ start: TransferStart, _ received: UInt64,
-        _ report: TransferWatch
+        _ report: @Sendable (DownloadsInput) -> Void
     ) throws(TransferFailure) {
         try check { () throws(Failure) in try folder.save(partial) }
         report(
-            Task.isCancelled && !report.silence.isTooLong
+            Task.isCancelled
                 ? .stopped(episode: order.episode, start.version, received: received)
                 : .saved(order.number, received: received))
     }
 
-    /// The bytes of a buffer, with the error's type kept.
+    /// The bytes in memory, with the error's type kept.
     private static func withBytes(
-        of buffer: ByteBuffer, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
+        of bytes: [UInt8], _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
     ) throws(Failure) {
-        let outcome = buffer.withUnsafeReadableBytes { bytes -> Result<Void, Failure> in
+        let outcome = bytes.withUnsafeBytes { bytes -> Result<Void, Failure> in
             do throws(Failure) { return .success(try body(bytes)) } catch { return .failure(error) }
         }
         try outcome.get()

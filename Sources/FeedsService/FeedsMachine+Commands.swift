@@ -81,7 +81,7 @@ extension FeedsMachine {
     private mutating func subscribe(_ url: String, _ waiter: Waiter, keep: Bool, now: Moment) -> WireFeedResult? {
         var waiter = waiter
         waiter.wish = .subscribe(keep: keep)
-        guard let address = WebAddress(url) else { return failed(url, Self.badURL(url)) }
+        guard let address = WebAddress(url) else { return failed(url, .unusableAddress(url)) }
         if let (id, subscription) = podcast(at: address) {
             if subscription.podcast.subscribed {
                 return result(.alreadyThere, url, subscription.podcast)
@@ -96,7 +96,7 @@ extension FeedsMachine {
     private mutating func check(_ url: String, _ waiter: Waiter) -> WireFeedResult? {
         var waiter = waiter
         waiter.wish = .check
-        guard let address = WebAddress(url) else { return failed(url, Self.badURL(url)) }
+        guard let address = WebAddress(url) else { return failed(url, .unusableAddress(url)) }
         fetches.add(.check(address.identity), address, waiter)
         return nil
     }
@@ -105,19 +105,15 @@ extension FeedsMachine {
         guard let id = PodcastID(text), let subscription = podcasts.current[id] else {
             return failed(text, Failure(.notFound, "There is no podcast “\(text.prefix(80))”."))
         }
-        guard subscription.podcast.subscribed, let address = WebAddress(subscription.podcast.url) else {
+        let podcast = subscription.podcast
+        guard podcast.subscribed else {
             return failed(
-                subscription.podcast.url,
-                Failure(.notFound, "“\(subscription.podcast.title)” is not subscribed to; subscribe to it again first.")
-            )
+                podcast.url,
+                Failure(.notFound, "“\(podcast.title)” is not subscribed to; subscribe to it again first."))
         }
+        guard let address = WebAddress(podcast.url) else { return failed(podcast.url, .unusableAddress(podcast.url)) }
         fetches.add(.podcast(id), address, waiter)
         return nil
-    }
-
-    static func badURL(_ text: String) -> Failure {
-        let shown = text.count > 200 ? text.prefix(200) + "…" : text[...]
-        return Failure(.badURL, "“\(shown)” is no address of a feed: it must be an http, https or file URL.")
     }
 
     /// The podcast whose feed is, or was, at an address.

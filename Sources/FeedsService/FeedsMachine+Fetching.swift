@@ -36,14 +36,31 @@ extension FeedsMachine {
                 && subscription.podcast.nextRefresh <= now.wall.milliseconds
         }
         let order = due.sorted { ($0.value.podcast.nextRefresh, $0.key) < ($1.value.podcast.nextRefresh, $1.key) }
+        var effects: [Effect] = []
         for (id, subscription) in order {
             guard let address = WebAddress(subscription.podcast.url) else {
                 notBefore[id] = now.monotonic.advanced(by: .seconds(86_400))
+                effects += refuseAddress(of: id, subscription.podcast)
                 continue
             }
             fetches.add(.podcast(id), address, nil)
         }
-        return startFetches(now: now) + scheduleNext(now: now)
+        return effects + startFetches(now: now) + scheduleNext(now: now)
+    }
+
+    /// Shows that a podcast has an address that is not usable: an older version accepted more than this one.
+    private mutating func refuseAddress(of id: PodcastID, _ podcast: WirePodcast) -> [Effect] {
+        let failure = Failure.unusableAddress(podcast.url)
+        guard podcast.errorMessage != failure.message else { return [] }
+        var podcast = podcast
+        podcast.fail(failure)
+        let stored = podcast
+        unstored.remove(id)
+        return [
+            commit(Self.changes(storing: podcast), publications(podcast), Unsettled(podcast: id)) {
+                $0[id]?.podcast = stored
+            }
+        ]
     }
 
     // MARK: - Fetches

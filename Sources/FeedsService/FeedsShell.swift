@@ -24,7 +24,7 @@ public struct FeedsShell: ServiceLifecycle.Service {
             if minutes > 0 { schedule.interval = .seconds(minutes * 60) }
             schedule.longest = max(schedule.longest, schedule.interval)
         }
-        let fetcher = FeedFetcher(logger: context.logger)
+        let fetcher = FeedFetcher()
         self.fetcher = fetcher
         let quarantine = CrashLoopQuarantine(context)
         service = OwnerService(FeedsMachine(schedule: schedule), context: context) { action, inputs in

@@ -1,6 +1,7 @@
 import CMPV
 import NIOConcurrencyHelpers
 import PodcastModel
+import WebClient
 
 #if canImport(Glibc)
 import Glibc
@@ -32,7 +33,7 @@ final class MPVCore {
         // Takes a stream up again where it was cut, if the server can, at once and a second later; then it is the
         // player's to decide.
         ("stream-lavf-o", "reconnect=1,reconnect_delay_max=1"),
-        ("user-agent", "Lockstep/1.0"),
+        ("user-agent", WebClient.userAgent),
     ]
 
     private let functions: cmpv_functions

@@ -18,15 +18,13 @@ public enum AudioSource: Sendable, Hashable, CustomStringConvertible {
             self = .file(path: address)
             return
         }
-        let lower = address.prefix(8).lowercased()
-        if lower.hasPrefix("http://") || lower.hasPrefix("https://") {
-            self = .web(url: address)
-            return
+        // What the engine opens is checked like what is fetched here: its library is not to meet a malformed address.
+        guard let valid = WebAddress(address), valid.scheme != "file" || address.lowercased().hasPrefix("file:") else {
+            throw Failure(
+                .badURL,
+                "“\(WebAddress.quotable(address))” isn’t an http, https or file address, and only these can be played.")
         }
-        guard lower.hasPrefix("file:"), let path = Self.path(ofFileURL: address.dropFirst(5)) else {
-            throw Failure(.badURL, "“\(address)” is no http, https or file address, which is all that can be played.")
-        }
-        self = .file(path: path)
+        self = valid.filePath.map(Self.file) ?? .web(url: valid.text)
     }
 
     /// The path or address.
@@ -35,45 +33,5 @@ public enum AudioSource: Sendable, Hashable, CustomStringConvertible {
         case .file(let path): path
         case .web(let url): url
         }
-    }
-
-    /// The path of what follows `file:`; nil if it is relative, on another machine or no valid text.
-    private static func path(ofFileURL rest: Substring) -> String? {
-        var rest = rest
-        if rest.hasPrefix("//") {
-            rest = rest.dropFirst(2)
-            guard let slash = rest.firstIndex(of: "/"), ["", "localhost"].contains(rest[..<slash].lowercased()) else {
-                return nil
-            }
-            rest = rest[slash...]
-        }
-        guard rest.hasPrefix("/") else { return nil }
-        return percentDecoded(rest.utf8)
-    }
-
-    private static func percentDecoded(_ text: Substring.UTF8View) -> String? {
-        var bytes: [UInt8] = []
-        var index = text.startIndex
-        while index != text.endIndex {
-            let byte = text[index]
-            text.formIndex(after: &index)
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let end = text.index(index, offsetBy: 2, limitedBy: text.endIndex),
-                let digits = Substring(text[index..<end]).hexadecimalByte, digits != 0
-            else { return nil }
-            bytes.append(digits)
-            index = end
-        }
-        return String(validating: bytes, as: UTF8.self)
-    }
-}
-
-extension Substring {
-    /// The value of exactly two hexadecimal digits.
-    fileprivate var hexadecimalByte: UInt8? {
-        utf8.count == 2 && allSatisfy(\.isHexDigit) ? UInt8(self, radix: 16) : nil
     }
 }

@@ -12,7 +12,9 @@ final class Exchange: Sendable {
 
     private struct State {
         var head: ResponseHead?
+        /// What has arrived; the first `taken` of it have been read.
         var bytes: [UInt8] = []
+        var taken = 0
         var ending: Ending?
         var isPaused = false
         /// The one task that waits, and whether for bytes; otherwise for the head.
@@ -20,7 +22,29 @@ final class Exchange: Sendable {
         var waitsForBody = false
 
         /// Whether the waiter finds what it waits for.
-        var isReady: Bool { ending != nil || (waitsForBody ? !bytes.isEmpty : head != nil) }
+        var isReady: Bool { ending != nil || (waitsForBody ? unread > 0 : head != nil) }
+        var unread: Int { bytes.count - taken }
+
+        mutating func take(atMost limit: Int) -> [UInt8] {
+            guard taken > 0 || unread > limit else {
+                defer { bytes = [] }
+                return bytes
+            }
+            let end = taken + min(limit, unread)
+            defer {
+                taken = end
+                if unread == 0 { (bytes, taken) = ([], 0) }
+            }
+            return Array(bytes[taken..<end])
+        }
+
+        mutating func append(_ more: UnsafeRawBufferPointer) {
+            if taken > bytes.count / 2 {
+                bytes.removeFirst(taken)
+                taken = 0
+            }
+            bytes.append(contentsOf: more)
+        }
     }
 
     /// So many bytes wait for a slow reader before the transfer is paused; one more burst of the library may come.
@@ -47,14 +71,16 @@ final class Exchange: Sendable {
         throw failure
     }
 
-    /// Waits for bytes and takes all that there are; nil: the body is complete.
-    func next() async throws(WebFailure) -> [UInt8]? {
+    /// Waits for bytes and takes those that there are, at most `limit`; nil: the body is complete.
+    func next(atMost limit: Int) async throws(WebFailure) -> [UInt8]? {
         await wait(forBody: true)
-        let (bytes, ending, wasPaused) = state.withLockedValue { state in
-            defer { (state.bytes, state.isPaused) = ([], false) }
-            return (state.bytes, state.ending, state.isPaused)
+        let (bytes, ending, resumes) = state.withLockedValue { state in
+            let taken = state.take(atMost: max(1, limit))
+            let resumes = state.isPaused && state.unread <= Self.bufferLimit / 2
+            if resumes { state.isPaused = false }
+            return (taken, state.ending, resumes)
         }
-        if wasPaused { mailbox.post(.resume(number)) }
+        if resumes { mailbox.post(.resume(number)) }
         if !bytes.isEmpty { return bytes }
         guard case .failed(let failure)? = ending else { return nil }
         throw failure
@@ -63,7 +89,7 @@ final class Exchange: Sendable {
     /// Ends the transfer; what has arrived and was not read is dropped.
     func cancel() {
         let (waiter, isRunning) = state.withLockedValue { state in
-            state.bytes = []
+            (state.bytes, state.taken) = ([], 0)
             let isRunning = state.ending == nil
             if isRunning { state.ending = .failed(.cancelled) }
             defer { state.waiter = nil }
@@ -97,7 +123,7 @@ final class Exchange: Sendable {
 
     func append(_ bytes: UnsafeRawBufferPointer) {
         update { state in
-            if state.ending == nil { state.bytes.append(contentsOf: bytes) }
+            if state.ending == nil { state.append(bytes) }
         }
     }
 
@@ -112,7 +138,7 @@ final class Exchange: Sendable {
     /// Whether the buffer is full: the transfer is then to be paused until a `resume` is posted.
     func pausesIfFull() -> Bool {
         state.withLockedValue { state in
-            guard !state.isPaused, state.bytes.count >= Self.bufferLimit else { return false }
+            guard !state.isPaused, state.unread >= Self.bufferLimit else { return false }
             state.isPaused = true
             return true
         }

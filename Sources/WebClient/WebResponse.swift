@@ -55,14 +55,19 @@ public struct WebBody: AsyncSequence, Sendable {
 
         /// The bytes that have arrived since the last call; waits until there are some. Nil: the body is complete.
         public mutating func next() async throws(WebFailure) -> [UInt8]? {
-            try await owner.exchange.next()
+            try await owner.exchange.next(atMost: .max)
         }
 
-        /// The same on whatever actor calls it.
+        /// The same, but at most `limit` bytes; the rest waits for the next call.
+        public mutating func next(atMost limit: Int) async throws(WebFailure) -> [UInt8]? {
+            try await owner.exchange.next(atMost: limit)
+        }
+
+        /// The same as `next()` on whatever actor calls it.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(WebFailure) -> [UInt8]? {
-            try await owner.exchange.next()
+            try await owner.exchange.next(atMost: .max)
         }
     }
 
@@ -72,7 +77,7 @@ public struct WebBody: AsyncSequence, Sendable {
     /// The whole body, which the request’s limit bounds.
     public func collect() async throws(WebFailure) -> [UInt8] {
         var bytes: [UInt8] = []
-        while let chunk = try await owner.exchange.next() { bytes += chunk }
+        while let chunk = try await owner.exchange.next(atMost: .max) { bytes += chunk }
         return bytes
     }
 }

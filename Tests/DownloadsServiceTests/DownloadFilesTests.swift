@@ -221,19 +221,6 @@ struct DownloadFilesTests {
         #expect(free.take(1 << 30, now: now) == .zero)
     }
 
-    @Test("Silence counts only while something is waited for")
-    func silence() {
-        let silence = Silence(limit: .seconds(30))
-        let later = SystemClocks.monotonic().advanced(by: .seconds(1_000))
-        #expect(silence.rest(at: later) == .seconds(30) && !silence.isTooLong)
-        silence.begins()
-        #expect(silence.rest(at: SystemClocks.monotonic()) != nil && !silence.isTooLong)
-        silence.ends()
-        #expect(silence.rest(at: later) == .seconds(30))
-        silence.begins()
-        #expect(silence.rest(at: later) == nil && silence.isTooLong)
-    }
-
     @Test(
         "A content range is read",
         arguments: [("bytes 5-9/10", 5, 10), ("bytes 5-9/*", 5, 0), ("bytes */10", -1, -1), ("5-9/10", -1, -1)])

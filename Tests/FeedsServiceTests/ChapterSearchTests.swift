@@ -1,6 +1,5 @@
 import BusKit
 import FeedParsing
-import Logging
 import PodcastModel
 import TestSupport
 import Testing
@@ -84,7 +83,7 @@ struct ChapterSearchTests {
 
     @Test("A file is fetched through redirects, and what is no file of chapters is a failure, however it fails")
     func fetches() async throws {
-        let fetcher = FeedFetcher(logger: Logger(label: "test"))
+        let fetcher = FeedFetcher()
         try await HTTPTestServer.with { server in
             let text = #"{"chapters":[{"startTime":3,"title":"Three"}]}"#
             server.route("/old", .redirect(to: "/chapters", status: 302))

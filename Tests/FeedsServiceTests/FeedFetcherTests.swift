@@ -1,7 +1,5 @@
-import AsyncHTTPClient
 import FeedParsing
 import FoundationEssentials
-import Logging
 import PodcastModel
 import TestSupport
 import Testing
@@ -10,23 +8,12 @@ import WireMessages
 @testable import FeedsService
 
 @Suite struct FeedFetcherTests {
-    @Test(arguments: [
-        (false, "a.example takes connections, but does not answer."),
-        (true, "a.example stopped in the middle of its answer."),
-    ])
-    func `a server that fell silent is not said to have begun to answer if it did not`(
-        inBody: Bool, message: String
-    ) throws {
-        let address = try #require(WebAddress("http://a.example/feed.xml"))
-        #expect(HTTPFailure.connection(HTTPClientError.readTimeout, address, inBody: inBody).message == message)
-    }
-
     private let text = rss([("1", "1.mp3", "One")])
 
     private func fetching<Value: Sendable>(
         limits: FeedLimits = FeedLimits(), _ body: @Sendable (HTTPTestServer, FeedFetcher) async throws -> Value
     ) async throws -> Value {
-        let fetcher = FeedFetcher(limits: limits, logger: Logger(label: "test"))
+        let fetcher = FeedFetcher(limits: limits)
         do {
             let value = try await HTTPTestServer.with { try await body($0, fetcher) }
             await fetcher.shutdown()
@@ -88,8 +75,8 @@ import WireMessages
 
     @Test(
         arguments: [
-            ("a missing feed", .status(404), "fetchFailed", "404"),
-            ("a feed that is gone", .status(410), "fetchFailed", "gone"),
+            ("a missing feed", .status(404), "notFound", "404"),
+            ("a feed that is gone", .status(410), "notFound", "gone"),
             ("a closed feed", .status(403), "fetchFailed", "403"),
             ("a server in trouble", .status(503), "fetchFailed", "503"),
             ("a circle", .redirect(to: "/feed"), "fetchFailed", "circles"),
@@ -122,6 +109,30 @@ import WireMessages
             guard case .failed(let failure, _) = outcome else { throw Unexpected("\(outcome)") }
             #expect(failure.code == code, "\(what)")
             #expect(failure.message.contains(says), "\(what): \(failure.message)")
+        }
+    }
+
+    @Test(arguments: [
+        (401, false), (403, false), (404, false), (410, false), (408, true), (429, true), (500, true), (503, true),
+    ])
+    func `only what a server may grant later is worth a repetition`(status: Int, retry: Bool) async throws {
+        try await fetching { server, fetcher in
+            server.route("/feed", .status(status))
+            let outcome = await fetcher.fetch(try order(server.url("/feed")))
+            guard case .failed(let failure, _) = outcome else { throw Unexpected("\(outcome)") }
+            #expect(failure.retry == retry, "\(failure.message)")
+        }
+    }
+
+    @Test(arguments: ["http://]/m/x", "http://[::", "http://%00/", "file:///etc/passwd"])
+    func `a malformed new address of a feed is ignored`(address: String) async throws {
+        try await fetching { server, fetcher in
+            let moved = text.replacing(
+                "<title>Waves", with: "<itunes:new-feed-url>\(address)</itunes:new-feed-url><title>Waves")
+            server.route("/old", .feed(moved))
+            let outcome = await fetcher.fetch(try order(server.url("/old")))
+            guard case .feed(let feed) = outcome else { throw Unexpected("\(outcome)") }
+            #expect(feed.address.text == server.url("/old"))
         }
     }
 

@@ -226,7 +226,7 @@ struct AudioSourceTests {
         arguments: [
             ("/a/b.mp3", AudioSource.file(path: "/a/b.mp3")), ("file:///a%20b/%C3%A4.mp3", .file(path: "/a b/ä.mp3")),
             ("file://localhost/a.mp3", .file(path: "/a.mp3")), ("FILE:/a.mp3", .file(path: "/a.mp3")),
-            ("https://x/y?z", .web(url: "https://x/y?z")), ("HTTP://x", .web(url: "HTTP://x")),
+            ("https://x/y?z", .web(url: "https://x/y?z")), ("HTTP://x", .web(url: "http://x/")),
         ])
     func accepts(address: String, source: AudioSource) throws {
         #expect(try AudioSource(enclosure: address) == source)
@@ -235,8 +235,9 @@ struct AudioSourceTests {
     @Test(
         "Anything else is refused",
         arguments: [
-            "", "a.mp3", "file:a.mp3", "file://host/a.mp3", "file:///a%zz", "file:///a%00b", "file:///%ff",
+            "", "a.mp3", "file:a.mp3", "file://host/a.mp3", "file:///a%00b", "file:///%ff",
             "http://a\nb",
+            "http://]/a.mp3", "http://[::", "http://a b/", "http://%00/", "http:///a.mp3", "pcast:file:///etc/passwd",
             "memory://x", "fd://0", "data:audio/mpeg;base64,AA",
         ])
     func refuses(address: String) {

@@ -162,6 +162,15 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (false, "a.example takes connections, but does not answer."),
+        (true, "a.example stopped in the middle of its answer."),
+    ])
+    func `a server that fell silent is not said to have begun to answer if it did not`(hasAnswered: Bool, says: String)
+    {
+        #expect(WebFailure.silent("a.example", hasAnswered: hasAnswered).message == says)
+    }
+
     @Test func `a field from a peer or the disk adds no line`() {
         var headers = WebHeaders()
         headers.add("If-None-Match", "\"a\"\r\nX-Evil: 1")

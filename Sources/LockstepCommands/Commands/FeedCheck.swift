@@ -1,19 +1,9 @@
 import ArgumentParser
-import AsyncHTTPClient
+import FeedFetching
 import FeedParsing
 import FoundationEssentials
-import NIOCore
-import NIOHTTP1
-import NIOPosix
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import WebClient
 
 struct FeedCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -27,81 +17,24 @@ struct FeedCheck: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        let url = try FeedAddress.url(feed, in: FileManager.default.currentDirectoryPath)
-        let document: FeedDocument
-        do {
-            document = try FeedParser.parse(try await Self.bytes(of: url))
-        } catch let failure as Failure {
-            throw Failure(
-                code: failure.code,
-                message: failure.message.contains(url) ? failure.message : "\(url): \(failure.message)",
-                retry: failure.retry)
-        }
-        let report = FeedReport(document)
-        try context.output.value(Self.json(report, url: url), lines: Self.lines(report))
-    }
-
-    /// The feed as it comes, up to what the parser accepts.
-    private static func bytes(of url: String) async throws -> [UInt8] {
-        let limit = FeedLimits().bytes
-        if let path = WebAddress(url)?.filePath {
-            // A named pipe would be waited for, a device have no end.
-            let type = try? FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
-            guard type == .typeRegular || type == .typeSymbolicLink else {
-                throw Failure(.notAFeed, "\(path) is no file that can hold a feed.")
-            }
-            guard let data = FileManager.default.contents(atPath: path) else {
-                throw Failure(.fetchFailed, "The file \(path) cannot be read: \(String(cString: strerror(errno))).")
-            }
-            return [UInt8](data.prefix(limit + 1))
-        }
-        // A connection that is refused is not tried again until the time is over.
-        var configuration = HTTPClient.Configuration.singletonConfiguration
-        configuration.connectionPool.retryConnectionEstablishment = false
-        configuration.timeout = .init(connect: .seconds(10), read: .seconds(20))
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-        do throws(Failure) {
-            let bytes = try await bytes(of: url, client, limit)
-            try? await client.shutdown()
-            return bytes
-        } catch {
-            try? await client.shutdown()
-            throw error
-        }
-    }
-
-    private static func bytes(
-        of url: String, _ client: HTTPClient, _ limit: Int
-    ) async throws(Failure) -> [UInt8] {
-        do {
-            var request = HTTPClientRequest(url: url)
-            request.headers.add(name: "User-Agent", value: "Lockstep/0.1")
-            let response = try await client.execute(request, timeout: .seconds(30))
-            guard (200..<300).contains(response.status.code) else {
-                throw Failure(
-                    .fetchFailed, "\(url): the server answered \(response.status.code) \(response.status.reasonPhrase)."
-                )
-            }
-            var bytes: [UInt8] = []
-            for try await chunk in response.body {
-                bytes += chunk.readableBytesView
-                guard bytes.count <= limit else { break }
-            }
-            return bytes
-        } catch let failure as Failure {
+        let text = try FeedAddress.url(feed, in: FileManager.default.currentDirectoryPath)
+        guard let address = WebAddress(text) else { throw Failure.unusableAddress(text) }
+        var request = FeedRequest(address)
+        request.followsNewAddress = false
+        let client = WebClient()
+        let answer = await FeedLoader(client: client).load(request)
+        await client.shutdown()
+        let url = address.textWithoutCredentials
+        switch answer {
+        case .feed(let loaded):
+            let report = FeedReport(loaded.document)
+            try context.output.value(Self.json(report, url: url), lines: Self.lines(report))
+        case .unchanged: throw Failure(.fetchFailed, "\(url): The server sent no feed.")
+        case .failed(var failure, _):
+            // Without a fleet around it the sentence must say by itself which feed is meant.
+            let names = [url, address.host, address.filePath ?? url]
+            if !names.contains(where: failure.message.contains) { failure.message = "\(url): \(failure.message)" }
             throw failure
-        } catch {
-            throw Failure(.fetchFailed, "\(url) cannot be fetched: \(reason(error)).")
-        }
-    }
-
-    private static func reason(_ error: any Error) -> String {
-        switch error {
-        case let error as IOError: String(cString: strerror(error.errnoCode))
-        case let error as NIOConnectionError:
-            error.connectionErrors.first.map { reason($0.error) } ?? "its server’s name is not known"
-        case let error as HTTPClientError: error.shortDescription
-        default: String(describing: error).split(separator: "\n").first.map { String($0.prefix(200)) } ?? "it failed"
         }
     }
 

@@ -15,8 +15,7 @@ enum FeedAddress {
             !FileManager.default.fileExists(atPath: text)
         {
             guard let address = WebAddress(text) else {
-                throw Failure(
-                    .badURL, "“\(text)” cannot be a feed’s address. It must begin with http://, https:// or file://.")
+                throw .unusableAddress(text)
             }
             return address.text
         }
@@ -26,7 +25,7 @@ enum FeedAddress {
                 .fileMissing, "There is no file \(path). An address must begin with http:// or https://.")
         }
         guard let address = WebAddress(filePath: path) else {
-            throw Failure(.badURL, "“\(text)” cannot be a feed’s address.")
+            throw .unusableAddress(text)
         }
         return address.text
     }

@@ -28,10 +28,10 @@ enum ExitStatus: Int32, Sendable {
         case .noFleet, .unavailable, .queueEmpty, .atEdge, .nothingLoaded, .noSoundDevice: self = .unavailable
         case .badConfiguration, .newerDatabase: self = .configuration
         case .internalError, .quarantined: self = .software
+        // What a server refuses for good.
+        case .fetchFailed, .streamFailed: self = failure.retry ? .tryAgain : .unavailable
         case .busy, .lostInFlight, .expired, .outcomeUnknown, .helloRequired, .fenced, .notOwner, .revisionMismatch,
-            .notSaved, .diskFull, .storageFailed, .streamFailed, .insufficientStorage, .unreachable, .endedEarly,
-            .fetchFailed,
-            .alreadyRunning:
+            .notSaved, .diskFull, .storageFailed, .insufficientStorage, .unreachable, .endedEarly, .alreadyRunning:
             self = .tryAgain
         case nil: self = failure.retry ? .tryAgain : .unavailable
         }

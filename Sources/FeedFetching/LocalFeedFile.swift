@@ -27,7 +27,7 @@ struct LocalFeedFile: ~Copyable {
         _ address: WebAddress
     ) throws(Failure) -> (descriptor: Int32, path: String, etag: String) {
         guard let path = address.filePath else {
-            throw Failure(.badURL, "“\(address.text.prefix(200))” is no address of a local file.")
+            throw Failure(.badURL, "“\(WebAddress.quotable(address.text))” isn’t the address of a local file.")
         }
         let descriptor = systemOpen(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else {

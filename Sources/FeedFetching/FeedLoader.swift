@@ -1,0 +1,164 @@
+public import FeedParsing
+public import PodcastModel
+public import WebClient
+
+/// What is to be read: a feed on the web or in a local file.
+public struct FeedRequest: Sendable {
+    /// The feed’s address.
+    public var address: WebAddress
+    /// From the last answer; empty: read in any case.
+    public var etag = ""
+    /// From the last answer; empty: read in any case.
+    public var lastModified = ""
+    /// Users and passwords by origin.
+    public var credentials: [WebOrigin: WebCredentials] = [:]
+    /// Whether the feed is read where it says that it has moved to, if there is one.
+    public var followsNewAddress = true
+
+    /// A request for the feed at an address, read in any case.
+    public init(_ address: WebAddress) {
+        self.address = address
+    }
+}
+
+/// How reading a feed ended.
+public enum FeedAnswer: Sendable {
+    /// A feed was read.
+    case feed(LoadedFeed)
+    /// The feed has not changed since; `movedTo` is its new address, if it moved for good.
+    case unchanged(movedTo: WebAddress?)
+    /// It could not be fetched or is no feed; `retryAfter` is the wait that the server asks for.
+    case failed(Failure, retryAfter: Duration?)
+}
+
+/// A feed’s document, and where it is from.
+public struct LoadedFeed: Sendable {
+    /// The document.
+    public var document: FeedDocument
+    /// Where it was read: its relative addresses are relative to this.
+    public var base: WebAddress
+    /// Where it is for good, after permanent redirects.
+    public var address: WebAddress
+    /// For the next conditional request.
+    public var etag = ""
+    /// For the next conditional request.
+    public var lastModified = ""
+}
+
+/// Reads feeds, for the service and for `feed check` alike, so that both find and say the same.
+public struct FeedLoader: Sendable {
+    private let client: WebClient
+    private let limits: FeedLimits
+
+    /// A loader that fetches with `client`.
+    public init(client: WebClient, limits: FeedLimits = FeedLimits()) {
+        self.client = client
+        self.limits = limits
+    }
+
+    /// Fetches and parses a feed.
+    public func load(_ request: FeedRequest) async -> FeedAnswer {
+        guard !request.address.isFile else { return readFile(request) }
+        let answer = await fetch(request)
+        guard request.followsNewAddress, case .feed(let feed) = answer,
+            let address = WebAddress(feed.document.channel.newFeedURL), !address.isFile,
+            ![request.address, feed.base, feed.address].contains(where: { $0.identity == address.identity })
+        else { return answer }
+        var there = FeedRequest(address)
+        there.credentials = request.credentials
+        guard case .feed(let moved) = await fetch(there) else { return answer }
+        return .feed(moved)
+    }
+
+    private func readFile(_ request: FeedRequest) -> FeedAnswer {
+        do throws(Failure) {
+            var file = try LocalFeedFile(request.address)
+            if !request.etag.isEmpty, file.etag == request.etag { return .unchanged(movedTo: nil) }
+            var parser = FeedParser(limits: limits)
+            while let chunk = try file.next() { try parser.feed(chunk) }
+            return .feed(
+                LoadedFeed(
+                    document: try parser.finish(), base: request.address, address: request.address, etag: file.etag))
+        } catch {
+            return .failed(error, retryAfter: nil)
+        }
+    }
+
+    private func fetch(_ request: FeedRequest) async -> FeedAnswer {
+        var fetch = WebRequest(request.address)
+        fetch.headers.add(
+            "Accept", "application/rss+xml, application/atom+xml, application/xml, text/xml, */*;q=0.5")
+        if !request.etag.isEmpty { fetch.headers.add("If-None-Match", request.etag) }
+        if !request.lastModified.isEmpty { fetch.headers.add("If-Modified-Since", request.lastModified) }
+        fetch.credentials = request.credentials
+        fetch.bodyLimit = UInt64(clamping: limits.bytes)
+        fetch.timeLimits.total = .seconds(60)
+        do throws(WebFailure) {
+            let response = try await client.send(fetch)
+            let address = Self.lastingAddress(request.address, response.redirects)
+            switch response.status {
+            case 200..<300:
+                return try await parse(response, from: address)
+            case 304:
+                return .unchanged(movedTo: address == request.address ? nil : address)
+            default:
+                // A feed that is gone is asked for as rarely as can be.
+                let wait = response.status == 410 ? Duration.seconds(604_800) : response.retryAfter
+                return .failed(Failure(feedRefusedWith: response.status, at: response.address), retryAfter: wait)
+            }
+        } catch {
+            return .failed(error.failure(.fetchFailed), retryAfter: nil)
+        }
+    }
+
+    private func parse(_ response: WebResponse, from address: WebAddress) async throws(WebFailure) -> FeedAnswer {
+        var parser = FeedParser(limits: limits)
+        var chunks = response.body.makeAsyncIterator()
+        while let chunk = try await chunks.next() {
+            do throws(Failure) { try parser.feed(chunk) } catch { return .failed(error, retryAfter: nil) }
+        }
+        do throws(Failure) {
+            return .feed(
+                LoadedFeed(
+                    document: try parser.finish(), base: response.address, address: address,
+                    etag: response.headers["ETag"] ?? "", lastModified: response.headers["Last-Modified"] ?? ""))
+        } catch {
+            return .failed(error, retryAfter: nil)
+        }
+    }
+
+    /// Where the unbroken row of permanent redirects leads. One from https to http is followed, but not for good.
+    private static func lastingAddress(_ start: WebAddress, _ redirects: [WebRedirect]) -> WebAddress {
+        var address = start
+        for redirect in redirects {
+            guard redirect.isPermanent, redirect.source.scheme != "https" || redirect.target.scheme == "https" else {
+                break
+            }
+            address = redirect.target
+        }
+        return address
+    }
+}
+
+extension Failure {
+    /// A server that refused a feed with a status. Only what it may grant later without any change is worth a repetition.
+    public init(feedRefusedWith status: Int, at address: WebAddress) {
+        let place = WebAddress.quotable(address.textWithoutCredentials)
+        let (code, message, retry): (FailureCode, String, Bool) =
+            switch status {
+            case 401, 403:
+                (
+                    .fetchFailed,
+                    "\(address.host) does not let us read this feed (HTTP \(status)); check its address and password.",
+                    false
+                )
+            case 404: (.notFound, "There is no feed at \(place) (HTTP 404); check its address.", false)
+            case 410: (.notFound, "The feed at \(place) is gone for good (HTTP 410).", false)
+            case 429: (.fetchFailed, "\(address.host) asks to come back later (HTTP 429).", true)
+            case 500...:
+                (.fetchFailed, "\(address.host) has a problem of its own (HTTP \(status)); try again later.", true)
+            default: (.fetchFailed, "\(address.host) answered with HTTP \(status).", status == 408 || status == 425)
+            }
+        self.init(code: code.rawValue, message: message, retry: retry)
+    }
+}
