@@ -104,6 +104,10 @@ public struct LockstepHome: Sendable, Hashable {
     public var configurationFile: String { configurationDirectory + "/config.yaml" }
     /// The database.
     public var database: String { dataDirectory + "/lockstep.sqlite" }
+    /// The users and passwords of feeds.
+    public var secretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.json") }
+    /// Users and passwords that persistence found in an older database, until the feeds service takes them over.
+    public var movedSecretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.moved.json") }
     /// Copies of the database.
     public var backupDirectory: String { dataDirectory + "/backups" }
     /// Downloaded episodes.

@@ -33,7 +33,9 @@ package enum SmallFile {
         return pwrite(descriptor, bytes, bytes.count, 0) == bytes.count && fsync(descriptor) == 0
     }
 
-    private static func replaceWhole(_ path: String, with text: String) throws(Failure) {
+    /// Writes a file anew: whole and on disk, or not at all, also on a full disk.
+    /// - Throws: see `replace`.
+    package static func replaceWhole(_ path: String, with text: String) throws(Failure) {
         let temporary = path + ".new"
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw failure("write", temporary) }

@@ -54,6 +54,8 @@ public struct TransferOrder: Sendable, Hashable {
     public var announced: UInt64
     /// The marker of the folder that it goes to; empty: that has none yet.
     public var folder = ""
+    /// The podcast whose user and password the server may ask for.
+    public var podcast = ""
 }
 
 /// What a server said of a file.

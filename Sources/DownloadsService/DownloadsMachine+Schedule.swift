@@ -102,7 +102,8 @@ extension DownloadsMachine {
                 TransferOrder(
                     number: number, episode: download.episode, url: download.url, path: path,
                     received: download.resumableBytes, version: download.version,
-                    announced: download.announcedBytes, folder: change.book.folder.marker)))
+                    announced: download.announcedBytes, folder: change.book.folder.marker,
+                    podcast: download.podcastID)))
     }
 
     /// Where its file goes.

@@ -21,7 +21,9 @@ public struct DownloadsShell: ServiceLifecycle.Service {
     /// - Parameter stall: how long a server may say nothing before its transfer has failed.
     public init(_ context: ServiceContext, stall: Duration = .seconds(30)) {
         let root = context.home.downloadDirectory
-        let worker = DownloadsWorker(root: root, stall: stall, quarantine: CrashLoopQuarantine(context))
+        let worker = DownloadsWorker(
+            root: root, stall: stall, quarantine: CrashLoopQuarantine(context),
+            secrets: SecretsReader(context.home.secretsFile))
         self.worker = worker
         service = OwnerService(DownloadsMachine(root: root), context: context) { action, inputs in
             worker.perform(action) { inputs.send($0) }
@@ -50,11 +52,11 @@ private final class DownloadsWorker: Sendable {
     private let steps: AsyncStream<@Sendable () async -> Void>.Continuation
     private let task: Task<Void, Never>
 
-    init(root: String, stall: Duration, quarantine: CrashLoopQuarantine) {
+    init(root: String, stall: Duration, quarantine: CrashLoopQuarantine, secrets: SecretsReader) {
         let folder = DownloadFolder(root: root)
         self.folder = folder
         self.quarantine = quarantine
-        client = TransferClient(folder: folder, stall: stall)
+        client = TransferClient(folder: folder, stall: stall, secrets: secrets)
         let (stream, steps) = AsyncStream.makeStream(of: (@Sendable () async -> Void).self)
         self.steps = steps
         task = Task { for await step in stream { await step() } }

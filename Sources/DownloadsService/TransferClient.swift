@@ -13,6 +13,7 @@ final class TransferClient: Sendable {
     private let folder: DownloadFolder
     private let client: WebClient
     private let stall: Duration
+    private let secrets: SecretsReader
     private let state = NIOLockedValueBox(State())
 
     /// How often fetched bytes are brought to the disk and told of.
@@ -26,7 +27,7 @@ final class TransferClient: Sendable {
     private static let chunk = 64 << 10
 
     /// - Parameter stall: how long a server may say nothing.
-    init(folder: DownloadFolder, stall: Duration) {
+    init(folder: DownloadFolder, stall: Duration, secrets: SecretsReader) {
         var options = WebClientOptions()
         // How many at once is the machine’s to decide.
         options.connectionsPerHost = 64
@@ -34,6 +35,7 @@ final class TransferClient: Sendable {
         client = WebClient(options)
         self.folder = folder
         self.stall = stall
+        self.secrets = secrets
     }
 
     func start(_ order: TransferOrder, report: @escaping @Sendable (DownloadsInput) -> Void) {
@@ -104,6 +106,7 @@ final class TransferClient: Sendable {
         }
         var request = WebRequest(address)
         request.headers.add("Accept", "audio/*, video/*;q=0.9, */*;q=0.5")
+        request.credentials = secrets.credentials(of: order.podcast)
         request.decompresses = false
         // Limits of the rate, and slow disks, are to hold the server back.
         request.sharesConnection = false

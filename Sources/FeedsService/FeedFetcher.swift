@@ -32,16 +32,17 @@ public final class FeedFetcher: Sendable {
                     report(.fetched(order.number, outcome))
                 }
             }
-        case .fetchChapters(let number, let address):
+        case .fetchChapters(let number, let address, let credentials):
             let key = UInt64.max - number
             tasks.withLockedValue { tasks in
                 tasks[key] = Task {
-                    let outcome = await self.fetchChapters(address)
+                    let outcome = await self.fetchChapters(address, credentials)
                     self.tasks.withLockedValue { _ = $0.removeValue(forKey: key) }
                     guard !Task.isCancelled else { return }
                     report(.chapters(number, outcome))
                 }
             }
+        case .saveSecrets, .takeOverSecrets, .dropMovedSecrets: break
         case .cancel(let number):
             tasks.withLockedValue { $0.removeValue(forKey: number) }?.cancel()
         case .settled: break
@@ -66,6 +67,7 @@ public final class FeedFetcher: Sendable {
         var request = FeedRequest(order.address)
         request.etag = order.etag
         request.lastModified = order.lastModified
+        request.credentials = order.credentials
         switch await loader.load(request) {
         case .feed(let loaded):
             var feed = FetchedFeed(
@@ -79,8 +81,11 @@ public final class FeedFetcher: Sendable {
     }
 
     /// Reads a file of chapters.
-    func fetchChapters(_ address: WebAddress) async -> Result<[ChapterMark], Failure> {
+    func fetchChapters(
+        _ address: WebAddress, _ credentials: [WebOrigin: WebCredentials] = [:]
+    ) async -> Result<[ChapterMark], Failure> {
         var request = WebRequest(address)
+        request.credentials = credentials
         request.bodyLimit = UInt64(ChaptersFile.limit)
         request.timeLimits.total = .seconds(60)
         do {

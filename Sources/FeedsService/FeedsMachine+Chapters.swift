@@ -55,7 +55,8 @@ extension FeedsMachine {
             now.wall.milliseconds - episode.chaptersFetched >= Self.chaptersAge
         else { return endSearch(number) }
         searches[number]?.podcast = episode.podcastID
-        return [.perform(.fetchChapters(number, address))]
+        let credentials = secrets.credentials(of: episode.podcastID)
+        return [.perform(.fetchChapters(number, address, credentials))]
     }
 
     /// A file of chapters has been read, or not.

@@ -22,8 +22,14 @@ extension FeedsMachine {
         }
         switch request.command {
         case .subscribe(let subscribe):
+            var given: WebCredentials?
+            if !subscribe.user.isEmpty || !subscribe.password.isEmpty {
+                let credentials = WebCredentials(user: subscribe.user, password: subscribe.password)
+                do throws(Failure) { try credentials.check() } catch { return [refuse(command, error)] }
+                given = credentials
+            }
             return each(subscribe.urls, of: command, storesAnswer: true) { machine, url, waiter in
-                machine.subscribe(url, waiter, keep: subscribe.keep, now: now)
+                machine.subscribe(url, waiter, given, keep: subscribe.keep)
             } then: {
                 $0.startFetches(now: now)
             }
@@ -44,10 +50,24 @@ extension FeedsMachine {
             }
         case .unsubscribe(let unsubscribe): return self.unsubscribe(unsubscribe, command, now: now)
         case .answerAlert(let answer):
-            return [refuse(command, Failure(.notFound, "Feeds has no alert “\(answer.alert)”."))]
+            return [answerAlert(answer, command)]
         case .fetchChapters(let fetch): return fetchChapters(fetch.episode, command)
         case nil:
             return [refuse(command, Failure(.unknownCommand, "Feeds does not know this command."))]
+        }
+    }
+
+    private mutating func answerAlert(_ answer: WireAnswerAlert, _ command: Command) -> Effect {
+        var reply = WireFeedsReply()
+        reply.alertAnswered.alert = answer.alert
+        reply.alertAnswered.action = answer.action
+        do throws(Failure) {
+            guard let change = try alerts.answer(answer) else { return .reply(command.id, .success(reply.wireBytes)) }
+            return commit(
+                change.changes, change.publications, Unsettled(command: command.id),
+                answering: (command.id, reply.wireBytes))
+        } catch {
+            return refuse(command, error)
         }
     }
 
@@ -78,26 +98,37 @@ extension FeedsMachine {
         return effects + then(&self)
     }
 
-    private mutating func subscribe(_ url: String, _ waiter: Waiter, keep: Bool, now: Moment) -> WireFeedResult? {
+    private mutating func subscribe(
+        _ url: String, _ waiter: Waiter, _ given: WebCredentials?, keep: Bool
+    ) -> WireFeedResult? {
         var waiter = waiter
         waiter.wish = .subscribe(keep: keep)
-        guard let address = WebAddress(url) else { return failed(url, .unusableAddress(url)) }
-        if let (id, subscription) = podcast(at: address) {
-            if subscription.podcast.subscribed {
-                return result(.alreadyThere, url, subscription.podcast)
-            }
-            fetches.add(.podcast(id), address, waiter)
-        } else {
-            fetches.add(.new(address.identity), address, waiter)
+        waiter.name = WebAddress.withoutCredentials(in: url)
+        guard let named = WebAddress(url) else { return failed(waiter.name, .unusableAddress(url)) }
+        let address = named.withoutCredentials
+        let credentials = address.isFile ? nil : given ?? named.webCredentials
+        guard let (id, subscription) = podcast(at: address) else {
+            fetches.add(.new(address.identity), address, waiter, credentials)
+            return nil
         }
+        guard subscription.podcast.subscribed else {
+            fetches.add(.podcast(id), address, waiter, credentials)
+            return nil
+        }
+        guard let credentials, credentials != secrets.credentials(of: id.text, at: address) else {
+            return result(.alreadyThere, waiter.name, subscription.podcast)
+        }
+        fetches.add(.signIn(id, credentials), address, waiter, credentials)
         return nil
     }
 
     private mutating func check(_ url: String, _ waiter: Waiter) -> WireFeedResult? {
         var waiter = waiter
         waiter.wish = .check
-        guard let address = WebAddress(url) else { return failed(url, .unusableAddress(url)) }
-        fetches.add(.check(address.identity), address, waiter)
+        waiter.name = WebAddress.withoutCredentials(in: url)
+        guard let named = WebAddress(url) else { return failed(waiter.name, .unusableAddress(url)) }
+        let address = named.withoutCredentials
+        fetches.add(.check(address.identity), address, waiter, named.webCredentials)
         return nil
     }
 
@@ -159,7 +190,9 @@ extension FeedsMachine {
         return all.enumerated().map { index, batch in
             guard index == all.count - 1 else { return commit(batch.changes, batch.publications) }
             return commit(
-                batch.changes, batch.publications, Unsettled(command: request.id), answering: (request.id, bytes)
+                batch.changes, batch.publications,
+                Unsettled(command: request.id, forgotten: next.filter { $0.value == nil }.map(\.key)),
+                answering: (request.id, bytes)
             ) { podcasts in
                 for (id, subscription) in next { podcasts[id] = subscription }
             }

@@ -71,6 +71,7 @@ extension FeedsMachine {
         while let fetch = fetches.start() {
             var order = FetchOrder(number: fetch.number, address: fetch.address)
             order.isRequested = fetch.isUrgent
+            order.credentials = credentials(of: fetch, fetch.podcast)
             if case .podcast(let id) = fetch.key, let known = podcasts.current[id] {
                 order.podcast = id
                 order.seen = known.seen
@@ -114,12 +115,23 @@ extension FeedsMachine {
         var effects: [Effect] = [
             .timer(TimerName("slow/\(number)"), at: nil), .timer(TimerName("limit/\(number)"), at: nil),
         ]
-        switch fetch.key {
-        case .check: effects += checked(fetch, outcome)
-        case .new: effects += fetchedNew(fetch, outcome, now: now)
-        case .podcast(let id): effects += fetchedKnown(fetch, id, outcome, now: now)
+        if let next = secretsToSave(fetch, outcome) {
+            parked[number] = outcome
+            effects.append(save(next, for: number))
+        } else {
+            effects += conclude(fetch, outcome, now: now)
         }
         return effects + startFetches(now: now) + scheduleNext(now: now)
+    }
+
+    /// Goes on with a fetch that has ended, and whose user and password are on the disk.
+    mutating func conclude(_ fetch: Fetch, _ outcome: FetchOutcome, now: Moment) -> [Effect] {
+        switch fetch.key {
+        case .check: checked(fetch, outcome)
+        case .new: fetchedNew(fetch, outcome, now: now)
+        case .podcast(let id): fetchedKnown(fetch, id, outcome, now: now)
+        case .signIn(let id, _): signedIn(fetch, id, outcome, now: now)
+        }
     }
 
     private mutating func checked(_ fetch: Fetch, _ outcome: FetchOutcome) -> [Effect] {
@@ -199,7 +211,7 @@ extension FeedsMachine {
             fetches.remove(fetch.number)
             var podcast = known.podcast
             podcast.succeed(at: now.wall)
-            if let movedTo { move(id, &podcast, to: movedTo) }
+            if let movedTo { move(id, &podcast, to: movedTo.withoutCredentials) }
             podcast.nextRefresh = next(podcast, nil, now)
             if fetch.waiters.isEmpty, podcast.differsInTimesOnly(from: known.podcast) {
                 return storeLater(id, Subscription(podcast: podcast, seen: known.seen), now: now)

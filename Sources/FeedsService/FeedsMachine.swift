@@ -38,6 +38,16 @@ public struct FeedsMachine: OwnerMachine {
     /// Episodes whose chapters are looked for.
     var searches: [UInt64: ChapterSearch] = [:]
     var searchCount: UInt64 = 0
+    /// The users and passwords of feeds.
+    var secrets: FeedSecrets
+    /// Whether the file has something else.
+    var secretsAreUnsaved = false
+    /// Whether what persistence found in an older database is being saved with them.
+    var takesOverSecrets = false
+    /// Outcomes of fetches that wait until the secrets are on the disk.
+    var parked: [UInt64: FetchOutcome] = [:]
+    var alerts = FeedsAlerts()
+    private let damage: String?
     private var lastTransaction: UInt64 = 0
 
     /// What waits for a transaction.
@@ -52,11 +62,17 @@ public struct FeedsMachine: OwnerMachine {
         var readsAgain = false
         /// Commands that asked for an episode's chapters.
         var chapterCommands: [RequestID] = []
+        /// Podcasts that are forgotten with it.
+        var forgotten: [PodcastID] = []
     }
 
-    /// An owner that knows nothing yet.
-    public init(schedule: RefreshSchedule = RefreshSchedule()) {
+    /// An owner that knows only the users and passwords; `damage` says that their file could not be read.
+    public init(
+        schedule: RefreshSchedule = RefreshSchedule(), secrets: FeedSecrets = FeedSecrets(), damage: String? = nil
+    ) {
         self.schedule = schedule
+        self.secrets = secrets
+        self.damage = damage
     }
 
     // MARK: - Starting
@@ -66,9 +82,10 @@ public struct FeedsMachine: OwnerMachine {
         var effects: [Effect] = []
         var restored: [PodcastID: Subscription] = [:]
         for record in records {
-            guard let id = PodcastID(record.key) else { continue }
+            let podcast = PodcastID(record.key)
             switch record.collection {
             case "podcast":
+                guard let id = podcast else { continue }
                 do {
                     restored[id, default: Subscription(podcast: WirePodcast())].podcast = try WirePodcast(
                         wireBytes: record.value)
@@ -76,23 +93,34 @@ public struct FeedsMachine: OwnerMachine {
                     effects.append(.log(.error, "record podcast/\(record.key) is unreadable: \(error)"))
                 }
             case "seen":
+                guard let id = podcast else { continue }
                 restored[id, default: Subscription(podcast: WirePodcast())].seen = SeenEpisodes(packed: record.value)
-            default: break
+            default:
+                do {
+                    _ = try alerts.restore(record)
+                } catch {
+                    effects.append(.log(.error, "record \(record.collection)/\(record.key) is unreadable: \(error)"))
+                }
             }
         }
         podcasts = SpeculativeState(FeedsLibrary(restored.filter { PodcastID($0.value.podcast.id) == $0.key }))
+        if let damage {
+            let change = alerts.raiseDamage(damage, now: now.wall)
+            effects.append(commit(change.changes, change.publications))
+        }
+        effects.append(.perform(.takeOverSecrets))
         effects += scheduleNext(now: now, notBefore: .seconds(2))
         return effects
     }
 
     /// Every podcast.
     public func retained(now: Moment) -> [Publication] {
-        podcasts.current.all.sorted { $0.key < $1.key }.map { Self.publication($0.value.podcast) }
+        podcasts.current.all.sorted { $0.key < $1.key }.map { Self.publication($0.value.podcast) } + alerts.retained
     }
 
     /// Every record, and every podcast in the library; episodes come back with the next refresh.
     public func everything() -> [WireChange] {
-        podcasts.current.all.sorted { $0.key < $1.key }.flatMap { Self.changes(storing: $0.value) }
+        podcasts.current.all.sorted { $0.key < $1.key }.flatMap { Self.changes(storing: $0.value) } + alerts.everything
     }
 
     /// A podcast as the stream has it: without what only the feeds need, and with the beginning of its description.
@@ -135,19 +163,22 @@ public struct FeedsMachine: OwnerMachine {
             guard let settled = unsettled.removeValue(forKey: id) else { return [] }
             return settled.results.flatMap { answer($0.waiter, $0.result) }
                 + settled.chapterCommands.map { .reply($0, .success(WireFeedsReply().wireBytes)) }
-                + scheduleNext(now: now)
+                + forgetSecrets(of: settled.forgotten) + scheduleNext(now: now)
         case .refused(let id, let failure): return refused(id, failure, now: now)
         case .answered(let call, let result) where Self.isAboutChapters(call):
             return chaptersAnswered(call, result, now: now)
         case .answered(let call, let result): return aliasesAnswered(call, result, now: now)
-        case .databaseReplaced: return readAgain(now: now)
+        case .databaseReplaced: return [.perform(.takeOverSecrets)] + readAgain(now: now)
         case .observed: return []
         case .timer(Self.scheduleTimer): return startDue(now: now)
         case .timer(Self.readingTimer): return readAgain(now: now)
         case .timer(Self.storingTimer): return storeUnchanged()
+        case .timer(Self.secretsTimer): return [save(secrets, for: 0)]
         case .timer(let name): return fetchTimer(name, now: now)
         case .input(.fetched(let number, let outcome)): return fetched(number, outcome, now: now)
         case .input(.chapters(let number, let outcome)): return chaptersFetched(number, outcome, now: now)
+        case .input(.secretsSaved(let number, let failure)): return secretsSaved(number, failure, now: now)
+        case .input(.secretsMoved(let moved)): return secretsMoved(moved)
         case .stopping: return fetches.running.map { .perform(.cancel($0)) } + storeUnchanged()
         }
     }

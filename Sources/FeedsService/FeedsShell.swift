@@ -1,4 +1,6 @@
 public import BusKit
+import Dispatch
+import Logging
 public import PodcastModel
 public import ServiceLifecycle
 
@@ -27,7 +29,11 @@ public struct FeedsShell: ServiceLifecycle.Service {
         let fetcher = FeedFetcher()
         self.fetcher = fetcher
         let quarantine = CrashLoopQuarantine(context)
-        service = OwnerService(FeedsMachine(schedule: schedule), context: context) { action, inputs in
+        let keeper = SecretsKeeper(file: context.home.secretsFile, moved: context.home.movedSecretsFile)
+        let (secrets, damage) = keeper.load(context.logger)
+        let machine = FeedsMachine(schedule: schedule, secrets: secrets, damage: damage)
+        service = OwnerService(machine, context: context) { action, inputs in
+            guard !keeper.perform(action, report: { inputs.send($0) }) else { return }
             Self.perform(action, fetcher, quarantine) { inputs.send($0) }
         }
     }
@@ -52,7 +58,7 @@ public struct FeedsShell: ServiceLifecycle.Service {
             quarantine.end(number)
             fetcher.perform(action, report: report)
         case .settled(let number): quarantine.end(number)
-        case .fetchChapters: fetcher.perform(action, report: report)
+        case .fetchChapters, .saveSecrets, .takeOverSecrets, .dropMovedSecrets: fetcher.perform(action, report: report)
         }
     }
 
@@ -65,5 +71,52 @@ public struct FeedsShell: ServiceLifecycle.Service {
             throw error
         }
         await fetcher.shutdown()
+    }
+}
+
+/// Reads and writes the users and passwords of feeds.
+private struct SecretsKeeper: Sendable {
+    let file: SecretsFile
+    let moved: SecretsFile
+    /// Writes follow one another: the newest wins.
+    private let queue = DispatchQueue(label: "lockstep.feeds.secrets")
+
+    init(file: SecretsFile, moved: SecretsFile) {
+        self.file = file
+        self.moved = moved
+    }
+
+    /// What is there; a file that can’t be read is moved aside, and the message says so.
+    func load(_ logger: Logger) -> (secrets: FeedSecrets, damage: String?) {
+        do throws(Failure) {
+            return (try file.read(), nil)
+        } catch {
+            logger.error("\(error.message)")
+            let kept = file.setAside(at: SystemClocks.wall()).map { " It was kept as \($0)." } ?? ""
+            return (FeedSecrets(), error.message + kept + " Subscribe again to feeds that ask for a password.")
+        }
+    }
+
+    /// Carries out an action that concerns the file; false for any other.
+    func perform(_ action: FeedsAction, report: @escaping @Sendable (FeedsInput) -> Void) -> Bool {
+        switch action {
+        case .saveSecrets(let number, let secrets):
+            queue.async { [file] in
+                do throws(Failure) {
+                    try file.write(secrets)
+                    report(.secretsSaved(number, nil))
+                } catch {
+                    report(.secretsSaved(number, error))
+                }
+            }
+        case .takeOverSecrets:
+            queue.async { [moved] in
+                guard let found = try? moved.read(), !found.isEmpty else { return }
+                report(.secretsMoved(found))
+            }
+        case .dropMovedSecrets: queue.async { [moved] in moved.remove() }
+        case .fetch, .fetchChapters, .cancel, .settled: return false
+        }
+        return true
     }
 }

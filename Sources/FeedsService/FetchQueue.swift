@@ -26,6 +26,8 @@ struct Fetch: Sendable {
         case podcast(PodcastID)
         case new(String)
         case check(String)
+        /// Another user or password for a podcast that is subscribed to.
+        case signIn(PodcastID, WebCredentials)
     }
     enum Stage: Sendable, Hashable { case queued, running, storing }
 
@@ -38,6 +40,16 @@ struct Fetch: Sendable {
     var isSlow = false
     /// What it was compared with.
     var seenCount = 0
+    /// The user and password that came with the command.
+    var credentials: WebCredentials?
+
+    /// The podcast that is there, if it is one’s.
+    var podcast: PodcastID? {
+        switch key {
+        case .podcast(let id), .signIn(let id, _): id
+        case .new, .check: nil
+        }
+    }
 
     /// Whether somebody waits for it.
     var isUrgent: Bool { !waiters.isEmpty }
@@ -68,7 +80,9 @@ struct FetchQueue: Sendable {
     func contains(_ key: Fetch.Key) -> Bool { numbers[key] != nil }
 
     /// Adds a fetch, or a waiter to the one that is under way.
-    mutating func add(_ key: Fetch.Key, _ address: WebAddress, _ waiter: Waiter?) {
+    mutating func add(
+        _ key: Fetch.Key, _ address: WebAddress, _ waiter: Waiter?, _ credentials: WebCredentials? = nil
+    ) {
         if let number = numbers[key] {
             guard let waiter, let fetch = fetches[number] else { return }
             if fetch.stage == .queued, !fetch.isUrgent {
@@ -80,7 +94,8 @@ struct FetchQueue: Sendable {
         }
         last += 1
         numbers[key] = last
-        fetches[last] = Fetch(number: last, key: key, address: address, waiters: waiter.map { [$0] } ?? [])
+        fetches[last] = Fetch(
+            number: last, key: key, address: address, waiters: waiter.map { [$0] } ?? [], credentials: credentials)
         if waiter == nil { scheduled.append(last) } else { urgent.append(last) }
     }
 

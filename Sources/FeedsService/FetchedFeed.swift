@@ -1,3 +1,4 @@
+public import BusKit
 public import FeedParsing
 public import PodcastModel
 public import WireMessages
@@ -18,6 +19,8 @@ public struct FetchOrder: Sendable, Hashable {
     public var isRequested = false
     /// What is stored already.
     public var seen = SeenEpisodes()
+    /// Users and passwords, each for its own server.
+    public var credentials: [WebOrigin: WebCredentials] = [:]
 }
 
 /// What only the shell of the service can do.
@@ -29,7 +32,13 @@ public enum FeedsAction: Sendable, Hashable {
     /// The fetch of this number, which was not cancelled, and what it brought has been dealt with.
     case settled(UInt64)
     /// Read a file of chapters, then report.
-    case fetchChapters(UInt64, WebAddress)
+    case fetchChapters(UInt64, WebAddress, [WebOrigin: WebCredentials])
+    /// Write the users and passwords, then report.
+    case saveSecrets(UInt64, FeedSecrets)
+    /// Look for users and passwords that persistence found in an older database; report them if there are any.
+    case takeOverSecrets
+    /// They are among the others now.
+    case dropMovedSecrets
 }
 
 /// What only the shell of the service knows.
@@ -38,6 +47,10 @@ public enum FeedsInput: Sendable {
     case fetched(UInt64, FetchOutcome)
     /// The file of chapters of this number has been read, or not.
     case chapters(UInt64, Result<[ChapterMark], Failure>)
+    /// The users and passwords of this number are on the disk, or can’t be written.
+    case secretsSaved(UInt64, Failure?)
+    /// What persistence found in an older database.
+    case secretsMoved(FeedSecrets)
 }
 
 /// How a fetch ended.
@@ -68,6 +81,8 @@ public struct FetchedFeed: Sendable {
     public var changed: [FetchedEpisode]
     /// The ids that all its episodes have by their first names.
     public var present: Set<SeenEpisodes.Key>
+    /// The users and passwords that stood in its addresses, which have none any more.
+    public var secrets: [WebOrigin: WebCredentials] = [:]
 }
 
 /// An episode of a fetched feed.
@@ -91,18 +106,23 @@ extension FetchedFeed {
         _ document: FeedDocument, base: WebAddress, address: WebAddress, podcast: PodcastID?, seen: SeenEpisodes
     ) {
         let id = podcast ?? .feed(at: address)
+        var addresses = FeedAddresses(base: base)
+        addresses.note(address)
         var resolved = document
+        resolved.channel.description = WebAddress.withoutCredentials(in: document.channel.description)
         resolved.items = []
         var refused = 0
         for var item in document.items {
-            guard let audio = Self.resolve(item.enclosureURL, base) else {
+            guard let audio = addresses.resolve(item.enclosureURL) else {
                 refused += 1
                 continue
             }
             item.enclosureURL = audio
-            item.imageURL = Self.resolve(item.imageURL, base) ?? ""
-            item.chaptersURL = Self.resolve(item.chaptersURL, base) ?? ""
-            item.link = Self.resolve(item.link, base) ?? ""
+            item.imageURL = addresses.resolve(item.imageURL) ?? ""
+            item.chaptersURL = addresses.resolve(item.chaptersURL) ?? ""
+            item.link = addresses.resolve(item.link) ?? ""
+            item.guid = WebAddress.withoutCredentials(in: item.guid)
+            item.description = WebAddress.withoutCredentials(in: item.description)
             resolved.items.append(item)
         }
         if refused > 0 {
@@ -111,8 +131,8 @@ extension FetchedFeed {
                     code: "badAudioURL", message: "An episode was left out: its audio has no usable address",
                     count: refused))
         }
-        resolved.channel.imageURL = Self.resolve(document.channel.imageURL, base) ?? ""
-        resolved.channel.link = Self.resolve(document.channel.link, base) ?? ""
+        resolved.channel.imageURL = addresses.resolve(document.channel.imageURL) ?? ""
+        resolved.channel.link = addresses.resolve(document.channel.link) ?? ""
         let known = seen.entries
         var present: Set<SeenEpisodes.Key> = []
         var changed: [FetchedEpisode] = []
@@ -123,13 +143,28 @@ extension FetchedFeed {
             if known[key]?.fingerprint != episode.fingerprint { changed.append(episode) }
         }
         self.init(
-            podcast: id, address: address, channel: resolved.channel, report: FeedReport(resolved), changed: changed,
-            present: present)
+            podcast: id, address: address.withoutCredentials, channel: resolved.channel, report: FeedReport(resolved),
+            changed: changed, present: present, secrets: addresses.secrets)
+    }
+}
+
+/// Makes the addresses in a document absolute, and takes users and passwords out of them.
+private struct FeedAddresses {
+    let base: WebAddress
+    var secrets: [WebOrigin: WebCredentials] = [:]
+
+    init(base: WebAddress) {
+        self.base = base.withoutCredentials
     }
 
-    private static func resolve(_ text: String, _ base: WebAddress) -> String? {
+    mutating func note(_ address: WebAddress) {
+        if let origin = address.origin, let found = address.webCredentials { secrets[origin] = found }
+    }
+
+    mutating func resolve(_ text: String) -> String? {
         guard let address = WebAddress(text, relativeTo: base), !address.isFile || base.isFile else { return nil }
-        return address.text
+        note(address)
+        return address.withoutCredentials.text
     }
 }
 

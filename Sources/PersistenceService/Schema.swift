@@ -1,3 +1,4 @@
+import BusKit
 import FoundationEssentials
 import GRDB
 import SwiftProtobuf
@@ -11,10 +12,12 @@ enum Schema {
     /// `LSTP`: what tells our files from those of other programs.
     static let applicationID: Int32 = 0x4C53_5450
     /// The version of the tables that this code reads and writes. A migration adds one.
-    static let version: Int32 = 2
+    static let version: Int32 = 3
 
     /// Brings a database from any earlier version to this one; does nothing at this one.
-    static var migrator: DatabaseMigrator {
+    ///
+    /// Users and passwords in the addresses of an old one are written to `movedSecrets` before they leave it.
+    static func migrator(movedSecrets: SecretsFile) -> DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1") { db in
             try db.execute(sql: state)
@@ -27,6 +30,17 @@ enum Schema {
             try db.execute(sql: documents)
             try moveChapters(db)
             try db.execute(sql: "PRAGMA user_version = 2")
+        }
+        migrator.registerMigration("3") { db in
+            var cleaning = AddressCleaning(db)
+            try cleaning.run()
+            if !cleaning.secrets.isEmpty {
+                var secrets = (try? movedSecrets.read()) ?? FeedSecrets()
+                secrets.merge(cleaning.secrets)
+                try movedSecrets.write(secrets)
+            }
+            if cleaning.hasChanged { try db.setMeta(Meta.traces, "1") }
+            try db.execute(sql: "PRAGMA user_version = 3")
         }
         return migrator
     }
@@ -142,6 +156,8 @@ enum Schema {
         static let reaches = "reaches"
         /// Written to find out whether the disk takes anything.
         static let probe = "probe"
+        /// Set while deleted rows may still be readable in the file.
+        static let traces = "traces"
     }
 }
 

@@ -32,7 +32,7 @@ extension Store {
     /// - Throws: `diskFull`, `storageFailed`.
     public func sideSnapshot(now: Timestamp) throws(Failure) -> StoreCopy {
         let copy = try makeCopy(.snapshot, now: now) { target in
-            try Schema.migrator.migrate(target)
+            try Schema.migrator(movedSecrets: files.movedSecrets).migrate(target)
             try target.writeWithoutTransaction { db in
                 try db.execute(sql: "ATTACH ? AS live", arguments: [files.database])
                 try db.inTransaction(.immediate) {

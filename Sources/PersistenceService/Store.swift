@@ -46,7 +46,7 @@ public final class Store: Sendable {
         var configuration = Store.configuration
         configuration.maximumReaderCount = Store.readerLimit
         let pool = try DatabasePool(path: files.database, configuration: configuration)
-        try Schema.migrator.migrate(pool)
+        try Schema.migrator(movedSecrets: files.movedSecrets).migrate(pool)
         incarnation = try pool.writeWithoutTransaction { db in
             // GRDB has set NORMAL, with which a commit is not on the disk when it returns.
             try db.execute(sql: "PRAGMA synchronous = FULL")
@@ -59,6 +59,22 @@ public final class Store: Sendable {
         }
         self.files = files
         self.pool = pool
+        removeTraces()
+    }
+
+    /// Rewrites the file after passwords were taken out of it: deleted rows stay readable until then. Where there is no room
+    /// for that it is tried again at the next start.
+    private func removeTraces() {
+        do {
+            guard try pool.read({ db in try db.meta(Schema.Meta.traces) }) != nil else { return }
+            try pool.vacuum()
+            _ = try pool.writeWithoutTransaction { db in
+                try db.execute(sql: "DELETE FROM meta WHERE key = ?", arguments: [Schema.Meta.traces])
+                try db.checkpoint(.truncate)
+            }
+        } catch {
+            return
+        }
     }
 
     /// How every connection is set up.

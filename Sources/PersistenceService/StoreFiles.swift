@@ -1,3 +1,4 @@
+import BusKit
 import FoundationEssentials
 import PodcastModel
 
@@ -26,6 +27,8 @@ public struct StoreFiles: Sendable, Hashable {
     static let companions = ["-wal", "-shm", "-journal"]
     /// Exists while the database is suspected of damage: the next start reads all of it before using it.
     var suspicion: String { database + ".suspect" }
+    /// Where users and passwords that are found in an older database go: the feeds service takes them over.
+    var movedSecrets: SecretsFile { SecretsFile(path: Self.folder(of: database) + "/secrets.moved.json") }
     /// The copy that a restore works on before it takes the database's place.
     var restoring: String { database + ".restoring" }
 

@@ -141,7 +141,7 @@ struct StoreRecovery {
         files.removeDatabase(files.restoring)
         if let base { try FileManager.default.copyItem(atPath: base.path, toPath: files.restoring) }
         let database = try DatabaseQueue(path: files.restoring, configuration: Store.configuration)
-        try Schema.migrator.migrate(database)
+        try Schema.migrator(movedSecrets: files.movedSecrets).migrate(database)
         if let newest, newest.kind == .snapshot { try overlay(newest.path, on: database) }
         recovery.restored = newest?.path
         recovery.reaches = newest?.at
@@ -170,7 +170,7 @@ struct StoreRecovery {
         defer { files.removeDatabase(side) }
         try FileManager.default.copyItem(atPath: snapshot, toPath: side)
         let older = try DatabaseQueue(path: side, configuration: Store.configuration)
-        try Schema.migrator.migrate(older)
+        try Schema.migrator(movedSecrets: files.movedSecrets).migrate(older)
         try older.close()
         try database.writeWithoutTransaction { db in
             try db.execute(sql: "ATTACH ? AS side", arguments: [side])

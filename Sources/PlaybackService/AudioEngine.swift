@@ -62,12 +62,16 @@ public struct EngineLoad: Sendable, Hashable {
     public var sound: EngineSound
     /// What its progress carries until a seek: the same load can be opened again, and what was said of it before is past.
     public var serial: UInt64
+    /// The podcast whose user and password the server may ask for; empty: of none.
+    public var podcast = ""
+    /// The user and password for the server; the shell looks them up.
+    public var credentials: WebCredentials?
 
     /// A file to open.
     public init(
         id: LoadID, source: AudioSource, start: PlaybackPosition = .zero, paused: Bool = false,
         speed: PlaybackSpeed = .normal, volume: Volume = .full, output: String = "",
-        sound: EngineSound = EngineSound(), serial: UInt64 = 0
+        sound: EngineSound = EngineSound(), serial: UInt64 = 0, podcast: String = ""
     ) {
         self.id = id
         self.source = source
@@ -78,6 +82,16 @@ public struct EngineLoad: Sendable, Hashable {
         self.output = output
         self.sound = sound
         self.serial = serial
+        self.podcast = podcast
+    }
+
+    /// The address or path as libmpv takes it, which reads a user and password in the address alone. FFmpeg sends them to no
+    /// other server after a redirect, as it would a header.
+    var target: String {
+        guard let credentials, case .web(let url) = source, let address = WebAddress(url) else {
+            return source.description
+        }
+        return address.text(with: credentials)
     }
 }
 

@@ -20,7 +20,8 @@ struct MPVLogReader: Sendable {
 
     /// Reads a line of the log, while another file may be being opened in advance.
     mutating func read(prefix: String, text: String, opensOther: Bool = false) {
-        let text = text.trimmed
+        // The address that was opened may hold a password.
+        let text = WebAddress.withoutCredentials(in: text).trimmed
         guard !text.isEmpty else { return }
         if ["ends prematurely", "partial file", "Failed to reconnect", "Connection reset"].contains(
             where: text.contains)

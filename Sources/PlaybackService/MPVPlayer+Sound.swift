@@ -81,6 +81,6 @@ extension MPVPlayer {
         next?.isListed = true
         // The present file is open already.
         core.seekQuickly(in: waiting.load.source)
-        core.command(["loadfile", waiting.load.source.description, "append"], reply: Self.preparing | prepares)
+        core.command(["loadfile", waiting.load.target, "append"], reply: Self.preparing | prepares)
     }
 }

@@ -197,7 +197,7 @@ final class MPVPlayer {
             current?.log = next.log
             core.command(["playlist-next", "force"])
         } else {
-            core.command(["loadfile", load.source.description, "replace"], reply: Self.opening | opens)
+            core.command(["loadfile", load.target, "replace"], reply: Self.opening | opens)
         }
         next = nil
     }

@@ -169,7 +169,7 @@ extension PlaybackMachine {
         if case .web(let url) = source {
             self.session?.sourceTag = nil
             self.session?.sameness = .unknown
-            pending.perform(.identify(session.loadID, url: url))
+            pending.perform(.identify(session.loadID, url: url, podcast: session.episode.podcastID))
         }
         count += 1
         self.session?.openedAs = count
@@ -183,7 +183,8 @@ extension PlaybackMachine {
                     EngineLoad(
                         id: session.loadID, source: source, start: session.anchor.position,
                         paused: !session.wantsToPlay,
-                        speed: speed, volume: heardVolume, output: output, sound: EngineSound(sound), serial: count))))
+                        speed: speed, volume: heardVolume, output: output, sound: EngineSound(sound), serial: count,
+                        podcast: session.episode.podcastID))))
         prepareEngine()
     }
 

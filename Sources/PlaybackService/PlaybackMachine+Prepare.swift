@@ -90,7 +90,7 @@ extension PlaybackMachine {
                     EngineLoad(
                         id: prepared.loadID, source: source, start: next.anchor.position, paused: prepared.load.paused,
                         speed: next.anchor.speed, volume: heardVolume, output: output,
-                        sound: EngineSound(sound(of: next.episode.podcastID))))))
+                        sound: EngineSound(sound(of: next.episode.podcastID)), podcast: next.episode.podcastID))))
     }
 
     /// The session that the load will make, as far as it is known.

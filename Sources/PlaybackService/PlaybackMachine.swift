@@ -59,7 +59,7 @@ public enum PlaybackAction: Sendable, Hashable {
     /// See whether a file is there, and report `examined`.
     case examine(LoadID, path: String)
     /// Ask a web server which audio it has at an address, and report `identified` if it says.
-    case identify(LoadID, url: String)
+    case identify(LoadID, url: String, podcast: String)
     /// Let the machine sleep: what had to be saved is.
     case allowSuspend
 }

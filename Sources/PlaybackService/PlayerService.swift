@@ -34,12 +34,13 @@ public final class PlayerService: Service {
         self.engine = engine
         let probe = StreamProbe()
         self.probe = probe
+        let secrets = SecretsReader(context.home.secretsFile)
         let suspension = SuspendWatch()
         self.suspension = suspension
         owner = OwnerService(PlaybackMachine(context: surroundings), context: context) { action, inputs in
             switch action {
             case .engine(let command):
-                engine.perform(command) { inputs.send(.engine($0)) }
+                engine.perform(command.with(secrets)) { inputs.send(.engine($0)) }
                 guard case .open = command else { return }
                 suspension.start { event in
                     switch event {
@@ -52,8 +53,8 @@ public final class PlayerService: Service {
             case .examine(let load, let path):
                 // A file on a sleeping disk or a lost mount may take its time.
                 Task.detached { inputs.send(.examined(load, isThere: access(path, F_OK) == 0)) }
-            case .identify(let load, let url):
-                probe.ask(url) { answer in
+            case .identify(let load, let url, let podcast):
+                probe.ask(url, secrets.credentials(of: podcast)) { answer in
                     switch answer {
                     case .audio(let tag): inputs.send(.identified(load, tag))
                     case .refused(let status): inputs.send(.refused(load, status: status))
@@ -81,6 +82,23 @@ public final class PlayerService: Service {
         suspension.close()
         await engine.close()
         await probe.shutdown()
+    }
+}
+
+extension EngineCommand {
+    /// The same, with the user and password for the server that a file is opened at.
+    fileprivate func with(_ secrets: SecretsReader) -> EngineCommand {
+        func known(_ load: EngineLoad) -> EngineLoad {
+            guard case .web(let url) = load.source, let address = WebAddress(url) else { return load }
+            var known = load
+            known.credentials = secrets.credentials(of: load.podcast, at: address)
+            return known
+        }
+        switch self {
+        case .open(let load): return .open(known(load))
+        case .prepare(let load): return .prepare(load.map(known))
+        default: return self
+        }
     }
 }
 

@@ -30,14 +30,16 @@ final class StreamProbe: Sendable {
     }
 
     /// Calls `report` once with what the server says, if it says anything.
-    func ask(_ url: String, report: @escaping @Sendable (Answer) -> Void) {
+    func ask(
+        _ url: String, _ credentials: [WebOrigin: WebCredentials] = [:], report: @escaping @Sendable (Answer) -> Void
+    ) {
         guard let address = WebAddress(url) else { return }
         state.withLockedValue { state in
             guard !state.isShut else { return }
             state.count += 1
             let number = state.count
             state.tasks[number] = Task {
-                if let answer = await self.ask(address) { report(answer) }
+                if let answer = await self.ask(address, credentials) { report(answer) }
                 self.state.withLockedValue { _ = $0.tasks.removeValue(forKey: number) }
             }
         }
@@ -54,8 +56,9 @@ final class StreamProbe: Sendable {
         await client.shutdown()
     }
 
-    private func ask(_ address: WebAddress) async -> Answer? {
+    private func ask(_ address: WebAddress, _ credentials: [WebOrigin: WebCredentials]) async -> Answer? {
         var request = WebRequest(address)
+        request.credentials = credentials
         request.decompresses = false
         request.range = WebRange(from: 0, to: 0)
         request.timeLimits = WebTimeLimits(silence: .seconds(10), total: .seconds(15))

@@ -128,12 +128,13 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     /// The path of a local file, decoded; nil for other schemes.
     public var filePath: String? { isFile ? percentDecoded(path) : nil }
 
-    /// What is the same for two addresses of one thing: neither http or https nor a slash at the end makes a difference.
+    /// What is the same for two addresses of one thing: neither http or https, nor a slash at the end, nor a user and
+    /// password makes a difference.
     public var identity: String {
         var path = self.path[...]
         while path.count > 1, path.hasSuffix("/") { path = path.dropLast() }
         if path == "/" { path = "" }
-        return (isFile ? "file://" : "//") + authority + path + (query.map { "?" + $0 } ?? "")
+        return (isFile ? "file://" : "//" + host) + path + (query.map { "?" + $0 } ?? "")
     }
 
     /// Removes `.` and `..` (RFC 3986, section 5.2.4).

@@ -66,6 +66,8 @@ public struct HTTPTestResponse: Sendable {
     public var endsWithConnection = false
     /// The length that is announced in place of the true one.
     public var claimedLength: Int?
+    /// The `Authorization` that a request must have; nil: none.
+    var authorization: String?
     /// What goes wrong.
     public var fault: Fault
     /// The most bytes that are written at once.
@@ -116,6 +118,13 @@ public struct HTTPTestResponse: Sendable {
     /// Takes the request and never answers, until `HTTPTestServer.release`; then with 200 and `text`.
     public static func stalled(then text: String = "") -> HTTPTestResponse {
         HTTPTestResponse(body: .bytes(Array(text.utf8)), fault: .stall(afterBytes: -1))
+    }
+
+    /// The same for requests with this `Authorization` alone; others are answered with 401.
+    public func requiring(authorization: String) -> HTTPTestResponse {
+        var copy = self
+        copy.authorization = authorization
+        return copy
     }
 
     /// The same with another fault.

@@ -149,6 +149,9 @@ final class ScriptedPaths: Sendable {
                 response = first
                 if left.count > 1 { left.removeFirst() }
                 state.responses[request.path] = left
+                if let wanted = response.authorization, request.header("Authorization") != wanted {
+                    response = .status(401, headers: [("WWW-Authenticate", "Basic realm=\"feeds\"")])
+                }
             }
             let ready = state.waiters.filter(state.isMet)
             state.waiters = state.waiters.filter { !state.isMet($0) }

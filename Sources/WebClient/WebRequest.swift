@@ -45,19 +45,6 @@ public struct WebRange: Sendable, Hashable {
     var field: String { "bytes=\(first)-" + (last.map(String.init) ?? "") }
 }
 
-/// A user and a password for one origin.
-public struct WebCredentials: Sendable, Hashable {
-    /// The user’s name.
-    public var user: String
-    /// The password.
-    public var password: String
-
-    /// A user and a password as they are, not percent-encoded.
-    public init(user: String, password: String) {
-        (self.user, self.password) = (user, password)
-    }
-}
-
 /// How long each step of a request may last.
 public struct WebTimeLimits: Sendable, Hashable {
     /// The longest time until a connection stands: name look-up, connection and TLS.

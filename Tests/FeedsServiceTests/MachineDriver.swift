@@ -23,6 +23,11 @@ struct MachineDriver {
     var holdsCommits = false
     var holdsCalls = false
     var calls: [Call] = []
+    /// What was written to the file of passwords.
+    var saves: [FeedSecrets] = []
+    var holdsSecrets = false
+    var secretsFailure: Failure?
+    var dropsMovedSecrets = false
     var logged: [(level: LogLevel, text: String)] = []
 
     // The library.
@@ -39,7 +44,7 @@ struct MachineDriver {
     /// A machine that starts over with what this one's library holds.
     func restarted() -> MachineDriver {
         var next = self
-        next.machine = FeedsMachine()
+        next.machine = FeedsMachine(secrets: saves.last ?? FeedSecrets())
         next.orders = []
         next.timers = [:]
         next.replies = [:]
@@ -101,7 +106,11 @@ struct MachineDriver {
     mutating func perform(_ effects: [OwnerEffect<FeedsAction>]) {
         // As on the bus, an answer comes after all that was decided with the question.
         var questions: [Call] = []
-        defer { for question in questions { answer(question) } }
+        var answers: [OwnerEvent<FeedsInput>] = []
+        defer {
+            for question in questions { answer(question) }
+            for answer in answers { handle(answer) }
+        }
         for effect in effects {
             switch effect {
             case .commit(let transaction):
@@ -114,7 +123,12 @@ struct MachineDriver {
             case .timer(let name, let time): timers[name] = time
             case .perform(.fetch(let order)): orders.append(order)
             case .perform(.cancel(let number)): cancelled.append(number)
-            case .perform(.fetchChapters(let number, let address)): chapterFetches.append((number, address))
+            case .perform(.fetchChapters(let number, let address, _)): chapterFetches.append((number, address))
+            case .perform(.saveSecrets(let number, let saved)):
+                saves.append(saved)
+                if !holdsSecrets { answers.append(.input(.secretsSaved(number, secretsFailure))) }
+            case .perform(.takeOverSecrets): break
+            case .perform(.dropMovedSecrets): dropsMovedSecrets = true
             case .perform(.settled): break
             case .log(let level, let text): logged.append((level, text))
             }

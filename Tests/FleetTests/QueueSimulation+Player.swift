@@ -44,7 +44,7 @@ extension QueueSimulation {
                 engine.perform(command)
             case .perform(.examine(let load, let path)):
                 playerInbox.append(.input(.examined(load, isThere: sources.isThere(path))))
-            case .perform(.identify(let load, let url)): identify(load, url)
+            case .perform(.identify(let load, let url, _)): identify(load, url)
             case .timer(let name, let time): playerTimers[name] = time
             case .log(_, let text):
                 checks.note("player: \(text)")

@@ -135,7 +135,7 @@ extension [PersistenceMachine.Effect] {
         }
         let first = try #require(bench.send(.started).status)
         #expect(first.incarnation == "d1")
-        #expect(first.schemaVersion == 2)
+        #expect(first.schemaVersion == UInt32(Schema.version))
         #expect(first.podcasts == 3)
         #expect(bench.machine.retained().map(\.topic) == [.persistenceStatus])
         #expect(bench.pass(1).status == nil)

@@ -96,7 +96,7 @@ import WireMessages
         let folder = try StoreFixture()
         try folder.files.prepare()
         let old = try DatabaseQueue(path: folder.files.database, configuration: Store.configuration)
-        try Schema.migrator.migrate(old, upTo: "1")
+        try Schema.migrator(movedSecrets: folder.files.movedSecrets).migrate(old, upTo: "1")
         var chapters = WireChaptersRecord()
         chapters.fetchedAt = 7
         try old.write { db in

@@ -288,7 +288,7 @@ final class PlayerRig {
             case .perform(.examine(let load, let path)):
                 examined.append(path)
                 inbox.append(.input(.examined(load, isThere: files[.file(path: path)] != nil)))
-            case .perform(.identify(let load, let url)):
+            case .perform(.identify(let load, let url, _)):
                 identified.append(url)
                 if let tag = tags[url] { inbox.append(.input(.identified(load, tag))) }
             case .perform(.allowSuspend): allowedSuspends += 1

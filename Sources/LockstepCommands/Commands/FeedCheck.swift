@@ -1,4 +1,5 @@
 import ArgumentParser
+import BusKit
 import FeedFetching
 import FeedParsing
 import FoundationEssentials
@@ -21,6 +22,9 @@ struct FeedCheck: LockstepCommand {
         guard let address = WebAddress(text) else { throw Failure.unusableAddress(text) }
         var request = FeedRequest(address)
         request.followsNewAddress = false
+        // A podcast’s id follows from the address of its feed, unless that has moved since.
+        let podcast = PodcastID.feed(at: address).text
+        request.credentials = SecretsReader(context.home.secretsFile).credentials(of: podcast)
         let client = WebClient()
         let answer = await FeedLoader(client: client).load(request)
         await client.shutdown()
@@ -60,7 +64,8 @@ struct FeedCheck: LockstepCommand {
 
     private static func json(_ item: FeedItem) -> JSONValue {
         .object([
-            "title": .string(item.title), "guid": .text(item.guid), "audioURL": .string(item.enclosureURL),
+            "title": .string(item.title), "guid": .text(WebAddress.withoutCredentials(in: item.guid)),
+            "audioURL": .string(WebAddress.withoutCredentials(in: item.enclosureURL)),
             "published": .moment(milliseconds: item.published?.milliseconds ?? 0),
             "duration": item.duration.map { .seconds($0.seconds) } ?? .null,
         ])

@@ -88,6 +88,8 @@ struct FeedResults {
         let new = NumberText.counted(Int(result.newEpisodes), "new episode")
         switch result.kind {
         case .added: return "Subscribed to \(name): \(NumberText.counted(Int(result.podcast.episodeCount), "episode"))."
+        case .alreadyThere where result.passwordChanged:
+            return "\(name) is read with the new user and password from now on."
         case .alreadyThere: return "No change: \(name) is subscribed to already."
         case .updated: return "\(name): \(new)."
         case .unchanged where deed == .unsubscribing: return "No change: \(name) is not subscribed to."

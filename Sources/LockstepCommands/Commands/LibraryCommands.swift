@@ -10,6 +10,8 @@ struct Subscribe: LockstepCommand {
         abstract: "Subscribe to podcasts by the address of their feeds.",
         discussion: "Answers when each feed has been read. A feed that cannot be read is not kept, unless with --keep.")
     @Flag(help: "Keep feeds that cannot be read now.") var keep = false
+    @Option(help: "The user for feeds that need one; the password is asked for, or read from standard input.")
+    var user: String?
     @Argument(help: "http or https addresses, or files.", completion: .file()) var feeds: [String]
     @OptionGroup var options: GlobalOptions
 
@@ -22,11 +24,14 @@ struct Subscribe: LockstepCommand {
                 return text
             }
         }
+        let password = try user.map { name throws(Failure) in try PasswordPrompt.read(for: name) }
         try await context.withSession { session in
             let reply = try await context.output.whileWaiting("Fetching \(NumberText.counted(urls.count, "feed"))") {
                 try await session.feeds {
                     $0.subscribe.urls = urls
                     $0.subscribe.keep = keep
+                    $0.subscribe.user = user ?? ""
+                    $0.subscribe.password = password ?? ""
                 }
             }
             try FeedResults(reply.results, of: .subscribing).report(to: context.output, doing: "subscribed to")

@@ -218,7 +218,7 @@ extension WireFeedResult {
             "url": .string(url), "result": .string(word),
             "podcast": hasPodcast ? podcast.json(unplayed: .null) : .null,
             "newEpisodes": .integer(Int64(newEpisodes)), "error": hasFailure ? failure.json : .null,
-            "kept": .bool(kept),
+            "kept": .bool(kept), "passwordChanged": .bool(passwordChanged),
             "warnings": .array(warnings.map { .string($0) }),
         ])
     }

@@ -1,0 +1,111 @@
+import FoundationEssentials
+public import PodcastModel
+
+/// The users and passwords of feeds, by podcast and by the server that they belong to.
+///
+/// They are kept in one file beside the database and nowhere else: never in the database, on the stream, in logs, messages
+/// or backups. The feeds service writes it; whoever fetches something of a podcast reads it (`SecretsReader`).
+public struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+    /// A user and password for one server.
+    public struct Entry: Sendable, Hashable {
+        /// The user and the password.
+        public var credentials: WebCredentials
+        /// Whether a person has given it; else it comes from an address in the feed or a redirect.
+        public var isGiven: Bool
+    }
+
+    /// The most servers of one podcast.
+    public static let originLimit = 16
+
+    private var podcasts: [String: [WebOrigin: Entry]] = [:]
+
+    /// No secrets.
+    public init() {}
+
+    /// Whether there is none.
+    public var isEmpty: Bool { podcasts.isEmpty }
+
+    /// Everything of a podcast, by server.
+    public func credentials(of podcast: String) -> [WebOrigin: WebCredentials] {
+        (podcasts[podcast] ?? [:]).mapValues(\.credentials)
+    }
+
+    /// The user and password for an address of a podcast; nil unless they belong to that very server.
+    public func credentials(of podcast: String, at address: WebAddress) -> WebCredentials? {
+        guard let origin = address.origin else { return nil }
+        return podcasts[podcast]?[origin]?.credentials
+    }
+
+    /// Sets the user and password of a podcast at a server. What a feed says never replaces what a person has given.
+    public mutating func set(_ credentials: WebCredentials, for podcast: String, at origin: WebOrigin, isGiven: Bool) {
+        var entries = podcasts[podcast] ?? [:]
+        let old = entries[origin]
+        guard isGiven || old?.isGiven != true, old != nil || entries.count < Self.originLimit || isGiven else { return }
+        entries[origin] = Entry(credentials: credentials, isGiven: isGiven)
+        podcasts[podcast] = entries
+    }
+
+    /// Removes everything of a podcast.
+    public mutating func remove(_ podcast: String) {
+        podcasts[podcast] = nil
+    }
+
+    /// Adds what `other` has beyond this.
+    public mutating func merge(_ other: FeedSecrets) {
+        for (podcast, entries) in other.podcasts {
+            podcasts[podcast, default: [:]].merge(entries) { mine, _ in mine }
+        }
+    }
+
+    /// Names none of them.
+    public var description: String { "(secrets of \(podcasts.count) podcasts)" }
+    /// Shows none of them.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+// MARK: - The file’s content
+
+extension FeedSecrets {
+    private struct Content: Codable {
+        var version = 1
+        var podcasts: [String: [Line]] = [:]
+    }
+
+    private struct Line: Codable {
+        var server: String
+        var user: String
+        var password: String
+        var given: Bool
+    }
+
+    /// The secrets that a file holds. Entries that make no sense are left out.
+    ///
+    /// - Throws: an error for what is not this format.
+    init(content bytes: [UInt8]) throws {
+        let content = try JSONDecoder().decode(Content.self, from: Data(bytes))
+        for (podcast, lines) in content.podcasts where PodcastID(podcast) != nil {
+            for line in lines {
+                let credentials = WebCredentials(user: line.user, password: line.password)
+                guard let origin = WebOrigin(line.server), (try? credentials.check()) != nil else { continue }
+                set(credentials, for: podcast, at: origin, isGiven: line.given)
+            }
+        }
+    }
+
+    /// The content of the file: JSON, in a fixed order.
+    var content: [UInt8] {
+        get throws {
+            var content = Content()
+            content.podcasts = podcasts.mapValues { entries in
+                entries.sorted { $0.key < $1.key }.map { origin, entry in
+                    Line(
+                        server: origin.text, user: entry.credentials.user, password: entry.credentials.password,
+                        given: entry.isGiven)
+                }
+            }
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            return [UInt8](try encoder.encode(content)) + [UInt8(ascii: "\n")]
+        }
+    }
+}

@@ -1,0 +1,172 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+extension FeedsMachine {
+    static let secretsTimer = TimerName("save secrets")
+
+    /// What the shell needs to fetch a podcast’s feed: what is known of it, and what was given with this command.
+    func credentials(of fetch: Fetch, _ podcast: PodcastID?) -> [WebOrigin: WebCredentials] {
+        var credentials = podcast.map { secrets.credentials(of: $0.text) } ?? [:]
+        if let given = fetch.credentials, let origin = fetch.address.origin { credentials[origin] = given }
+        return credentials
+    }
+
+    /// The secrets as they are once a fetch counts; nil if they are on the disk already.
+    ///
+    /// They are written before anything that needs them is committed: a crash between the two leaves a password too many.
+    func secretsToSave(_ fetch: Fetch, _ outcome: FetchOutcome) -> FeedSecrets? {
+        guard let id = podcast(of: fetch, outcome) else { return nil }
+        var next = secrets
+        if let given = fetch.credentials, let origin = fetch.address.origin {
+            next.set(given, for: id.text, at: origin, isGiven: true)
+        }
+        switch outcome {
+        case .feed(let feed):
+            for (origin, found) in feed.secrets { next.set(found, for: id.text, at: origin, isGiven: false) }
+        case .unchanged(let moved?):
+            if let origin = moved.origin, let found = moved.webCredentials {
+                next.set(found, for: id.text, at: origin, isGiven: false)
+            }
+        case .unchanged, .failed: break
+        }
+        return next != secrets || (secretsAreUnsaved && fetch.credentials != nil) ? next : nil
+    }
+
+    /// The podcast whose secrets a fetch changes; nil: it changes none.
+    private func podcast(of fetch: Fetch, _ outcome: FetchOutcome) -> PodcastID? {
+        if case .failed = outcome, !fetch.waiters.contains(where: \.keepsFailing) { return nil }
+        switch fetch.key {
+        case .check: return nil
+        case .podcast(let id), .signIn(let id, _): return id
+        case .new:
+            guard case .feed(let feed) = outcome else {
+                return podcast(at: fetch.address)?.0 ?? .feed(at: fetch.address)
+            }
+            return podcast(at: feed.address)?.0 ?? feed.podcast
+        }
+    }
+
+    /// Has the secrets written; the fetch goes on when they are.
+    mutating func save(_ next: FeedSecrets, for number: UInt64) -> Effect {
+        secrets = next
+        secretsAreUnsaved = true
+        return .perform(.saveSecrets(number, next))
+    }
+
+    /// The secrets are on the disk, or can’t be written.
+    mutating func secretsSaved(_ number: UInt64, _ failure: Failure?, now: Moment) -> [Effect] {
+        var effects: [Effect] = []
+        if let failure {
+            effects = [
+                .log(.error, "the passwords can’t be saved: \(failure.message)"),
+                .timer(Self.secretsTimer, at: now.monotonic.advanced(by: .seconds(60))),
+            ]
+        } else {
+            secretsAreUnsaved = false
+            effects = [.timer(Self.secretsTimer, at: nil)]
+            if takesOverSecrets {
+                takesOverSecrets = false
+                effects.append(.perform(.dropMovedSecrets))
+            }
+        }
+        guard let outcome = parked.removeValue(forKey: number), let fetch = fetches[number] else { return effects }
+        return effects + conclude(fetch, failure.map { .failed($0, retryAfter: nil) } ?? outcome, now: now)
+            + startFetches(now: now) + scheduleNext(now: now)
+    }
+
+    /// What persistence found in the addresses of an older database.
+    mutating func secretsMoved(_ moved: FeedSecrets) -> [Effect] {
+        var next = secrets
+        next.merge(moved)
+        takesOverSecrets = true
+        return [save(next, for: 0)]
+    }
+
+    /// A podcast is forgotten, and so are its user and password.
+    mutating func forgetSecrets(of podcasts: [PodcastID]) -> [Effect] {
+        var next = secrets
+        for id in podcasts { next.remove(id.text) }
+        return next == secrets ? [] : [save(next, for: 0)]
+    }
+
+    /// A podcast that is subscribed to was read with another user or password.
+    mutating func signedIn(_ fetch: Fetch, _ id: PodcastID, _ outcome: FetchOutcome, now: Moment) -> [Effect] {
+        fetches.remove(fetch.number)
+        guard let known = podcasts.current[id], known.podcast.subscribed else {
+            return fail(fetch, Failure(.notFound, "The podcast was unsubscribed in the meantime."))
+        }
+        if case .failed(let failure, _) = outcome {
+            return fetch.waiters.flatMap { waiter in
+                var line = failed(waiter.name, failure)
+                line.kept = waiter.keepsFailing
+                return answer(waiter, line)
+            }
+        }
+        if let address = WebAddress(known.podcast.url) { fetches.add(.podcast(id), address, nil) }
+        return fetch.waiters.flatMap { waiter in
+            var line = result(.alreadyThere, waiter.name, known.podcast)
+            line.passwordChanged = true
+            return answer(waiter, line)
+        }
+    }
+}
+
+/// The alert that the file of passwords was damaged, until it is answered.
+struct FeedsAlerts: Sendable {
+    private(set) var alerts: [String: WireAlert] = [:]
+    private var answers: [String: String] = [:]
+
+    /// Takes a stored record over; false: it is none of these.
+    mutating func restore(_ record: StoredRecord) throws -> Bool {
+        switch record.collection {
+        case "alert": alerts[record.key] = try WireAlert(wireBytes: record.value)
+        case "answer": answers[record.key] = try WireAlertAnswered(wireBytes: record.value).action
+        default: return false
+        }
+        return true
+    }
+
+    /// The file of passwords can’t be read.
+    mutating func raiseDamage(_ message: String, now: Timestamp) -> OwnerChange {
+        var alert = WireAlert()
+        alert.id = AlertID.derived(from: "secretsDamaged/\(now.milliseconds)").text
+        alert.code = "secretsDamaged"
+        alert.title = "The passwords of podcasts were lost"
+        alert.message = message
+        alert.severity = .error
+        alert.actions = ["dismiss"]
+        alert.raisedAt = now.milliseconds
+        alert.owner = ServiceName.feeds.text
+        alerts[alert.id] = alert
+        return OwnerChange(
+            changes: [.putting("alert", alert.id, alert)],
+            publications: [Publication(.put, .alert(.feeds, alert.id), alert.wireBytes)])
+    }
+
+    /// An answer. Nil: the same one was given before.
+    ///
+    /// - Throws: see `WireAnswerAlert.isFirst`.
+    mutating func answer(_ answer: WireAnswerAlert) throws(Failure) -> OwnerChange? {
+        guard try answer.isFirst(after: answers[answer.alert], to: alerts[answer.alert]) else { return nil }
+        alerts[answer.alert] = nil
+        // An alert of this kind is rare: one answer is remembered.
+        var changes = answers.keys.sorted().map { WireChange.deleting("answer", $0) }
+        answers = [answer.alert: answer.action]
+        var answered = WireAlertAnswered()
+        answered.alert = answer.alert
+        answered.action = answer.action
+        changes += [.deleting("alert", answer.alert), .putting("answer", answer.alert, answered)]
+        return OwnerChange(changes: changes, publications: [Publication(.delete, .alert(.feeds, answer.alert))])
+    }
+
+    /// Everything, for a database that has lost some.
+    var everything: [WireChange] {
+        alerts.sorted { $0.key < $1.key }.map { .putting("alert", $0.key, $0.value) }
+    }
+
+    /// Everything, for the stream.
+    var retained: [Publication] {
+        alerts.sorted { $0.key < $1.key }.map { Publication(.put, .alert(.feeds, $0.key), $0.value.wireBytes) }
+    }
+}

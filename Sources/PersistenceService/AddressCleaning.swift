@@ -1,0 +1,214 @@
+import BusKit
+import FoundationEssentials
+import GRDB
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+/// Takes users and passwords out of the addresses that older versions stored: podcasts and episodes keep their ids, and only
+/// the texts lose their secrets. What is found is given to the feeds service, which keeps it in a file of its own.
+struct AddressCleaning {
+    let db: Database
+    /// What was found of podcasts that are there.
+    private(set) var secrets = FeedSecrets()
+    /// Whether anything was stored anew.
+    private(set) var hasChanged = false
+    private var changesTexts = false
+
+    init(_ db: Database) {
+        self.db = db
+    }
+
+    /// Cleans every table.
+    mutating func run() throws {
+        try cleanPodcasts()
+        try cleanEpisodes()
+        try cleanTexts()
+        try cleanAliases()
+        for table in ["record", "document"] { try cleanValues(table) }
+        try forgetReplies()
+        if changesTexts { try db.execute(sql: "INSERT INTO episode_search (episode_search) VALUES ('rebuild')") }
+    }
+
+    private mutating func note(_ address: String, of podcast: String, isGiven: Bool) {
+        guard let address = WebAddress(address), let origin = address.origin, let found = address.webCredentials else {
+            return
+        }
+        secrets.set(found, for: podcast, at: origin, isGiven: isGiven)
+    }
+
+    private mutating func cleanPodcasts() throws {
+        for row in try Row.fetchAll(db, sql: "SELECT id, value FROM podcast") {
+            let (id, value): (String, Data) = (row[0], row[1])
+            guard let cleaned = MessageCleaning.cleaned([UInt8](value)) else { continue }
+            let old = try WirePodcast(serializedBytes: value)
+            // The address that is used now counts most: what is set last wins.
+            for address in old.previousUrls + [old.url] { note(address, of: id, isGiven: true) }
+            var podcast = try WirePodcast(serializedBytes: cleaned)
+            podcast.previousUrls = podcast.previousUrls.filter { $0 != podcast.url }
+            try LibraryWriter(db: db, now: Timestamp(milliseconds: 0)).put(podcast)
+            hasChanged = true
+        }
+    }
+
+    private mutating func cleanEpisodes() throws {
+        let rows = try Row.fetchCursor(db, sql: "SELECT place, podcast, value FROM episode")
+        var cleaned: [(place: Int64, episode: WireEpisode)] = []
+        while let row = try rows.next() {
+            let value: Data = row[2]
+            guard let bytes = MessageCleaning.cleaned([UInt8](value)) else { continue }
+            let old = try WireEpisode(serializedBytes: value)
+            for address in [old.chaptersURL, old.enclosureURL] { note(address, of: row[1], isGiven: false) }
+            cleaned.append((row[0], try WireEpisode(serializedBytes: bytes)))
+        }
+        for (place, episode) in cleaned {
+            try db.execute(
+                sql: "UPDATE episode SET title = ?, value = ? WHERE place = ?",
+                arguments: [LibraryWriter.folded(episode.title), episode.wireData, place])
+            hasChanged = true
+        }
+    }
+
+    private mutating func cleanTexts() throws {
+        let pattern = "'%://%@%'"
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT place, title, notes, description FROM episode_text
+                WHERE title LIKE \(pattern) OR notes LIKE \(pattern) OR description LIKE \(pattern)
+                """)
+        for row in rows {
+            let texts: [String?] = [row[1], row[2], row[3]]
+            let cleaned = texts.map { $0.map { WebAddress.withoutCredentials(in: $0) } }
+            guard cleaned != texts else { continue }
+            try db.execute(
+                sql: "UPDATE episode_text SET title = ?, notes = ?, description = ? WHERE place = ?",
+                arguments: [cleaned[0], cleaned[1], cleaned[2], row[0] as Int64])
+            hasChanged = true
+            changesTexts = true
+        }
+    }
+
+    private mutating func cleanAliases() throws {
+        for row in try Row.fetchAll(db, sql: "SELECT podcast, alias, episode, at FROM alias WHERE alias LIKE '%://%@%'")
+        {
+            let (podcast, alias): (String, String) = (row[0], row[1])
+            let cleaned = WebAddress.withoutCredentials(in: alias)
+            guard cleaned != alias else { continue }
+            try db.execute(
+                sql: "INSERT OR IGNORE INTO alias (podcast, alias, episode, at) VALUES (?, ?, ?, ?)",
+                arguments: [podcast, cleaned, row[2] as String, row[3] as Int64])
+            try db.execute(sql: "DELETE FROM alias WHERE podcast = ? AND alias = ?", arguments: [podcast, alias])
+            hasChanged = true
+        }
+    }
+
+    private mutating func cleanValues(_ table: String) throws {
+        let rows = try Row.fetchAll(
+            db,
+            sql: "SELECT owner, collection, key, value FROM \(table) WHERE owner <> 'feeds' OR collection <> 'seen'")
+        for row in rows {
+            let value: Data = row[3]
+            guard let cleaned = MessageCleaning.cleaned([UInt8](value)) else { continue }
+            try db.execute(
+                sql: "UPDATE \(table) SET value = ? WHERE owner = ? AND collection = ? AND key = ?",
+                arguments: [Data(cleaned), row[0] as String, row[1] as String, row[2] as String])
+            hasChanged = true
+        }
+    }
+
+    /// A stored reply serves a request that is repeated within seconds.
+    private mutating func forgetReplies() throws {
+        for row in try Row.fetchAll(db, sql: "SELECT owner, request, reply FROM reply") {
+            let reply: Data = row[2]
+            guard MessageCleaning.cleaned([UInt8](reply)) != nil else { continue }
+            try db.execute(
+                sql: "DELETE FROM reply WHERE owner = ? AND request = ?", arguments: [row[0] as String, row[1] as Data])
+            hasChanged = true
+        }
+    }
+}
+
+/// Takes users and passwords out of the addresses in a stored message of any type.
+///
+/// It reads the encoding of Protocol Buffers without knowing the fields: what contains an address with a user is cleaned as
+/// a message where it is one, else as text.
+enum MessageCleaning {
+    private static let depthLimit = 16
+
+    /// The message without them; nil if there is none in it.
+    static func cleaned(_ bytes: [UInt8]) -> [UInt8]? {
+        guard isSuspicious(bytes[...]) else { return nil }
+        if let message = message(bytes[...], depth: 0) { return message }
+        return text(bytes[...])
+    }
+
+    private static func isSuspicious(_ bytes: ArraySlice<UInt8>) -> Bool {
+        guard bytes.contains(UInt8(ascii: "@")) else { return false }
+        return bytes.indices.contains { bytes[$0] == UInt8(ascii: ":") && bytes[$0...].starts(with: "://".utf8) }
+    }
+
+    private static func text(_ bytes: ArraySlice<UInt8>) -> [UInt8]? {
+        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+        let cleaned = WebAddress.withoutCredentials(in: text)
+        return cleaned == text ? nil : Array(cleaned.utf8)
+    }
+
+    /// Nil: it is no message, or nothing in it had to be changed.
+    private static func message(_ bytes: ArraySlice<UInt8>, depth: Int) -> [UInt8]? {
+        guard depth < depthLimit else { return nil }
+        var output: [UInt8] = []
+        var rest = bytes
+        var hasChanged = false
+        while !rest.isEmpty {
+            let start = rest.startIndex
+            guard let tag = varint(&rest), tag >> 3 > 0 else { return nil }
+            switch tag & 7 {
+            case 0: guard varint(&rest) != nil else { return nil }
+            case 1: guard skip(8, &rest) else { return nil }
+            case 5: guard skip(4, &rest) else { return nil }
+            case 2:
+                let head = bytes[start..<rest.startIndex]
+                guard let length = varint(&rest), length <= UInt64(rest.count) else { return nil }
+                let content = rest.prefix(Int(length))
+                rest = rest.dropFirst(Int(length))
+                guard isSuspicious(content), let cleaned = message(content, depth: depth + 1) ?? text(content) else {
+                    break
+                }
+                output += head
+                append(UInt64(cleaned.count), to: &output)
+                output += cleaned
+                hasChanged = true
+                continue
+            default: return nil
+            }
+            output += bytes[start..<rest.startIndex]
+        }
+        return hasChanged ? output : nil
+    }
+
+    private static func skip(_ count: Int, _ rest: inout ArraySlice<UInt8>) -> Bool {
+        guard rest.count >= count else { return false }
+        rest = rest.dropFirst(count)
+        return true
+    }
+
+    private static func varint(_ rest: inout ArraySlice<UInt8>) -> UInt64? {
+        var value: UInt64 = 0
+        for shift in stride(from: UInt64(0), to: 64, by: 7) {
+            guard let byte = rest.popFirst() else { return nil }
+            value |= UInt64(byte & 0x7f) << shift
+            if byte < 0x80 { return value }
+        }
+        return nil
+    }
+
+    private static func append(_ value: UInt64, to output: inout [UInt8]) {
+        var value = value
+        while value >= 0x80 {
+            output.append(UInt8(truncatingIfNeeded: value) | 0x80)
+            value >>= 7
+        }
+        output.append(UInt8(truncatingIfNeeded: value))
+    }
+}

@@ -1,0 +1,86 @@
+/// A user and a password for one origin.
+public struct WebCredentials: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+    /// The user’s name.
+    public var user: String
+    /// The password.
+    public var password: String
+
+    /// The longest user or password, in bytes.
+    public static let limit = 1_024
+
+    /// A user and a password as they are, not percent-encoded.
+    public init(user: String, password: String) {
+        (self.user, self.password) = (user, password)
+    }
+
+    /// Refuses what Basic authentication can’t send (RFC 7617): a user that is empty or has a colon, control characters,
+    /// more than 1 KiB.
+    ///
+    /// - Throws: `invalidArgument`, whose message names neither of them.
+    public func check() throws(Failure) {
+        guard !user.isEmpty, !user.utf8.contains(UInt8(ascii: ":")) else {
+            throw Failure(.invalidArgument, "A user name can’t be empty or contain a colon.")
+        }
+        for text in [user, password] {
+            guard text.utf8.count <= Self.limit else {
+                throw Failure(.invalidArgument, "A user name or password can’t be longer than \(Self.limit) bytes.")
+            }
+            guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else {
+                throw Failure(.invalidArgument, "A user name or password can’t contain control characters.")
+            }
+        }
+    }
+
+    /// Names neither of them, so that neither is ever logged.
+    public var description: String { "(user and password)" }
+    /// Shows neither of them.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension WebAddress {
+    /// The user and password that the address holds, decoded; nil: none that can be sent.
+    public var webCredentials: WebCredentials? {
+        guard let (user, password) = credentials else { return nil }
+        let credentials = WebCredentials(user: user, password: password)
+        return (try? credentials.check()) == nil ? nil : credentials
+    }
+
+    /// The address without user and password.
+    public var withoutCredentials: WebAddress {
+        authority.utf8.contains(UInt8(ascii: "@")) ? WebAddress(textWithoutCredentials) ?? self : self
+    }
+
+    /// The address with a user and password in it, for a library that takes them no other way: never to be stored or shown.
+    public func text(with credentials: WebCredentials) -> String {
+        let plain = withoutCredentials.text
+        let encoded = [credentials.user, credentials.password].map { percentEncoded($0, keeping: Set("-._~".utf8)) }
+        guard !isFile else { return plain }
+        return "\(scheme)://\(encoded[0]):\(encoded[1])@" + plain.dropFirst(scheme.utf8.count + 3)
+    }
+
+    /// A text in which no address has a user or password: show notes, GUIDs, stored names.
+    ///
+    /// What stands between `://` and the last `@` before the end of a server’s name is left out, with the `@`.
+    public static func withoutCredentials(in text: String) -> String {
+        guard text.utf8.contains(UInt8(ascii: "@")) else { return text }
+        let bytes = Array(text.utf8)
+        var kept: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            guard bytes[index...].starts(with: "://".utf8) else {
+                kept.append(bytes[index])
+                index += 1
+                continue
+            }
+            kept += "://".utf8
+            index += 3
+            let end = bytes[index...].firstIndex(where: endsAuthority) ?? bytes.count
+            if let at = bytes[index..<end].lastIndex(of: UInt8(ascii: "@")) { index = at + 1 }
+        }
+        return kept.count == bytes.count ? text : String(decoding: kept, as: UTF8.self)
+    }
+
+    private static func endsAuthority(_ byte: UInt8) -> Bool {
+        byte <= 0x20 || byte == 0x7f || "/?#\"'<>\\".utf8.contains(byte)
+    }
+}

@@ -1,0 +1,136 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import FeedsService
+
+@Suite struct FeedPasswordTests {
+    private static let planted = "geheim"
+
+    /// Whether anything that leaves the machine, other than for the file, has the password.
+    private func leaks(_ driver: MachineDriver) -> Bool {
+        var texts = driver.transactions.flatMap(\.changes).map { "\($0)" }
+        texts += driver.published.map { String(decoding: $0.payload, as: UTF8.self) }
+        texts += driver.replies.values.map { "\($0.map { String(decoding: $0, as: UTF8.self) })" }
+        texts += driver.logged.map(\.text)
+        return texts.contains { $0.contains(Self.planted) }
+    }
+
+    private func credentials(_ driver: MachineDriver) -> [WebOrigin: WebCredentials] {
+        driver.podcasts.keys.first.flatMap { driver.saves.last?.credentials(of: $0) } ?? [:]
+    }
+
+    @Test func `the password of an address goes to the file before the podcast is stored`() throws {
+        var driver = MachineDriver()
+        driver.holdsSecrets = true
+        let request = driver.subscribe("https://me%40mail:\(Self.planted)@host.example/feed")
+        let order = try #require(driver.orders.first)
+        let mine = WebCredentials(user: "me@mail", password: Self.planted)
+        let origin = try #require(WebOrigin("https://host.example"))
+        #expect(order.address.text == "https://host.example/feed")
+        #expect(order.credentials == [origin: mine])
+        try driver.deliver(rss([("1", "https://u:\(Self.planted)@cdn.example/1.mp3", "One")]))
+        #expect(driver.transactions.isEmpty && driver.saves.count == 1)
+        driver.handle(.input(.secretsSaved(order.number, nil)))
+        #expect(driver.results(request).map(\.kind) == [.added])
+        #expect(driver.results(request).map(\.url) == ["https://host.example/feed"])
+        #expect(driver.episodes.values.map(\.enclosureURL) == ["https://cdn.example/1.mp3"])
+        #expect(credentials(driver)[origin] == mine)
+        #expect(credentials(driver).count == 2)
+        #expect(!leaks(driver))
+        let next = driver.restarted()
+        #expect(next.machine.secrets == driver.saves.last)
+    }
+
+    @Test func `a password that can’t be saved isn’t acknowledged`() throws {
+        var driver = MachineDriver()
+        driver.secretsFailure = Failure(.diskFull, "The disk is full.")
+        let request = driver.subscribe("https://u:\(Self.planted)@host.example/feed")
+        try driver.deliver(rss([("1", "1.mp3", "One")]))
+        #expect(driver.results(request).map(\.failure.code) == ["diskFull"])
+        #expect(driver.podcasts.isEmpty && !leaks(driver))
+        driver.secretsFailure = nil
+        _ = driver.subscribe("https://u:\(Self.planted)@host.example/feed")
+        try driver.deliver(rss([("1", "1.mp3", "One")]))
+        #expect(driver.podcasts.count == 1)
+    }
+
+    @Test func `subscribing again with another password tries it, then changes it`() throws {
+        var driver = MachineDriver()
+        func subscribe(_ driver: inout MachineDriver, _ password: String) -> RequestID {
+            driver.send {
+                $0.subscribe.urls = ["https://host.example/feed"]
+                $0.subscribe.user = "u"
+                $0.subscribe.password = password
+            }
+        }
+        _ = subscribe(&driver, "old")
+        try driver.deliver(rss([("1", "1.mp3", "One")]))
+        let same = subscribe(&driver, "old")
+        #expect(driver.results(same).map(\.passwordChanged) == [false])
+        let wrong = subscribe(&driver, "wrong")
+        driver.fail(Failure(.fetchFailed, "host.example does not let us read this feed (HTTP 401)."))
+        #expect(driver.results(wrong).map(\.kind) == [.failed])
+        #expect(credentials(driver).values.map(\.password) == ["old"])
+        let right = subscribe(&driver, Self.planted)
+        try driver.deliver(rss([("1", "1.mp3", "One")]))
+        #expect(driver.results(right).map(\.kind) == [.alreadyThere])
+        #expect(driver.results(right).map(\.passwordChanged) == [true])
+        #expect(credentials(driver).values.map(\.password) == [Self.planted])
+        #expect(driver.podcasts.count == 1 && !leaks(driver))
+    }
+
+    @Test func `forgetting a podcast forgets its password`() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://u:\(Self.planted)@host.example/feed")
+        try driver.deliver(rss([("1", "1.mp3", "One")]))
+        let id = try #require(driver.podcasts.keys.first)
+        driver.send {
+            $0.unsubscribe.podcasts = [id]
+            $0.unsubscribe.forget = true
+        }
+        #expect(driver.saves.last?.isEmpty == true)
+    }
+
+    @Test func `a permanent redirect with a user keeps it for that server`() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://host.example/feed")
+        try driver.deliver(
+            rss([("1", "1.mp3", "One")]), at: "https://u:\(Self.planted)@other.example/feed")
+        #expect(driver.podcasts.values.map(\.url) == ["https://other.example/feed"])
+        #expect(credentials(driver).keys.map(\.text) == ["https://other.example"])
+        #expect(!leaks(driver))
+    }
+
+    @Test func `what persistence found in an older database is taken over once it is saved`() throws {
+        var moved = FeedSecrets()
+        moved.set(
+            WebCredentials(user: "u", password: Self.planted), for: "p1",
+            at: try #require(WebOrigin("https://host.example")), isGiven: true)
+        var driver = MachineDriver()
+        driver.handle(.input(.secretsMoved(moved)))
+        #expect(driver.saves == [moved] && driver.dropsMovedSecrets)
+    }
+
+    @Test func `a damaged file of passwords raises an alert until it is answered`() throws {
+        var driver = MachineDriver(machine: FeedsMachine(damage: "The file of passwords is damaged."))
+        driver.perform(driver.machine.restore([], now: driver.now))
+        let alert = try #require(driver.published.first.flatMap { try? WireAlert(wireBytes: $0.payload) })
+        #expect(alert.code == "secretsDamaged" && alert.message.contains("damaged"))
+        let request = driver.send {
+            $0.answerAlert.alert = alert.id
+            $0.answerAlert.action = "dismiss"
+        }
+        #expect(try driver.replies[request]?.get() != nil)
+        #expect(driver.machine.retained(now: driver.now).isEmpty)
+        #expect(driver.restarted().machine.alerts.alerts.isEmpty)
+    }
+
+    @Test func `an address that can’t be read doesn’t show its password`() throws {
+        var driver = MachineDriver()
+        let request = driver.subscribe("https://u:\(Self.planted)@ho st/feed", "ftp://u:\(Self.planted)@host/feed")
+        #expect(driver.results(request).map(\.kind) == [.failed, .failed])
+        #expect(!leaks(driver))
+    }
+}

@@ -1,0 +1,137 @@
+import BusKit
+import Foundation
+import GRDB
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PersistenceService
+
+@Suite struct AddressCleaningTests {
+    private static let planted = "geheim"
+    private static let address = "https://me%40mail:geheim@host.example"
+
+    /// A database of the second version with a password in every place that had one.
+    private func older(_ fixture: StoreFixture) throws {
+        try fixture.files.prepare()
+        let old = try DatabasePool(path: fixture.files.database, configuration: Store.configuration)
+        try Schema.migrator(movedSecrets: fixture.files.movedSecrets).migrate(old, upTo: "2")
+        var podcast = WirePodcast()
+        podcast.id = "p1"
+        podcast.title = "Show"
+        podcast.subscribed = true
+        podcast.url = Self.address + "/feed"
+        podcast.previousUrls = ["https://host.example/feed", "https://u:geheim@old.example/feed"]
+        podcast.errorMessage = "There is no feed at \(Self.address)/feed."
+        var episode = WireEpisode()
+        episode.id = "e1"
+        episode.podcastID = "p1"
+        episode.title = "Episode"
+        episode.enclosureURL = Self.address + "/1.mp3"
+        episode.description_p = "Listen at \(Self.address)/1.html or write to me@mail.example."
+        var entry = WireQueueEntryRecord()
+        entry.entry.id = "q1"
+        entry.entry.episode.enclosureURL = Self.address + "/1.mp3"
+        entry.entry.episode.title = "Episode"
+        var download = WireDownload()
+        download.url = Self.address + "/1.mp3"
+        try old.write { db in
+            let writer = LibraryWriter(db: db, now: Timestamp(milliseconds: 0))
+            try writer.put(podcast)
+            try writer.put(episode)
+            var alias = WireEpisodeAlias()
+            alias.podcast = "p1"
+            alias.alias = "url://me%40mail:geheim@host.example/1.mp3"
+            alias.episode = "e1"
+            try writer.put(alias)
+            let records = [
+                ("queue", "entry/default", "q1", entry.wireData), ("downloads", "download", "e1", download.wireData),
+                ("feeds", "seen", "p1", Data("://a@b".utf8)),
+            ]
+            for (owner, collection, key, value) in records {
+                try db.execute(
+                    sql: "INSERT INTO record (owner, collection, key, value) VALUES (?, ?, ?, ?)",
+                    arguments: [owner, collection, key, value])
+            }
+            var reply = WireFeedsReply()
+            reply.results = [WireFeedResult()]
+            reply.results[0].url = Self.address + "/feed"
+            try db.execute(
+                sql: "INSERT INTO reply (owner, request, reply, at) VALUES ('feeds', x'00', ?, 0)",
+                arguments: [reply.wireData])
+            // What was deleted stays readable in free pages.
+            for number in 0..<200 {
+                try db.execute(
+                    sql: "INSERT INTO meta (key, value) VALUES (?, ?)",
+                    arguments: ["\(number)", String(repeating: Self.planted, count: 100)])
+            }
+            try db.execute(sql: "DELETE FROM meta")
+        }
+        try old.close()
+    }
+
+    /// The files in the folder of the database that have the password.
+    private func holders(_ fixture: StoreFixture) throws -> [String] {
+        let root = fixture.folder
+        return try FileManager.default.subpathsOfDirectory(atPath: root).filter { name in
+            FileManager.default.contents(atPath: root + "/" + name)?.range(of: Data(Self.planted.utf8)) != nil
+        }.sorted()
+    }
+
+    @Test func `passwords leave an older database, and everything keeps its id`() throws {
+        let fixture = try StoreFixture()
+        try older(fixture)
+        #expect(try holders(fixture).contains { $0.hasSuffix("lockstep.db") })
+        let store = try fixture.open()
+        let secrets = try fixture.files.movedSecrets.read()
+        let mine = WebCredentials(user: "me@mail", password: Self.planted)
+        #expect(secrets.credentials(of: "p1", at: try #require(WebAddress("https://host.example/x"))) == mine)
+        #expect(secrets.credentials(of: "p1").count == 2)
+        let podcast = try #require(try store.podcasts(WirePodcastsQuery()).podcasts.first)
+        #expect(podcast.id == "p1" && podcast.url == "https://host.example/feed")
+        #expect(podcast.previousUrls == ["https://old.example/feed"])
+        let page = try store.episodes { $0.withDescription = true }
+        #expect(page.episodes.map(\.enclosureURL) == ["https://host.example/1.mp3"])
+        #expect(page.episodes.map(\.download.url) == ["https://host.example/1.mp3"])
+        #expect(page.episodes[0].description_p == "Listen at https://host.example/1.html or write to me@mail.example.")
+        var query = WireAliasQuery()
+        query.podcast = "p1"
+        query.aliases = ["url://host.example/1.mp3"]
+        #expect(try store.aliases(query).aliases.map(\.episode) == ["e1"])
+        let entry = try #require(try store.allRecords(of: "queue").first)
+        let stored = try WireQueueEntryRecord(wireBytes: [UInt8](entry.value))
+        #expect(stored.entry.episode.enclosureURL == "https://host.example/1.mp3")
+        #expect(stored.entry.id == "q1" && stored.entry.episode.title == "Episode")
+        #expect(try store.texts("feeds").contains("seen/p1=://a@b"))
+        #expect(try store.episodes { $0.search = Self.planted }.episodes.isEmpty)
+        _ = try store.backup(now: StoreFixture.moment())
+        _ = try store.sideSnapshot(now: StoreFixture.moment())
+        #expect(try holders(fixture) == ["state/secrets.moved.json"])
+        store.close()
+        #expect(try holders(fixture) == ["state/secrets.moved.json"])
+    }
+
+    @Test func `a database without passwords is left as it is`() throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open()
+        try store.apply(
+            "feeds", [.podcast("p1"), .episode("e1", notes: "Write to me@mail.example, see https://h/@me")])
+        let hasChanged = try store.pool.write { db in
+            var cleaning = AddressCleaning(db)
+            try cleaning.run()
+            return cleaning.hasChanged
+        }
+        #expect(!hasChanged)
+        #expect(!StoreFiles.exists(fixture.files.movedSecrets.path))
+    }
+
+    @Test func `a message that ends early or nests too deep is left alone`() {
+        let text = Array("https://u:p@h/".utf8)
+        let message = [0x0a, UInt8(text.count)] + text
+        #expect(MessageCleaning.cleaned(message) == [0x0a, 10] + Array("https://h/".utf8))
+        #expect(
+            MessageCleaning.cleaned([0x0a, UInt8(message.count)] + message) == [0x0a, 12, 0x0a, 10]
+                + Array("https://h/".utf8))
+        #expect(MessageCleaning.cleaned([0xff, 0xff] + text) == nil)
+    }
+}

@@ -1,0 +1,34 @@
+import PodcastModel
+import Testing
+
+@Suite struct WebCredentialsTests {
+    @Test(arguments: [
+        ("https://u:p@host/feed", "https://host/feed"), ("a https://u:p@host b", "a https://host b"),
+        ("url://u%40m:p@host/x?y=a@b", "url://host/x?y=a@b"), ("https://host/@user", "https://host/@user"),
+        ("<a href=\"http://u@h/\">me@mail.example</a>", "<a href=\"http://h/\">me@mail.example</a>"),
+        ("https://u:p@x@host/", "https://host/"), ("mail me@host", "mail me@host"), ("ö://ä:p@h", "ö://h"),
+    ])
+    func `texts lose the users and passwords of their addresses and nothing else`(text: String, clean: String) {
+        #expect(WebAddress.withoutCredentials(in: text) == clean)
+    }
+
+    @Test func `a podcast’s id doesn’t depend on the password`() throws {
+        let texts = ["https://host/feed", "https://a:1@host/feed", "http://b:2@host/feed/"]
+        let ids = try texts.map { PodcastID.feed(at: try #require(WebAddress($0))) }
+        #expect(Set(ids).count == 1)
+    }
+
+    @Test func `a password goes into an address and out of it again`() throws {
+        let address = try #require(WebAddress("https://host:8443/a/b?c"))
+        let credentials = WebCredentials(user: "me@mail", password: "p:/?#@ä%")
+        let text = address.text(with: credentials)
+        let back = try #require(WebAddress(text))
+        #expect(back.webCredentials == credentials)
+        #expect(back.withoutCredentials == address)
+    }
+
+    @Test(arguments: [("", "p"), ("a:b", "p"), ("u", "p\n"), (String(repeating: "u", count: 1_025), "p")])
+    func `what Basic authentication can’t send is refused`(user: String, password: String) {
+        #expect(throws: Failure.self) { try WebCredentials(user: user, password: password).check() }
+    }
+}
