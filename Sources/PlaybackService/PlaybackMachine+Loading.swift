@@ -62,6 +62,7 @@ extension PlaybackMachine {
         if let marking = markings.removeValue(forKey: call) {
             return mark(played: marking.played, why: marking.reason, for: marking.request, result)
         }
+        if let marking = bulkMarkings.removeValue(forKey: call) { return mark(marking, result) }
         if let bookmark = bookmarking.removeValue(forKey: call) { return makeBookmark(bookmark, result) }
         if call.text.hasPrefix(Self.chapterLookup) { return takeChapters(call, result) }
         if call.text.hasPrefix(Self.census) { return takeCensus(call, result) }

@@ -112,6 +112,7 @@ extension PlaybackMachine {
     // MARK: Played marks
 
     mutating func setPlayed(_ set: WireSetPlayed, _ command: Command) throws(Failure) {
+        if set.episode.isEmpty, !set.episodes.isEmpty { return try setPlayed(set.episodes, set.played, command) }
         guard EpisodeID(set.episode) != nil else { throw Self.invalid("“\(set.episode)” is no episode's id.") }
         guard let session, session.episode.id == set.episode, session.isStateKnown else {
             let call = CallID("played/\(command.id)")
@@ -130,7 +131,7 @@ extension PlaybackMachine {
         answer(command, set.played ? "Marked as played" : "Marked as not played", .register(register))
     }
 
-    private static func byHand(_ played: Bool, _ origin: String) -> String {
+    static func byHand(_ played: Bool, _ origin: String) -> String {
         "marked as \(played ? "" : "not ")played \(CommandOrigin(origin).phrase)"
     }
 

@@ -114,6 +114,7 @@ public struct PlaybackMachine: OwnerMachine {
     var answering: [String: [Command]] = [:]
     /// Answers under way that play nothing any more, because somebody has paused or stopped since.
     var overruled: Set<String> = []
+    var bulkMarkings: [CallID: BulkMarking] = [:]
     var markings: [CallID: (request: RequestID, played: Bool, reason: String)] = [:]
     var bookmarks: [String: WireBookmark] = [:]
     /// Podcasts that something is kept for, and of which the library is being asked whether they are there.

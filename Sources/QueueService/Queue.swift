@@ -87,6 +87,13 @@ struct Queue: Sendable {
         return entries.first { $0.holds(episode, hash: hash) }
     }
 
+    /// The episodes that none of its entries holds, each once, in order.
+    func absent(among episodes: [String]) -> [String] {
+        guard episodes.count > 1 else { return episodes.filter { entry(episode: $0) == nil } }
+        var known = Set(entries.map(\.episode))
+        return episodes.filter { known.insert($0).inserted }
+    }
+
     /// The entry that plays after `id`, or, if that one is not here any more, in its place.
     func entry(after id: String) -> Entry? {
         guard let index = index(of: id) else { return standIn }

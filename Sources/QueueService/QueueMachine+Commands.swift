@@ -57,15 +57,17 @@ extension QueueMachine {
         var named = named(name)
         let queue = named.queue
         var reply = reply(named)
+        let new = Set(queue.absent(among: add.episodes))
+        try Self.checkRoom(named, for: new.count)
         var entries: [WireQueueEntry] = []
-        for (index, episode) in add.episodes.enumerated() where !add.episodes[..<index].contains(episode) {
-            if queue.entry(episode: episode) != nil {
-                reply.alreadyThere.append(episode)
-            } else {
+        var seen: Set<String> = []
+        for (index, episode) in add.episodes.enumerated() where seen.insert(episode).inserted {
+            if new.contains(episode) {
                 entries.append(try entry(episode, index, of: command, knowing: episodes, now: now))
+            } else {
+                reply.alreadyThere.append(episode)
             }
         }
-        try Self.checkRoom(named, for: entries.count)
         // "Next" is behind what plays: the current entry, or the one that is loaded, or else the front.
         let anchor = queue.current ?? (queue.index(of: loaded) != nil ? loaded : "")
         let ahead = queue.successor.flatMap { queue.entry(before: $0)?.id } ?? anchor
@@ -78,7 +80,8 @@ extension QueueMachine {
         let what = entries.count == 1 ? "“\(entries[0].episode.title)”" : "\(entries.count) episodes"
         let change = named.edit(
             steps, add.next ? "Added \(what) to play next" : "Added \(what)", origin: command.origin, now: now.wall)
-        reply.entries = entries
+        reply.entries = Array(entries.prefix(Self.answeredEntries))
+        reply.count = UInt32(entries.count)
         return commit(named, change, reply, answering: command)
     }
 
@@ -102,6 +105,7 @@ extension QueueMachine {
             found.map { .removing($0.entry.id) }, "Removed \(what)", origin: command.origin, now: now.wall)
         var reply = reply(named)
         reply.entries = found.suffix(Self.answeredEntries).reversed().map(\.entry.wire)
+        reply.count = UInt32(found.count)
         return commit(named, change, reply, answering: command)
     }
 
@@ -168,6 +172,7 @@ extension QueueMachine {
             origin: command.origin, now: now.wall)
         var reply = reply(named)
         reply.entries = going.prefix(Self.answeredEntries).map(\.wire)
+        reply.count = UInt32(going.count)
         reply.description_p = Self.counted(going.count)
         return commit(named, change, reply, answering: command)
     }

@@ -12,7 +12,7 @@ extension QueueMachine {
     }
 
     mutating func lookUp(_ episodes: [String], for purpose: Lookup) -> [Effect] {
-        lookups.append((episodes, purpose))
+        lookups.append(PendingLookup(episodes: episodes, purpose: purpose))
         return askLibrary()
     }
 
@@ -20,10 +20,15 @@ extension QueueMachine {
         guard lookingUp == nil, !lookups.isEmpty else { return [] }
         var ids: [String] = []
         var count = 0
-        for lookup in lookups {
+        for index in lookups.indices {
+            let lookup = lookups[index]
             guard count == 0 || ids.count + lookup.episodes.count <= Self.lookupLimit else { break }
-            ids += lookup.episodes
+            let part = lookup.episodes[lookup.asked...].prefix(Self.lookupLimit)
+            ids += part
+            lookups[index].asked += part.count
             count += 1
+            // The rest of a long one comes before the others.
+            if lookups[index].asked < lookup.episodes.count { break }
         }
         let id = nextCall("episodes")
         lookingUp = (id, count)
@@ -31,6 +36,13 @@ extension QueueMachine {
         request.episodesByID.ids = ids
         request.episodesByID.brief = true
         return [.call(Call(id: id, to: .persistence, payload: request.wireBytes))]
+    }
+
+    /// Brings the entries of those of these episodes up to date that stand in a queue.
+    mutating func refreshQueued(_ episodes: [String]) -> [Effect] {
+        guard !episodes.isEmpty else { return [] }
+        let queued = Set(queues.current.values.flatMap { $0.queue.entries.map(\.episode) })
+        return refreshEpisodes(queued.intersection(episodes))
     }
 
     /// Brings the entries of these episodes up to date.
@@ -59,17 +71,22 @@ extension QueueMachine {
         do {
             let page = try WirePersistenceReply(wireBytes: result.get()).episodes.episodes
             let episodes = Dictionary(page.map { ($0.id, WireEpisodeSummary($0)) }) { first, _ in first }
-            for (_, purpose) in asked {
-                switch purpose {
+            for var lookup in asked {
+                lookup.found.merge(episodes) { _, new in new }
+                guard lookup.asked == lookup.episodes.count else {
+                    lookups.insert(lookup, at: 0)
+                    continue
+                }
+                switch lookup.purpose {
                 case .command(let command, let request):
-                    effects += perform(request, of: command, knowing: episodes, now: now)
-                case .refresh: effects += refresh(with: episodes)
+                    effects += perform(request, of: command, knowing: lookup.found, now: now)
+                case .refresh: effects += refresh(with: lookup.found)
                 }
             }
         } catch {
             let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
-            for (_, purpose) in asked {
-                switch purpose {
+            for lookup in asked {
+                switch lookup.purpose {
                 case .command(let command, _): effects.append(.reply(command.id, .failure(failure)))
                 case .refresh:
                     effects.append(.log(.warning, "episodes of the queue could not be looked up: \(failure)"))

@@ -110,6 +110,7 @@ extension QueueMachine {
             origin: command.origin, now: now.wall)
         var reply = reply(named)
         reply.entries = going.prefix(Self.answeredEntries).map(\.wire)
+        reply.count = UInt32(going.count)
         reply.description_p = Self.counted(going.count)
         return commit(named, change, reply, answering: command)
     }

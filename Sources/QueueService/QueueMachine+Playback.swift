@@ -183,6 +183,9 @@ extension QueueMachine {
         default:
             break
         }
+        if event.topic == .episodeStates, let news = try? WireEpisodeStatesChanged(wireBytes: event.payload) {
+            return refreshQueued(news.episodes)
+        }
         let parts = event.topic.parts
         if parts.count == 4, parts[1] == "feeds", parts[2] == "podcast" { return observe(podcast: event, now: now) }
         guard parts.count == 4, event.header.kind == .event else { return [] }
@@ -208,10 +211,7 @@ extension QueueMachine {
 
     private mutating func observe(_ news: WireEpisodesChanged) -> [OwnerEffect<Never>] {
         var effects: [OwnerEffect<Never>] = []
-        if !news.updated.isEmpty {
-            let queued = Set(queues.current.values.flatMap { $0.queue.entries.map(\.episode) })
-            effects += refreshEpisodes(queued.intersection(news.updated))
-        }
+        effects += refreshQueued(news.updated)
         if let loaded = player?.episode.id, !loaded.isEmpty, news.updated.contains(loaded) {
             effects.append(refreshPlayer(loaded))
         }

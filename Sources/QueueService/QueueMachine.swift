@@ -27,7 +27,7 @@ public struct QueueMachine: OwnerMachine {
     /// When to look again whether the queue has to move on.
     static let reconciliation = TimerName("reconcile")
 
-    /// The most episodes that the library is asked for at once.
+    /// The maximum number of episodes in one question to the library.
     static let lookupLimit = 500
 
     var queues: SpeculativeState<[String: NamedQueue]>
@@ -36,7 +36,7 @@ public struct QueueMachine: OwnerMachine {
     private var lastTransaction: UInt64 = 0
     private var unsettled: [TransactionID: Unsettled] = [:]
     /// What waits for the library, in order. One question is under way; those that come meanwhile are asked together.
-    var lookups: [(episodes: [String], purpose: Lookup)] = []
+    var lookups: [PendingLookup] = []
     var lookingUp: (call: CallID, count: Int)?
     /// Names each call once in a life of the process.
     var callCount: UInt64 = 0
@@ -70,6 +70,15 @@ public struct QueueMachine: OwnerMachine {
         var loads: Bool
         /// The podcast of which new episodes entered by themselves, or would have.
         var podcast: String?
+    }
+
+    /// Episodes that the library is asked about, in one question or several.
+    struct PendingLookup: Sendable {
+        var episodes: [String]
+        var purpose: Lookup
+        /// How many of them it has been asked about, the question that is under way included.
+        var asked = 0
+        var found: [String: WireEpisodeSummary] = [:]
     }
 
     /// What an answer about episodes is for.
@@ -164,16 +173,13 @@ public struct QueueMachine: OwnerMachine {
                 .reply(command.id, .failure(Failure(.malformed, "The request to the queue cannot be read: \(error)")))
             ]
         }
-        let unknown = episodes(in: request).filter { episode in
-            queues.current[name(request)]?.queue.entry(episode: episode) == nil
-        }
-        guard !unknown.isEmpty else { return perform(request, of: command, knowing: [:], now: now) }
-        guard unknown.count <= Self.lookupLimit else {
-            let failure = Failure(
-                .limitReached,
-                "At most \(Self.lookupLimit) episodes can be added at once; add them in several steps.")
+        let named = episodes(in: request)
+        guard named.count <= Queue.limit else {
+            let failure = Failure(.limitReached, "At most \(Queue.limit) episodes can be added at once.")
             return [.reply(command.id, .failure(failure))]
         }
+        let unknown = queues.current[name(request)]?.queue.absent(among: named) ?? named
+        guard !unknown.isEmpty else { return perform(request, of: command, knowing: [:], now: now) }
         return lookUp(unknown, for: .command(command, request))
     }
 

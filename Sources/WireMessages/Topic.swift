@@ -27,6 +27,8 @@ public struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     public static let playbackOutput = stream(.playback, "output")
     /// An event: an episode's position or played mark changed.
     public static func episodeState(_ episode: String) -> Topic { stream(.playback, "episode/\(episode)") }
+    /// An event: the positions or played marks of many episodes changed.
+    public static let episodeStates = stream(.playback, "states")
     /// A queue, by name; the usual one is `main`.
     public static func queue(_ name: String) -> Topic { stream(.queue, "queue/\(name)") }
     /// A podcast's metadata and status.

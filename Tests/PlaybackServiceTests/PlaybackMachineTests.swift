@@ -305,4 +305,29 @@ struct PlaybackMachineTests {
         #expect(!rig.stored("e1").played)
         #expect(try rig.send { $0.setPlayed.episode = "e9" }?.failure?.known == .notFound)
     }
+
+    @Test func `many episodes are marked in one commit, the loaded one included, or none`() throws {
+        try playing()
+        let others = (2...40).map { "e\($0)" }
+        for id in others { _ = rig.episode(id, position: 30) }
+        let refused = try rig.send {
+            $0.setPlayed.episodes = ["e1"] + others + ["e99"]
+            $0.setPlayed.played = true
+        }
+        #expect(refused?.failure?.known == .notFound && !rig.stored("e1").played)
+        let reply = try rig.send {
+            $0.setPlayed.episodes = ["e1"] + others + ["e2"]
+            $0.setPlayed.played = true
+        }?.reply?.episodeStates
+        #expect(reply?.changed == Array(repeating: true, count: 40))
+        #expect((["e1"] + others).allSatisfy { rig.stored($0).played })
+        #expect(rig.stored("e2").position == 0 && rig.stored("e2").reason == "marked as played by test")
+        try rig.setPaused(true)
+        #expect(rig.stored("e1").played)
+        let again = try rig.send {
+            $0.setPlayed.episodes = others
+            $0.setPlayed.played = true
+        }?.reply?.episodeStates
+        #expect(again?.changed.contains(true) == false)
+    }
 }

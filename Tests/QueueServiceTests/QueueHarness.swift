@@ -280,4 +280,5 @@ struct QueueHarness {
 
 extension Result where Success == WireQueueReply, Failure == PodcastModel.Failure {
     var failure: PodcastModel.Failure? { if case .failure(let failure) = self { failure } else { nil } }
+    var reply: WireQueueReply? { try? get() }
 }

@@ -15,6 +15,9 @@ struct Mark: LockstepCommand {
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
 
+    /// The maximum number of episodes that the player marks at once.
+    private static let requestLimit = 500
+
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
             // All are found before any is changed.
@@ -22,18 +25,16 @@ struct Mark: LockstepCommand {
             var changed: [String] = []
             var same: [String] = []
             var values: [JSONValue] = []
-            for episode in found {
-                var state = episode.state
-                state.episode = episode.id
-                let isChanged = state.played != (kind == .played)
-                if isChanged {
-                    state = try await session.playback {
-                        $0.setPlayed.episode = episode.id
-                        $0.setPlayed.played = kind == .played
-                    }.episodeState
+            for start in stride(from: 0, to: found.count, by: Self.requestLimit) {
+                let part = found[start..<min(start + Self.requestLimit, found.count)]
+                let reply = try await session.playback {
+                    $0.setPlayed.episodes = part.map(\.id)
+                    $0.setPlayed.played = kind == .played
+                }.episodeStates
+                for ((episode, state), isChanged) in zip(zip(part, reply.states), reply.changed) {
+                    if isChanged { changed.append(episode.title) } else { same.append(episode.title) }
+                    values.append(state.json.adding("changed", .bool(isChanged)))
                 }
-                if isChanged { changed.append(episode.title) } else { same.append(episode.title) }
-                values.append(state.json.adding("changed", .bool(isChanged)))
             }
             var parts: [String] = []
             if !changed.isEmpty { parts.append("Marked \(QueueAdd.names(changed)) as \(kind.rawValue)") }

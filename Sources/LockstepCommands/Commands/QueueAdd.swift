@@ -33,7 +33,10 @@ struct QueueAdd: LockstepCommand {
                 return try context.output.change(
                     none.json, "No change: this podcast has no \(unplayed ? "unplayed episode" : "episode").")
             }
-            let reply = try await session.add(found.map(\.id), to: queue.known, next: next)
+            let reply = try await session.queue(named: queue.known) {
+                $0.add.episodes = found.map(\.id)
+                $0.add.next = next
+            }
             try context.output.change(reply.json, Self.sentence(reply, found, to: queue.known))
         }
     }
@@ -53,60 +56,22 @@ struct QueueAdd: LockstepCommand {
         var parts: [String] = []
         if !reply.entries.isEmpty {
             let place = queue == FleetView.usualQueue ? "" : " to \(WireQueueState.shownName(queue))"
-            parts.append("Added \(names(reply.entries.map(\.episode.title)))\(place)")
+            let added =
+                reply.count > reply.entries.count
+                ? "\(reply.count) episodes" : names(reply.entries.map(\.episode.title))
+            parts.append("Added \(added)\(place)")
         }
         if !reply.alreadyThere.isEmpty {
             let names = names(reply.alreadyThere.map { titles[$0] ?? $0 })
             let already = "already in \(WireQueueState.shownName(queue)): \(names)"
             parts.append(parts.isEmpty ? "No change: \(already)" : already)
         }
-        let steps = (reply.entries.count + Session.addLimit - 1) / Session.addLimit
-        let undo = steps > 1 ? " Undo takes them back \(Session.addLimit) at a time." : ""
-        return Sentence.stopped(parts.joined(separator: "; ")) + undo
+        return Sentence.stopped(parts.joined(separator: "; "))
     }
 
     /// Up to three titles, else how many there are.
     static func names(_ titles: [String], _ what: String = "episodes") -> String {
         titles.count > 3
             ? "\(titles.count) \(what)" : titles.map { "“\(DisplayText.sanitised($0))”" }.joined(separator: ", ")
-    }
-}
-
-extension Session {
-    /// The most episodes that the queue adds at once.
-    static let addLimit = 500
-
-    /// Adds episodes to a queue, in as many steps as it takes: all, or as far as it came.
-    ///
-    /// - Throws: `limitReached` where they do not all find room, before the first is added.
-    fileprivate func add(_ ids: [String], to name: String, next: Bool) async throws(Failure) -> WireQueueReply {
-        let queue = try await view(of: [.queue]).queue(name)
-        let there = Set(queue.entries.map(\.episode.id))
-        let new = ids.filter { !there.contains($0) }
-        let limit = Int(queue.modes.limit == 0 ? WireQueueModes.standardLimit : queue.modes.limit)
-        guard new.isEmpty || queue.entries.count + new.count <= limit else {
-            let count = NumberText.counted(queue.entries.count, "entry", "entries")
-            throw Failure(
-                .limitReached,
-                "\(queue.shownName) holds \(count) and takes at most \(limit); \(new.count) more would not fit, and "
-                    + "nothing was added. Remove some first.")
-        }
-        var steps = stride(from: 0, to: ids.count, by: Self.addLimit).map {
-            Array(ids[$0..<min($0 + Self.addLimit, ids.count)])
-        }
-        // What is put after the current entry pushes on what was put there before.
-        if next { steps.reverse() }
-        var sum = WireQueueReply()
-        for step in steps {
-            let reply = try await self.queue(named: name) {
-                $0.add.episodes = step
-                $0.add.next = next
-            }
-            sum.changed = sum.changed || reply.changed
-            sum.revision = reply.revision
-            sum.entries = next ? reply.entries + sum.entries : sum.entries + reply.entries
-            sum.alreadyThere = next ? reply.alreadyThere + sum.alreadyThere : sum.alreadyThere + reply.alreadyThere
-        }
-        return sum
     }
 }

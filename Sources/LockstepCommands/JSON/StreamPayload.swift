@@ -20,6 +20,9 @@ enum StreamPayload {
         case ("bus", "service", 4): return json(try WireServiceStatus(wireBytes: event.payload))
         case ("playback", "state", 3): return json(try WirePlaybackState(wireBytes: event.payload))
         case ("playback", "output", 3): return try WireOutputState(wireBytes: event.payload).json
+        case ("playback", "states", 3):
+            let changed = try WireEpisodeStatesChanged(wireBytes: event.payload)
+            return .object(["episodes": .array(changed.episodes.map(JSONValue.string))])
         case ("playback", "episode", 4): return try WireEpisodeState(wireBytes: event.payload).json
         case ("queue", "queue", 4):
             return event.header.kind == .delta

@@ -240,6 +240,15 @@ public nonisolated struct WirePlaybackReply: Sendable {
     set {result = .bookmarks(newValue)}
   }
 
+  /// of set_played with `episodes`
+  public var episodeStates: WireEpisodeStates {
+    get {
+      if case .episodeStates(let v)? = result {return v}
+      return WireEpisodeStates()
+    }
+    set {result = .episodeStates(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Result: Equatable, Sendable {
@@ -250,8 +259,26 @@ public nonisolated struct WirePlaybackReply: Sendable {
     case episodeState(WireEpisodeState)
     /// of set_bookmark and remove_bookmark: the one that it was about
     case bookmarks(WireBookmarks)
+    /// of set_played with `episodes`
+    case episodeStates(WireEpisodeStates)
 
   }
+
+  public init() {}
+}
+
+public nonisolated struct WireEpisodeStates: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// those that were named, each once, in order
+  public var states: [WireEpisodeState] = []
+
+  /// for each: false if it was so already
+  public var changed: [Bool] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
@@ -397,6 +424,9 @@ public nonisolated struct WireSetPlayed: Sendable {
   public var episode: String = String()
 
   public var played: Bool = false
+
+  /// in place of `episode`: all of them or none, 500 at most, in one commit
+  public var episodes: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -986,6 +1016,20 @@ public nonisolated struct WireOutputState: Sendable {
   public init() {}
 }
 
+/// stream/playback/episode/<id>: an event for each change of an EpisodeState (payload: EpisodeState).
+/// stream/playback/states: an event in place of more than 20 of these for one request.
+public nonisolated struct WireEpisodeStatesChanged: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var episodes: [String] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 /// What the player stores. Record `session`/`current`: what is loaded, and enough to take it up again.
 public nonisolated struct WireSessionRecord: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -1537,7 +1581,7 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}state\0\u{1}output\0\u{3}alert_answered\0\u{3}episode_state\0\u{1}bookmarks\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}state\0\u{1}output\0\u{3}alert_answered\0\u{3}episode_state\0\u{1}bookmarks\0\u{4}\u{3}episode_states\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1610,6 +1654,19 @@ nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._M
           self.result = .bookmarks(v)
         }
       }()
+      case 8: try {
+        var v: WireEpisodeStates?
+        var hadOneofValue = false
+        if let current = self.result {
+          hadOneofValue = true
+          if case .episodeStates(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.result = .episodeStates(v)
+        }
+      }()
       default: break
       }
     }
@@ -1641,6 +1698,10 @@ nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._M
       guard case .bookmarks(let v)? = self.result else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     }()
+    case .episodeStates?: try {
+      guard case .episodeStates(let v)? = self.result else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -1648,6 +1709,41 @@ nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._M
 
   public static func ==(lhs: WirePlaybackReply, rhs: WirePlaybackReply) -> Bool {
     if lhs.result != rhs.result {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireEpisodeStates: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".EpisodeStates"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}states\0\u{1}changed\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.states) }()
+      case 2: try { try decoder.decodeRepeatedBoolField(value: &self.changed) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.states.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.states, fieldNumber: 1)
+    }
+    if !self.changed.isEmpty {
+      try visitor.visitPackedBoolField(value: self.changed, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireEpisodeStates, rhs: WireEpisodeStates) -> Bool {
+    if lhs.states != rhs.states {return false}
+    if lhs.changed != rhs.changed {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1918,7 +2014,7 @@ nonisolated extension WireSetOutput: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension WireSetPlayed: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SetPlayed"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}played\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episode\0\u{1}played\0\u{1}episodes\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1928,6 +2024,7 @@ nonisolated extension WireSetPlayed: SwiftProtobuf.Message, SwiftProtobuf._Messa
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.episode) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.played) }()
+      case 3: try { try decoder.decodeRepeatedStringField(value: &self.episodes) }()
       default: break
       }
     }
@@ -1940,12 +2037,16 @@ nonisolated extension WireSetPlayed: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if self.played != false {
       try visitor.visitSingularBoolField(value: self.played, fieldNumber: 2)
     }
+    if !self.episodes.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.episodes, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireSetPlayed, rhs: WireSetPlayed) -> Bool {
     if lhs.episode != rhs.episode {return false}
     if lhs.played != rhs.played {return false}
+    if lhs.episodes != rhs.episodes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2844,6 +2945,36 @@ nonisolated extension WireOutputState.Device: SwiftProtobuf.Message, SwiftProtob
   public static func ==(lhs: WireOutputState.Device, rhs: WireOutputState.Device) -> Bool {
     if lhs.name != rhs.name {return false}
     if lhs.description_p != rhs.description_p {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireEpisodeStatesChanged: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".EpisodeStatesChanged"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.episodes) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.episodes.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.episodes, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireEpisodeStatesChanged, rhs: WireEpisodeStatesChanged) -> Bool {
+    if lhs.episodes != rhs.episodes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

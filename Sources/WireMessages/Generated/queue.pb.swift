@@ -291,6 +291,9 @@ public nonisolated struct WireQueueReply: Sendable {
   /// Clears the value of `alertAnswered`. Subsequent reads from it will return its default value.
   public mutating func clearAlertAnswered() {self._alertAnswered = nil}
 
+  /// how many entries the command added, removed or cleared; `entries` names 500 at most
+  public var count: UInt32 = 0
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -303,7 +306,7 @@ public nonisolated struct WireAddEntries: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// ids, in order
+  /// ids, in order; 10 000 at most
   public var episodes: [String] = []
 
   /// after the current entry instead of at the end
@@ -1412,7 +1415,7 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1428,6 +1431,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 6: try { try decoder.decodeRepeatedMessageField(value: &self.history) }()
       case 7: try { try decoder.decodeSingularStringField(value: &self.description_p) }()
       case 8: try { try decoder.decodeSingularMessageField(value: &self._alertAnswered) }()
+      case 9: try { try decoder.decodeSingularUInt32Field(value: &self.count) }()
       default: break
       }
     }
@@ -1462,6 +1466,9 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
     try { if let v = self._alertAnswered {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
     } }()
+    if self.count != 0 {
+      try visitor.visitSingularUInt32Field(value: self.count, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1474,6 +1481,7 @@ nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.history != rhs.history {return false}
     if lhs.description_p != rhs.description_p {return false}
     if lhs._alertAnswered != rhs._alertAnswered {return false}
+    if lhs.count != rhs.count {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
