@@ -42,6 +42,22 @@ import Testing
         }
     }
 
+    @Test func `several next at once go one after the other`() async throws {
+        try await ProcessFleet.with(podcast: 8) { fleet in
+            try await fleet.succeed("queue", "add", "--podcast", "Many")
+            try await fleet.succeed("play", "1")
+            for first in [4, 7] {
+                let outcomes = try await withThrowingTaskGroup(of: ProcessFleet.Outcome.self) { group in
+                    for _ in 1...3 { group.addTask { try await fleet.lockstep(["next"]) } }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                #expect(outcomes.allSatisfy { $0.status == 0 }, "\(outcomes)")
+                let status = try await fleet.succeed("status")
+                #expect(status.contains("Part \(first) of many"), "\(status)")
+            }
+        }
+    }
+
     @Test func aWholePodcastIsAddedTheOldestFirst() async throws {
         try await ProcessFleet.with(podcast: 5) { fleet in
             try await fleet.run([

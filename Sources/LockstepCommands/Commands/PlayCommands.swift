@@ -61,7 +61,7 @@ struct Next: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { try await $0.step(in: queue.name, context.output) { $0.next.from = $1 } }
+        try await context.withSession { try await $0.step(in: queue.name, context.output) { $0.next = WireNext() } }
     }
 }
 
@@ -73,7 +73,9 @@ struct Previous: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { try await $0.step(in: queue.name, context.output) { $0.previous.from = $1 } }
+        try await context.withSession {
+            try await $0.step(in: queue.name, context.output) { $0.previous = WirePrevious() }
+        }
     }
 }
 
@@ -92,17 +94,30 @@ extension Session {
         return try await self.queue(named: queue.name) { $0.play.entry = entry.id }
     }
 
-    /// Goes from the current entry to a neighbour, and says what is loaded then.
+    /// Goes from the entry that is current when the queue gets the request to a neighbour, and says what is loaded then.
+    /// Several at once go one after the other; each has succeeded, also where a later one was quicker than its load.
     fileprivate func step(
-        in name: String?, _ output: Output, _ build: (inout WireQueueRequest, String) -> Void
+        in name: String?, _ output: Output, _ build: (inout WireQueueRequest) -> Void
     ) async throws {
         let view = try await view(of: [.playback, .queue])
         let queue = try name.map { name throws(Failure) in try view.queue(name) } ?? view.playingQueue
-        let reply = try await self.queue(named: queue.name) { build(&$0, queue.current) }
+        let reply = try await self.queue(named: queue.name, build)
         let load = AwaitedLoad(reply, in: queue.name, after: view.player)
-        let state = try await settled(load, output: output) ?? WirePlaybackState()
+        var passed = ""
+        var state = WirePlaybackState()
+        switch await outcome(of: load, output) {
+        case .success(let player): state = player ?? state
+        case .failure(let failure):
+            guard failure.known == .revisionMismatch else { throw failure }
+            state = try await self.view(of: [.playback, .queue]).player ?? state
+            passed = "Went to “\(DisplayText.sanitised(reply.entries.first?.episode.title ?? ""))” and on. "
+        }
         let snapshot = snapshot(state)
-        try output.change(state.nowJSON, Sentence.status(snapshot) + Sentence.home(snapshot))
+        try output.change(state.nowJSON, passed + Sentence.status(snapshot) + Sentence.home(snapshot))
+    }
+
+    private func outcome(of load: AwaitedLoad, _ output: Output) async -> Result<WirePlaybackState?, Failure> {
+        do throws(Failure) { return .success(try await settled(load, output: output)) } catch { return .failure(error) }
     }
 }
 
