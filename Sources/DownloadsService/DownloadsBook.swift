@@ -10,9 +10,7 @@ struct DownloadsBook: Sendable {
     var settings = OwnerSettings(.downloads)
     /// By what the folder is known again.
     var folder = WireDownloadsFolder()
-    var alerts: [String: WireAlert] = [:]
-    /// Which answer an alert got; the newest are kept.
-    var answers: [String: WireDownloadsAnswerRecord] = [:]
+    var alerts = OwnerAlerts(.downloads)
 
     /// Everything, for a database that has lost it.
     var everything: [WireChange] {
@@ -20,16 +18,13 @@ struct DownloadsBook: Sendable {
             + past.keys.sorted().compactMap { id in past[id].map { .putting("past", id, $0) } }
             + settings.everything
             + (folder == WireDownloadsFolder() ? [] : [.putting("folder", "downloads", folder)])
-            + alerts.keys.sorted().compactMap { id in alerts[id].map { .putting("alert", id, $0) } }
-            + answers.keys.sorted().compactMap { id in answers[id].map { .putting("answer", id, $0) } }
+            + alerts.everything
     }
 
     /// Everything, for the stream.
     var retained: [Publication] {
         downloads.keys.sorted().compactMap { downloads[$0].map(Self.publication) } + settings.retained
-            + alerts.keys.sorted().compactMap { id in
-                alerts[id].map { Publication(.put, .alert(.downloads, id), $0.wireBytes) }
-            }
+            + alerts.retained
     }
 
     /// How many other downloads of its podcast `keepDownloads` prefers to this one; failed ones don’t count.
@@ -57,7 +52,6 @@ struct BookChange: Sendable {
 
     /// The most files that are gone and are remembered.
     private static let pastLimit = 1_000
-    private static let answersKept = 64
 
     init(_ book: DownloadsBook) { self.book = book }
 
@@ -135,36 +129,20 @@ struct BookChange: Sendable {
         publications += forgotten.publications
     }
 
-    mutating func raise(_ alert: WireAlert) {
-        book.alerts[alert.id] = alert
-        changes.append(.putting("alert", alert.id, alert))
-        publications.append(Publication(.put, .alert(.downloads, alert.id), alert.wireBytes))
-    }
+    mutating func raise(_ alert: WireAlert) { append(book.alerts.raise(alert)) }
 
     /// The causes of these alerts are gone.
-    mutating func endAlerts(_ isOver: (WireAlert) -> Bool) {
-        for alert in book.alerts.values.filter(isOver).sorted(by: { $0.id < $1.id }) { end(alert.id) }
+    mutating func endAlerts(_ isOver: (WireAlert) -> Bool) { append(book.alerts.end(where: isOver)) }
+
+    /// Answers an alert; false: the same answer was given before.
+    mutating func answer(_ answer: WireAnswerAlert, at time: Timestamp) throws(Failure) -> Bool {
+        guard let change = try book.alerts.answer(answer, at: time) else { return false }
+        append(change)
+        return true
     }
 
-    mutating func answer(_ alert: String, _ action: String, at: Timestamp) {
-        var answer = WireDownloadsAnswerRecord()
-        answer.action = action
-        answer.at = at.milliseconds
-        book.answers[alert] = answer
-        changes.append(.putting("answer", alert, answer))
-        end(alert)
-        guard book.answers.count > Self.answersKept,
-            let oldest = book.answers.filter({ $0.key != alert }).min(by: {
-                ($0.value.at, $0.key) < ($1.value.at, $1.key)
-            })
-        else { return }
-        book.answers[oldest.key] = nil
-        changes.append(.deleting("answer", oldest.key))
-    }
-
-    private mutating func end(_ id: String) {
-        book.alerts[id] = nil
-        changes.append(.deleting("alert", id))
-        publications.append(Publication(.delete, .alert(.downloads, id)))
+    private mutating func append(_ change: OwnerChange) {
+        changes += change.changes
+        publications += change.publications
     }
 }

@@ -262,11 +262,11 @@ extension DownloadsMachine {
         var reply = WireDownloadsReply()
         reply.alertAnswered.alert = answer.alert
         reply.alertAnswered.action = answer.action
-        let waiting = book.current.alerts[answer.alert]
-        let isFirst = try answer.isFirst(after: book.current.answers[answer.alert]?.action, to: waiting)
-        guard isFirst, let alert = waiting else { return [.reply(command.id, .success(reply.wireBytes))] }
+        let waiting = book.current.alerts.standing[answer.alert]
         var change = change
-        change.answer(answer.alert, answer.action, at: now.wall)
+        guard try change.answer(answer, at: now.wall), let alert = waiting else {
+            return [.reply(command.id, .success(reply.wireBytes))]
+        }
         if answer.action == "retry", var download = book.current.downloads[alert.episode], download.state == .failed {
             download.begin(wishedBy: command.origin, at: now.wall)
             change.put(download)

@@ -108,7 +108,9 @@ extension DownloadsMachine {
         awayPlaces = places
         let alert = awayAlert(places, now: now)
         change.endAlerts { $0.code == Self.awayCode && (places.isEmpty || $0.message != alert.message) }
-        guard !places.isEmpty, !change.book.alerts.values.contains(where: { $0.code == Self.awayCode }) else { return }
+        guard !places.isEmpty, !change.book.alerts.standing.values.contains(where: { $0.code == Self.awayCode }) else {
+            return
+        }
         change.raise(alert)
     }
 

@@ -109,6 +109,10 @@ extension DownloadsMachine {
             for episode in page.episodes where episode.state.played {
                 played[episode.id] = max(episode.state.completedAt, played[episode.id] ?? 0)
             }
+            for episode in page.episodes where !episode.state.played {
+                // What was heard of it meanwhile is newer than the answer.
+                if let at = played[episode.id], at <= episode.state.updatedAt { played[episode.id] = nil }
+            }
             return noteDates(of: page.episodes) + renew(page.episodes) + retainSoon(now: now)
         }
     }

@@ -31,8 +31,9 @@ extension DownloadsMachine {
     /// Files that a rule lets go, but never what is loaded or waits in a queue; nothing before those are known.
     mutating func retain(now: Moment) -> [Effect] {
         // A put that goes on in deltas is not all that must be kept.
-        guard hasSeenPlayer, !queues.isEmpty, !queues.values.contains(where: \.more) else { return [] }
-        let held = Set(queues.values.flatMap { $0.entries.map(\.episode.id) } + [loaded])
+        let queues = queues.values.compactMap(\.state)
+        guard hasSeenPlayer, !queues.isEmpty, !queues.contains(where: \.more) else { return [] }
+        let held = Set(queues.flatMap { $0.entries.map(\.episode.id) } + [loaded])
         let settings = book.current.settings
         var change = change
         let files = book.current.downloads.values.filter { $0.state == .downloaded }
@@ -79,6 +80,9 @@ extension DownloadsMachine {
             // The news that it was played to its end may have been missed.
             let asked = book.current.downloads[before] == nil ? [] : askAgain([before])
             return asked + retainSoon(now: now)
+        case ("playback"?, "states"?):
+            guard let news = try? WireEpisodeStatesChanged(wireBytes: event.payload) else { return [] }
+            return askAgain(news.episodes.filter { book.current.downloads[$0] != nil })
         case ("playback"?, "episode"?):
             guard let state = try? WireEpisodeState(wireBytes: event.payload) else { return [] }
             let playedAt = state.played ? state.completedAt : nil
@@ -102,16 +106,12 @@ extension DownloadsMachine {
     private mutating func observeQueue(_ event: StreamEvent, now: Moment) -> [Effect] {
         let name = String(event.topic.parts.last ?? "")
         switch event.header.kind {
-        case .put:
-            guard let state = try? WireQueueState(wireBytes: event.payload) else { return [] }
-            queues[name] = state
-        case .delta:
-            guard let delta = try? WireQueueDelta(wireBytes: event.payload) else { return [] }
-            queues[name]?.apply(delta)
+        case .put: queues[name] = ObservedQueue(put: event.payload)
+        case .delta: queues[name]?.deltas.append(event.payload)
         case .delete: queues[name] = nil
         default: return []
         }
-        return queues.values.contains(where: \.more) ? [] : retainSoon(now: now)
+        return retainSoon(now: now)
     }
 
     // MARK: Why
@@ -175,7 +175,8 @@ extension DownloadsMachine {
                 sentences.append("Its file is out of reach: perhaps a disk is not there.")
             }
             if loaded == episode { sentences.append("It is kept while it is loaded.") }
-            let names = queues.values.filter { $0.entries.contains { $0.episode.id == episode } }.map(\.name).sorted()
+            let names = queues.values.compactMap(\.state).filter { $0.entries.contains { $0.episode.id == episode } }
+                .map(\.name).sorted()
                 .map(QueueName.shown)
             if !names.isEmpty { sentences.append("It is kept while it waits in \(names.joined(separator: ", ")).") }
             if forgotten.contains(download.podcastID) {
@@ -192,5 +193,21 @@ extension DownloadsMachine {
         }
         if !download.note.isEmpty, download.state != .downloading { sentences.append(download.note) }
         return sentences
+    }
+}
+
+/// A queue as it is retained on the stream. It is decoded only where it is read: thousands of entries change with every
+/// episode that is added.
+struct ObservedQueue: Sendable {
+    var put: [UInt8]
+    var deltas: [[UInt8]] = []
+
+    /// Nil if it can’t be decoded.
+    var state: WireQueueState? {
+        guard var state = try? WireQueueState(wireBytes: put) else { return nil }
+        for bytes in deltas {
+            if let delta = try? WireQueueDelta(wireBytes: bytes) { state.apply(delta) }
+        }
+        return state
     }
 }

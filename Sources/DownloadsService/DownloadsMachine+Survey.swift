@@ -41,7 +41,9 @@ extension DownloadsMachine {
         let alert = unknownFiles(unknown, now: now)
         change.endAlerts { $0.code == "unknownFiles" && (unknown.isEmpty || $0.id != alert.id) }
         // Of the same files nobody is told twice.
-        if !unknown.isEmpty, book.current.alerts[alert.id] == nil, book.current.answers[alert.id] == nil {
+        if !unknown.isEmpty, book.current.alerts.standing[alert.id] == nil,
+            !book.current.alerts.isAnswered(alert.id)
+        {
             change.raise(alert)
         }
         return commit(change) + effects + deletePast() + whole.map { .perform(.discard(episode: $0)) }

@@ -99,7 +99,9 @@ public struct DownloadsMachine: OwnerMachine {
     var hour: Int?
     /// What must not be deleted.
     var loaded = ""
-    var queues: [String: WireQueueState] = [:]
+    var queues: [String: ObservedQueue] = [:]
+    /// When rules that delete are applied next: a while after the last change that concerns them.
+    private var retainsAt: MonotonicTime?
     var hasSeenPlayer = false
     /// When episodes were played to their end or marked, in ms since 1970, as far as that has been heard.
     var played: [String: Int64] = [:]
@@ -137,8 +139,7 @@ public struct DownloadsMachine: OwnerMachine {
                 switch record.collection {
                 case "download": book.downloads[record.key] = try WireDownload(wireBytes: record.value)
                 case "past": book.past[record.key] = try WirePastDownload(wireBytes: record.value)
-                case "alert": book.alerts[record.key] = try WireAlert(wireBytes: record.value)
-                case "answer": book.answers[record.key] = try WireDownloadsAnswerRecord(wireBytes: record.value)
+                case "alert", "answer": _ = try book.alerts.restore(record)
                 case "folder": book.folder = try WireDownloadsFolder(wireBytes: record.value)
                 default: _ = book.settings.restore(record)
                 }
@@ -191,7 +192,7 @@ public struct DownloadsMachine: OwnerMachine {
             timers[name] = nil
             if name == Self.scheduleTimer { schedulesAt = nil }
             if name == Self.lookTimer { effects = [.perform(.lookAround)] }
-            if name == Self.retainTimer { effects = retain(now: now) }
+            if name == Self.retainTimer { effects = retainIfDue(now: now) }
             if name == Self.reviewTimer { effects = review(now: now) }
             if name == Self.limitTimer { effects = looksTakeTooLong(now: now) }
         case .input(let input): effects = take(input, now: now)
@@ -248,7 +249,15 @@ public struct DownloadsMachine: OwnerMachine {
 
     /// Rules are looked at when nothing changes any more.
     mutating func retainSoon(now: Moment) -> [OwnerEffect<DownloadsAction>] {
-        set(Self.retainTimer, to: now.monotonic.advanced(by: Self.retainsAfter))
+        let time = now.monotonic.advanced(by: Self.retainsAfter)
+        retainsAt = time
+        // The timer is moved when it is due: queues change often.
+        return isSet(Self.retainTimer) ? [] : set(Self.retainTimer, to: time)
+    }
+
+    private mutating func retainIfDue(now: Moment) -> [Effect] {
+        if let retainsAt, now.monotonic < retainsAt { return set(Self.retainTimer, to: retainsAt) }
+        return retain(now: now)
     }
 
     /// Sets a timer, if that changes it.

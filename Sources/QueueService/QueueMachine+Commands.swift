@@ -11,7 +11,7 @@ extension QueueMachine {
         switch request.command {
         case .create: return try create(name, of: command)
         case .setSetting(let setting): return try set(setting, of: command)
-        case .answerAlert(let answer): return try self.answer(answer, of: command)
+        case .answerAlert(let answer): return try self.answer(answer, of: command, now: now)
         default: break
         }
         guard let named = queues.current[name] else { throw noQueue(name) }

@@ -15,7 +15,7 @@ struct QueueRules: Sendable {
     /// Podcasts that were forgotten, with their episodes: the past of a queue does not bring those back.
     private(set) var forgotten: Set<String> = []
     /// What did not fit.
-    var alerts = QueueAlerts()
+    var alerts = OwnerAlerts(.queue)
 
     init() {}
 
@@ -212,9 +212,11 @@ extension QueueMachine {
 
     // MARK: - Alerts
 
-    mutating func answer(_ answer: WireAnswerAlert, of command: Command) throws(Failure) -> [OwnerEffect<Never>] {
+    mutating func answer(
+        _ answer: WireAnswerAlert, of command: Command, now: Moment
+    ) throws(Failure) -> [OwnerEffect<Never>] {
         var rules = rules.current
-        let done = try rules.alerts.answer(answer)
+        let done = try rules.alerts.answer(answer, at: now.wall)
         var reply = reply(main)
         reply.alertAnswered.alert = answer.alert
         reply.alertAnswered.action = answer.action

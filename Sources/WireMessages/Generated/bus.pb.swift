@@ -282,6 +282,22 @@ public nonisolated struct WireAnswerAlert: Sendable {
   public init() {}
 }
 
+/// Record `answer`/<alert id> of an owner: which answer the alert got. The newest 64 are kept.
+public nonisolated struct WireAlertAnswerRecord: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var action: String = String()
+
+  /// ms since 1970, UTC
+  public var at: Int64 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 /// The reply to AnswerAlert.
 public nonisolated struct WireAlertAnswered: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -675,6 +691,41 @@ nonisolated extension WireAnswerAlert: SwiftProtobuf.Message, SwiftProtobuf._Mes
   public static func ==(lhs: WireAnswerAlert, rhs: WireAnswerAlert) -> Bool {
     if lhs.alert != rhs.alert {return false}
     if lhs.action != rhs.action {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAlertAnswerRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".AlertAnswerRecord"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}action\0\u{1}at\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.action) }()
+      case 2: try { try decoder.decodeSingularInt64Field(value: &self.at) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.action.isEmpty {
+      try visitor.visitSingularStringField(value: self.action, fieldNumber: 1)
+    }
+    if self.at != 0 {
+      try visitor.visitSingularInt64Field(value: self.at, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAlertAnswerRecord, rhs: WireAlertAnswerRecord) -> Bool {
+    if lhs.action != rhs.action {return false}
+    if lhs.at != rhs.at {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -235,8 +235,8 @@ public nonisolated struct WireDownloadProgress: Sendable {
 }
 
 /// What the service stores besides `download`/<episode id>. Record `past`/<episode id>: what became of a file that was
-/// deleted by a rule, for `why`; the newest 1 000 are kept. Record `answer`/<alert id>: which answer it got; the newest 64
-/// are kept. Record `setting/<podcast id, or all>`/<key>: text.
+/// deleted by a rule, for `why`; the newest 1 000 are kept. Records `alert` and `answer`: see
+/// bus.proto. Record `setting/<podcast id, or all>`/<key>: text.
 public nonisolated struct WirePastDownload: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -270,20 +270,6 @@ public nonisolated struct WireDownloadsFolder: Sendable {
 
   /// podcasts' folders in it that were on another device than it when files were in them
   public var mounts: [String] = []
-
-  public var unknownFields = SwiftProtobuf.UnknownStorage()
-
-  public init() {}
-}
-
-public nonisolated struct WireDownloadsAnswerRecord: Sendable {
-  // SwiftProtobuf.Message conformance is added in an extension below. See the
-  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
-  // methods supported on all messages.
-
-  public var action: String = String()
-
-  public var at: Int64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -817,41 +803,6 @@ nonisolated extension WireDownloadsFolder: SwiftProtobuf.Message, SwiftProtobuf.
   public static func ==(lhs: WireDownloadsFolder, rhs: WireDownloadsFolder) -> Bool {
     if lhs.marker != rhs.marker {return false}
     if lhs.mounts != rhs.mounts {return false}
-    if lhs.unknownFields != rhs.unknownFields {return false}
-    return true
-  }
-}
-
-nonisolated extension WireDownloadsAnswerRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  public static let protoMessageName: String = _protobuf_package + ".DownloadsAnswerRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}action\0\u{1}at\0")
-
-  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularStringField(value: &self.action) }()
-      case 2: try { try decoder.decodeSingularInt64Field(value: &self.at) }()
-      default: break
-      }
-    }
-  }
-
-  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if !self.action.isEmpty {
-      try visitor.visitSingularStringField(value: self.action, fieldNumber: 1)
-    }
-    if self.at != 0 {
-      try visitor.visitSingularInt64Field(value: self.at, fieldNumber: 2)
-    }
-    try unknownFields.traverse(visitor: &visitor)
-  }
-
-  public static func ==(lhs: WireDownloadsAnswerRecord, rhs: WireDownloadsAnswerRecord) -> Bool {
-    if lhs.action != rhs.action {return false}
-    if lhs.at != rhs.at {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
