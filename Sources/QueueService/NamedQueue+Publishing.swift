@@ -72,19 +72,20 @@ extension NamedQueue {
     /// The entries in portions for one message each; at least one, which may be empty.
     private var chunks: [ArraySlice<Queue.Entry>] {
         // An entry's own id, and that of the one before it.
-        let sizes = queue.entries.map { $0.wireBytes.count + $0.id.utf8.count + 24 }
+        let entries = Array(queue.entries)
+        let sizes = entries.map { $0.wireBytes.count + $0.id.utf8.count + 24 }
         let limit = min(Self.largestChunk, max(Self.chunkBytes, sizes.reduce(0, +) / Self.chunkLimit))
         var chunks: [ArraySlice<Queue.Entry>] = []
         var start = 0
         var size = 0
         for (index, bytes) in sizes.enumerated() {
             if size + bytes > limit, index > start {
-                chunks.append(queue.entries[start..<index])
+                chunks.append(entries[start..<index])
                 start = index
                 size = 0
             }
             size += bytes
         }
-        return chunks + [queue.entries[start...]]
+        return chunks + [entries[start...]]
     }
 }

@@ -50,9 +50,9 @@ struct Queue: Sendable {
     /// The most entries that it takes; more are refused, none is dropped.
     static let limit = 10_000
 
-    private(set) var entries: [Entry] = []
+    private(set) var entries = ChunkedArray<Entry>()
     /// How many entries have an id of this hash: what is in none of them is not here, without a search.
-    private var idHashes: [Int: Int] = [:]
+    private var idHashes = ShardedCounts()
     /// The id of the current entry.
     private(set) var current: String?
     /// While no entry is current: the entry that stands where the current one was taken away.
@@ -64,17 +64,17 @@ struct Queue: Sendable {
 
     /// A stored queue. Marks on entries that are gone are dropped.
     init(entries: [Entry], current: String?, successor: String?, revision: UInt64) {
-        self.entries = entries.sorted { ($0.rank, $0.id) < ($1.rank, $1.id) }
+        self.entries = ChunkedArray(entries.sorted { ($0.rank, $0.id) < ($1.rank, $1.id) })
         self.current = current.flatMap { id in entries.contains { $0.id == id } ? id : nil }
         self.successor = successor.flatMap { id in entries.contains { $0.id == id } ? id : nil }
         self.revision = revision
-        for entry in entries { idHashes[entry.idHash, default: 0] += 1 }
+        for entry in entries { idHashes[entry.idHash] += 1 }
     }
 
     /// Where the entry stands. Searched from the end, where bulk changes work.
     func index(of id: String) -> Int? {
         let hash = id.hashValue
-        guard idHashes[hash] != nil else { return nil }
+        guard idHashes[hash] > 0 else { return nil }
         return entries.lastIndex { $0.isNamed(id, hash: hash) }
     }
 
@@ -168,7 +168,7 @@ struct Queue: Sendable {
         let (rank, renumbered) = makeRank(at: place)
         let entry = Entry(insertion.entry, rank: rank)
         entries.insert(entry, at: place)
-        idHashes[entry.idHash, default: 0] += 1
+        idHashes[entry.idHash] += 1
         outcome.touched.formUnion(renumbered)
         outcome.touched.insert(id)
         outcome.removed.remove(id)
@@ -178,8 +178,7 @@ struct Queue: Sendable {
     private mutating func remove(_ id: String, _ outcome: inout Outcome) -> WireQueueStep? {
         guard let index = index(of: id) else { return nil }
         let entry = entries.remove(at: index)
-        let left = (idHashes[entry.idHash] ?? 1) - 1
-        idHashes[entry.idHash] = left > 0 ? left : nil
+        idHashes[entry.idHash] -= 1
         let follower = index < entries.count ? entries[index].id : nil
         if current == id {
             current = nil
@@ -195,18 +194,20 @@ struct Queue: Sendable {
     /// The named entries take the places, and with them the ranks, that they hold among all.
     private mutating func reorder(_ ids: [String], _ outcome: inout Outcome) -> WireQueueStep? {
         let named = Set(ids)
-        let places = entries.indices.filter { named.contains(entries[$0].id) }
+        var all = Array(entries)
+        let places = all.indices.filter { named.contains(all[$0].id) }
         var present: [String: Entry] = [:]
-        for place in places { present[entries[place].id] = entries[place] }
+        for place in places { present[all[place].id] = all[place] }
         let ordered = ids.compactMap { present.removeValue(forKey: $0) }
-        let before = places.map { entries[$0].id }
+        let before = places.map { all[$0].id }
         guard ordered.map(\.id) != before else { return nil }
-        for (place, entry) in zip(places, ordered) where entries[place].id != entry.id {
+        for (place, entry) in zip(places, ordered) where all[place].id != entry.id {
             var moved = entry
-            moved.rank = entries[place].rank
-            entries[place] = moved
+            moved.rank = all[place].rank
+            all[place] = moved
             outcome.touched.insert(entry.id)
         }
+        entries = ChunkedArray(all)
         return .ordering(before)
     }
 

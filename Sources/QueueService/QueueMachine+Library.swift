@@ -102,7 +102,7 @@ extension QueueMachine {
         for name in queues.current.keys.sorted() {
             let queue = named(name).queue
             let concerned =
-                episodes.count < 8 ? episodes.keys.sorted().compactMap(queue.entry(episode:)) : queue.entries
+                episodes.count < 8 ? episodes.keys.sorted().compactMap(queue.entry(episode:)) : Array(queue.entries)
             let steps = concerned.compactMap { entry -> WireQueueStep? in
                 guard let episode = episodes[entry.episode], entry.wire.episode != episode else { return nil }
                 var updated = entry.wire

@@ -444,7 +444,7 @@ struct QueueMachineTests {
         var harness = QueueHarness(episodes: Queue.limit + 1)
         harness.machine.queues = SpeculativeState([
             "main": NamedQueue(
-                name: "main", header: WireQueueHeaderRecord(), entries: queue.entries, history: QueueHistory())
+                name: "main", header: WireQueueHeaderRecord(), entries: Array(queue.entries), history: QueueHistory())
         ])
         let refused6 = harness.add(Queue.limit + 1)
         #expect(failure(refused6) == .limitReached)

@@ -172,7 +172,8 @@ extension WireQueueReply {
         .object([
             "changed": .bool(changed), "revision": .unsigned(revision),
             "entries": .array(entries.map { .object(["id": .string($0.id), "episode": $0.episode.json]) }),
-            "alreadyThere": .array(alreadyThere.map { .string($0) }), "description": .text(description_p),
+            "count": .unsigned(UInt64(count)), "alreadyThere": .array(alreadyThere.map { .string($0) }),
+            "description": .text(description_p),
         ])
     }
 }
