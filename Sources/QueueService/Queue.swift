@@ -12,7 +12,7 @@ struct Queue: Sendable {
         private let box: Box
         /// A search through thousands of entries compares numbers, and texts only where these are the same.
         fileprivate let idHash: Int
-        private let episodeHash: Int
+        fileprivate let episodeHash: Int
 
         var id: String { box.entry.id }
         /// The entry as the wire has it.
@@ -53,6 +53,8 @@ struct Queue: Sendable {
     private(set) var entries = ChunkedArray<Entry>()
     /// How many entries have an id of this hash: what is in none of them is not here, without a search.
     private var idHashes = ShardedCounts()
+    /// Likewise of their episodes’ ids: most of what is added is not here.
+    private var episodeHashes = ShardedCounts()
     /// The id of the current entry.
     private(set) var current: String?
     /// While no entry is current: the entry that stands where the current one was taken away.
@@ -68,7 +70,12 @@ struct Queue: Sendable {
         self.current = current.flatMap { id in entries.contains { $0.id == id } ? id : nil }
         self.successor = successor.flatMap { id in entries.contains { $0.id == id } ? id : nil }
         self.revision = revision
-        for entry in entries { idHashes[entry.idHash] += 1 }
+        for entry in entries { count(entry, 1) }
+    }
+
+    private mutating func count(_ entry: Entry, _ change: Int) {
+        idHashes[entry.idHash] += change
+        episodeHashes[entry.episodeHash] += change
     }
 
     /// Where the entry stands. Searched from the end, where bulk changes work.
@@ -84,6 +91,7 @@ struct Queue: Sendable {
     /// The entry that holds the episode.
     func entry(episode: String) -> Entry? {
         let hash = episode.hashValue
+        guard episodeHashes[hash] > 0 else { return nil }
         return entries.first { $0.holds(episode, hash: hash) }
     }
 
@@ -144,7 +152,9 @@ struct Queue: Sendable {
             guard let index = index(of: insertion.entry.id) else { return nil }
             let before = entries[index].wire
             guard before != insertion.entry else { return nil }
+            count(entries[index], -1)
             entries[index] = Entry(insertion.entry, rank: entries[index].rank)
+            count(entries[index], 1)
             outcome.touched.insert(insertion.entry.id)
             return .updating(before)
         case .setCurrent(let id):
@@ -168,7 +178,7 @@ struct Queue: Sendable {
         let (rank, renumbered) = makeRank(at: place)
         let entry = Entry(insertion.entry, rank: rank)
         entries.insert(entry, at: place)
-        idHashes[entry.idHash] += 1
+        count(entry, 1)
         outcome.touched.formUnion(renumbered)
         outcome.touched.insert(id)
         outcome.removed.remove(id)
@@ -178,7 +188,7 @@ struct Queue: Sendable {
     private mutating func remove(_ id: String, _ outcome: inout Outcome) -> WireQueueStep? {
         guard let index = index(of: id) else { return nil }
         let entry = entries.remove(at: index)
-        idHashes[entry.idHash] -= 1
+        count(entry, -1)
         let follower = index < entries.count ? entries[index].id : nil
         if current == id {
             current = nil
