@@ -17,7 +17,7 @@ die() {
 
 # The packages that a build needs, and those that only tests and gates need.
 BUILD_PACKAGES=(git libzmq3-dev libmpv-dev libcurl4-openssl-dev libsodium-dev libxml2-dev libsqlite3-dev libncurses-dev)
-TEST_PACKAGES=(protobuf-compiler dbus)
+TEST_PACKAGES=(protobuf-compiler dbus pulseaudio pulseaudio-utils pipewire-pulse wireplumber)
 BENCH_PACKAGES=(gcc libc6-dev pkg-config)
 
 # Whether the package NAME is installed. A tool that is there by other means (git, gcc …) counts too.

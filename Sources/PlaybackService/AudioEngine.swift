@@ -15,7 +15,7 @@ public protocol AudioEngine: Sendable {
 /// Where an engine's events go. Called on a thread of the engine's: it must not block.
 public typealias EngineObserver = @Sendable (EngineEvent) -> Void
 
-/// What an engine is told. All but `open` concern the open file and are ignored without one.
+/// What an engine is told. All but `open` and `listOutputs` concern the open file and are ignored without one.
 public enum EngineCommand: Sendable, Hashable {
     /// Replaces what is open.
     case open(EngineLoad)
@@ -34,8 +34,10 @@ public enum EngineCommand: Sendable, Hashable {
     /// Tells what will be opened next, so that it can be opened in advance; nil: nothing. The `open` of the same load
     /// then goes over to it. It makes no sound before that, and no `end` leads to it by itself.
     case prepare(EngineLoad?)
-    /// Opens the sound device anew, as when one has come back.
+    /// Opens the sound device anew: the chosen one if it is there, else the system's default.
     case reloadOutput
+    /// Asks the sound systems which devices there are, and reports `outputs`; works without an open file, too.
+    case listOutputs
     /// Asks for a `progress` now.
     case sample
     /// Closes the file, without an event.
@@ -236,13 +238,13 @@ public struct OutputDevice: Sendable, Hashable {
 public struct EngineOutputs: Sendable, Hashable {
     /// All that there are; nil: not looked up this time.
     public var devices: [OutputDevice]?
-    /// The device in use; empty: the system's default.
+    /// The device in use; empty: the system's default, also where the chosen one is not there.
     public var inUse: String
-    /// There is no usable device: it plays into the void.
-    public var silent: Bool
+    /// Whether there is no real device, so that nothing is heard; nil: not known, as while no device is open.
+    public var silent: Bool?
 
     /// What there is and what is in use.
-    public init(devices: [OutputDevice]? = nil, inUse: String = "", silent: Bool = false) {
+    public init(devices: [OutputDevice]? = nil, inUse: String = "", silent: Bool? = false) {
         self.devices = devices
         self.inUse = inUse
         self.silent = silent

@@ -15,7 +15,10 @@ import Darwin
 final class MPVCore {
     /// Options of an instance that plays sound only, reads no configuration of the user's and takes no input.
     private static let options: [(name: String, value: String)] = [
-        ("config", "no"), ("load-scripts", "no"), ("ytdl", "no"), ("terminal", "no"), ("idle", "yes"),
+        ("config", "no"), ("load-scripts", "no"), ("ytdl", "no"),
+        // The scripts that are part of the library each have a thread and an interpreter.
+        ("load-stats-overlay", "no"), ("load-osd-console", "no"), ("load-auto-profiles", "no"),
+        ("terminal", "no"), ("idle", "yes"),
         ("input-default-bindings", "no"), ("input-vo-keyboard", "no"), ("vo", "null"), ("vid", "no"), ("sid", "no"),
         ("audio-display", "no"), ("autoload-files", "no"), ("audio-client-name", "Lockstep"),
         // At the end of a file it stays open, so that its position and size can still be read.
@@ -24,6 +27,8 @@ final class MPVCore {
         ("prefetch-playlist", "yes"),
         // Without a device playing goes on in silence; else the file would end at once.
         ("audio-fallback-to-null", "yes"),
+        // The volume is applied in this format: in one of 16 bits the factors of low volumes are rounded to 0.
+        ("audio-format", "float"),
         ("audio-pitch-correction", "yes"), ("hr-seek", "yes"), ("gapless-audio", "weak"),
         // A server that ignores Range can still be read up to the place that is wanted.
         ("force-seekable", "yes"),

@@ -19,6 +19,8 @@ public final class MPVEngine: AudioEngine {
     private struct State {
         var commands: [EngineCommand] = []
         var waker: MPVWaker?
+        /// The devices that there are, until the thread has seen them.
+        var listed: [OutputDevice]?
         var running = false
         var closed = false
         var closing: [CheckedContinuation<Void, Never>] = []
@@ -36,12 +38,12 @@ public final class MPVEngine: AudioEngine {
         self.observer = observer
     }
 
-    /// See `AudioEngine`. Before the first `open` other commands are dropped.
+    /// See `AudioEngine`. Before the first `open` other commands than `listOutputs` are dropped.
     public func perform(_ command: EngineCommand) {
         let start = state.withLockedValue { state in
             guard !state.closed else { return false }
             if !state.running {
-                guard case .open = command else { return false }
+                guard command.startsEngine else { return false }
                 state.running = true
                 state.commands = [command]
                 return true
@@ -68,49 +70,63 @@ public final class MPVEngine: AudioEngine {
     }
 
     private func startThread() {
-        let retained = Unmanaged.passRetained(self).toOpaque()
-        #if canImport(Darwin)
-        var created: pthread_t?
-        #else
-        var created = pthread_t()
-        #endif
-        let result = pthread_create(
-            &created, nil,
-            { argument in
-                // Not optional on every system.
-                let given: UnsafeMutableRawPointer? = argument
-                guard let argument = given else { return nil }
-                Unmanaged<MPVEngine>.fromOpaque(argument).takeRetainedValue().run()
-                return nil
-            }, retained)
-        let thread: pthread_t? = created
-        guard result == 0, let thread else {
-            Unmanaged<MPVEngine>.fromOpaque(retained).release()
-            stopped()
-            observer(
-                .unusable(
-                    Failure(.internalError, "No thread for the audio engine: \(String(cString: strerror(result))).")))
-            return
-        }
-        pthread_detach(thread)
+        let result = EngineThread.start { self.run() }
+        guard result != 0 else { return }
+        stopped()
+        observer(
+            .unusable(
+                Failure(.internalError, "No thread for the audio engine: \(String(cString: strerror(result))).")))
     }
 
     /// The thread: until it is closed, or the library cannot be used.
     private func run() {
         do {
-            let core = try MPVCore(audioOutputs: audioOutputs)
-            state.withLockedValue { $0.waker = core.waker }
-            let player = MPVPlayer(core: core, silenceIsWanted: audioOutputs == "null", observer: observer)
+            var player = try makePlayer()
             while let commands = takeCommands() {
                 commands.forEach(player.perform)
-                player.handleEvents()
+                if let devices = takeListed() { player.devicesListed(devices) }
+                guard player.isUnused, !player.isListing else {
+                    player.handleEvents()
+                    continue
+                }
+                // The library need not stay in memory for a list of devices.
+                destroy(player)
+                if endsUnused() { return }
+                player = try makePlayer()
             }
-            state.withLockedValue { $0.waker = nil }
-            core.destroy()
+            destroy(player)
         } catch {
             observer(.unusable(error))
         }
         stopped()
+    }
+
+    private func makePlayer() throws(Failure) -> MPVPlayer {
+        let core = try MPVCore(audioOutputs: audioOutputs)
+        state.withLockedValue { $0.waker = core.waker }
+        return MPVPlayer(
+            core: core, silenceIsWanted: audioOutputs == "null", observer: observer,
+            listed: { [state] devices in
+                state.withLockedValue { state in
+                    state.listed = devices
+                    state.waker?.wake()
+                }
+            })
+    }
+
+    private func destroy(_ player: MPVPlayer) {
+        player.outputs.watch?.end()
+        state.withLockedValue { $0.waker = nil }
+        player.core.destroy()
+    }
+
+    /// Whether nothing else is asked for: then the thread ends.
+    private func endsUnused() -> Bool {
+        state.withLockedValue { state in
+            guard state.commands.isEmpty, !state.closed else { return false }
+            state.running = false
+            return true
+        }
     }
 
     /// What has been asked for since the last call; nil once it is closed.
@@ -122,6 +138,14 @@ public final class MPVEngine: AudioEngine {
         }
     }
 
+    /// The devices, if they have been listed since the last call.
+    private func takeListed() -> [OutputDevice]? {
+        state.withLockedValue { state in
+            defer { state.listed = nil }
+            return state.listed
+        }
+    }
+
     private func stopped() {
         let waiting = state.withLockedValue { state in
             state.running = false
@@ -130,5 +154,15 @@ public final class MPVEngine: AudioEngine {
             return state.closing
         }
         waiting.forEach { $0.resume() }
+    }
+}
+
+extension EngineCommand {
+    /// Whether an engine that does not run is started for it.
+    fileprivate var startsEngine: Bool {
+        switch self {
+        case .open, .listOutputs: true
+        default: false
+        }
     }
 }

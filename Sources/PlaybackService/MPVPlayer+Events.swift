@@ -66,8 +66,7 @@ extension MPVPlayer {
         if let asked = now.seekAsked { seek(to: asked.position, serial: asked.serial) }
         listNext()
         // Whether there is sound is known once the library has opened its output, be it the silent one.
-        outputsAreDue = true
-        if driver != nil { tellOutputs(listing: true) }
+        if outputs.driver != nil { tellOutputs() }
     }
 
     private func handleRestart() {
@@ -109,9 +108,7 @@ extension MPVPlayer {
         case .atEnd: current?.atEnd = flag
         case .duration: handleDuration(data.map { $0.load(as: Double.self) })
         case .driver:
-            driver = data?.load(as: UnsafePointer<CChar>?.self).map { String(cString: $0) }
-            if driver != nil { tellOutputs(listing: outputsAreDue) }
-        case .devices: tellOutputs(listing: true)
+            driverChanged(data?.load(as: UnsafePointer<CChar>?.self).map { String(cString: $0) })
         case .silence:
             guard current?.load.sound.trimSilence == true, let data else { return }
             setSilent(MPVFilters.isSilent(MPVValue(data.load(as: mpv_node.self))))
@@ -223,24 +220,5 @@ extension MPVPlayer {
             return false
         }
         return position >= end - max(65_536, end / 100)
-    }
-
-    /// Asking for the devices wakes every sound system of the machine: not where silence is wanted.
-    private var listedDevices: [OutputDevice] {
-        guard !silenceIsWanted else { return [OutputDevice(name: "null", description: "No sound")] }
-        return core.list("audio-device-list").compactMap { item in
-            item["name"]?.text.map { OutputDevice(name: $0, description: item["description"]?.text ?? $0) }
-        }
-    }
-
-    private func tellOutputs(listing: Bool) {
-        outputsAreDue = false
-        let devices = listing ? listedDevices : nil
-        let silent = driver == "null" && !silenceIsWanted
-        if silent, !watchesDevices {
-            watchesDevices = true
-            core.observe(Watched.devices.name, as: Watched.devices.format, reply: Watched.devices.rawValue)
-        }
-        observer(.outputs(EngineOutputs(devices: devices, inUse: output, silent: silent)))
     }
 }

@@ -61,8 +61,6 @@ final class MPVPlayer {
 
     enum Watched: UInt64, CaseIterable {
         case idle = 1, seeking, buffering, paused, atEnd, duration, driver
-        /// Not watched before a device is missed: it wakes every sound system.
-        case devices
         /// Not watched before silence is passed over.
         case silence
 
@@ -75,7 +73,6 @@ final class MPVPlayer {
             case .atEnd: "eof-reached"
             case .duration: "duration"
             case .driver: "current-ao"
-            case .devices: "audio-device-list"
             case .silence: "af-metadata/\(MPVFilters.silence)"
             }
         }
@@ -84,7 +81,6 @@ final class MPVPlayer {
             switch self {
             case .duration: MPV_FORMAT_DOUBLE
             case .driver: MPV_FORMAT_STRING
-            case .devices: MPV_FORMAT_NONE
             case .silence: MPV_FORMAT_NODE
             default: MPV_FORMAT_FLAG
             }
@@ -105,19 +101,25 @@ final class MPVPlayer {
     var current: Current?
     var next: Next?
     var opens: UInt64 = 0
-    var output = ""
+    /// Nothing has been asked to be opened.
+    private(set) var isUnused = true
     var prepares: UInt64 = 0
-    var driver: String?
-    var outputsAreDue = false
-    var watchesDevices = false
+    var outputs = MPVOutputs()
     var watchesSilence = false
     var filters = ""
 
-    init(core: MPVCore, silenceIsWanted: Bool, observer: @escaping EngineObserver) {
+    /// Takes the devices that there are.
+    let listed: @Sendable ([OutputDevice]) -> Void
+
+    init(
+        core: MPVCore, silenceIsWanted: Bool, observer: @escaping EngineObserver,
+        listed: @escaping @Sendable ([OutputDevice]) -> Void
+    ) {
+        self.listed = listed
         self.core = core
         self.silenceIsWanted = silenceIsWanted
         self.observer = observer
-        for watched in Watched.allCases where watched != .devices && watched != .silence {
+        for watched in Watched.allCases where watched != .silence {
             core.observe(watched.name, as: watched.format, reply: watched.rawValue)
         }
     }
@@ -134,7 +136,8 @@ final class MPVPlayer {
         case .setVolume(let volume): core.set("volume", volume.percent)
         case .setOutput(let device): choose(device)
         case .sample: tellProgress()
-        case .reloadOutput: core.command(["ao-reload"])
+        case .reloadOutput: reloadOutput()
+        case .listOutputs: listDevices()
         case .unload:
             guard current != nil else { return }
             current = nil
@@ -145,7 +148,8 @@ final class MPVPlayer {
 
     /// Waits for an event or a wake-up, then handles all that there are.
     func handleEvents() {
-        var event = core.wait(seconds: current?.turn == nil ? -1 : PaceTurn.look)
+        let isTurning = current?.turn != nil
+        var event = core.wait(seconds: isTurning ? PaceTurn.look : isListing ? 0.5 : -1)
         while event.event_id != MPV_EVENT_NONE {
             handle(event)
             event = core.wait(seconds: 0)
@@ -154,6 +158,7 @@ final class MPVPlayer {
         goBack()
         closeFile()
         tellEnd()
+        endListing()
     }
 
     // MARK: Commands
@@ -161,20 +166,27 @@ final class MPVPlayer {
     /// The stream can only be read onwards, and a seek led back: it is read from its beginning again.
     private func goBack() {
         guard let now = current, now.log.cannotGoBack || now.isMisplaced, let asked = now.seekAsked else { return }
-        var load = now.load
+        var load = reopening(now)
         load.start = asked.position
-        load.paused = now.wantsPause
-        load.volume = Volume(percent: core.number("volume") ?? 100) ?? load.volume
-        load.output = output
         let following = next?.load
         next = nil
         open(load)
         prepare(following)
-        current?.seekTaken = asked.serial
-        current?.seekDone = asked.serial
+    }
+
+    /// What opens a file again as it is now.
+    private func reopening(_ now: Current) -> EngineLoad {
+        var load = now.load
+        load.start = now.seekAsked.flatMap { $0.serial > now.seekDone ? $0.position : nil } ?? place ?? load.start
+        load.serial = now.seekAsked?.serial ?? load.serial
+        load.paused = now.wantsPause
+        load.volume = Volume(percent: core.number("volume") ?? 100) ?? load.volume
+        load.output = outputs.chosen
+        return load
     }
 
     private func open(_ load: EngineLoad) {
+        isUnused = false
         current = nil
         if case .file(let path) = load.source, let failure = Self.obstacle(at: path) {
             dropAll()
@@ -185,7 +197,7 @@ final class MPVPlayer {
         current = Current(load: load, wantsPause: load.paused, pace: load.speed)
         current?.seekTaken = load.serial
         current?.seekDone = load.serial
-        choose(load.output)
+        prepareOutput(load.output)
         core.set("pause", load.paused)
         core.set("speed", load.speed.factor)
         core.set("volume", load.volume.percent)
@@ -250,11 +262,5 @@ final class MPVPlayer {
         // At the end of its file libmpv has paused by itself.
         current?.atEnd = false
         if !now.wantsPause { core.set("pause", false) }
-    }
-
-    private func choose(_ device: String) {
-        guard device != output else { return }
-        output = device
-        core.set("audio-device", device.isEmpty ? "auto" : device)
     }
 }

@@ -9,7 +9,7 @@ extension PlaybackMachine {
     ) {
         let load = session?.loadID.text ?? ""
         // One device is missing, however many episodes are loaded meanwhile.
-        let isOfAny = code == FailureCode.noSoundDevice.rawValue
+        let isOfAny = DeviceAlert.codes.contains(code)
         // One that is being answered tells nobody of this.
         let standing = alerts.values.contains {
             $0.alert.code == code && (isOfAny || $0.loadID == load) && answering[$0.alert.id] == nil
@@ -38,14 +38,14 @@ extension PlaybackMachine {
     mutating func endAlerts(of load: LoadID, all: Bool = false) {
         // A missing device is not cured by another episode, and what the listener should know not by playing on.
         end {
-            $0.loadID == load.text && $0.alert.code != FailureCode.noSoundDevice.rawValue
+            $0.loadID == load.text && !DeviceAlert.codes.contains($0.alert.code)
                 && (all || !Self.tellingCodes.contains($0.alert.code))
         }
     }
 
     /// Something is loaded where nothing was: what an alert was about is past.
     mutating func endAlertsOfOthers() {
-        end { !$0.loadID.isEmpty && $0.alert.code != FailureCode.noSoundDevice.rawValue }
+        end { !$0.loadID.isEmpty && !DeviceAlert.codes.contains($0.alert.code) }
     }
 
     /// Alerts that tell of something while it plays on.
@@ -75,7 +75,8 @@ extension PlaybackMachine {
         }
         let isFirst = try answer.isFirst(after: answers[answer.alert]?.action, to: alerts[answer.alert]?.alert)
         guard isFirst, let record = alerts[answer.alert] else {
-            return pending.replies.append((command.id, .success(Self.reply(answer.alert, answer.action))))
+            return pending.replies.append(
+                (command.id, .success(Self.reply(answer.alert, answer.action, changed: false))))
         }
         var won = WirePlaybackAnswerRecord()
         won.action = answer.action
@@ -89,7 +90,7 @@ extension PlaybackMachine {
                 changes: [.deleting("alert", answer.alert), .putting("answer", answer.alert, won)] + oldAnswers()
                     + outcome(of: answer.action, to: record),
                 publications: [Publication(.delete, .alert(.playback, answer.alert))],
-                answering: (command.id, Self.reply(answer.alert, answer.action))))
+                answering: (command.id, Self.reply(answer.alert, answer.action, changed: true))))
     }
 
     /// The session as an answer will leave it: stored with the answer, so that it holds if the process dies in between.
@@ -121,8 +122,9 @@ extension PlaybackMachine {
         pending.commit = true
     }
 
-    private static func reply(_ alert: String, _ action: String) -> [UInt8] {
+    private static func reply(_ alert: String, _ action: String, changed: Bool) -> [UInt8] {
         var reply = WirePlaybackReply()
+        reply.changed = changed
         reply.alertAnswered.alert = alert
         reply.alertAnswered.action = action
         return reply.wireBytes

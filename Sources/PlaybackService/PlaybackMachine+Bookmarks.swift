@@ -104,6 +104,7 @@ extension PlaybackMachine {
         guard bookmarks[bookmark.id] != bookmark else {
             var reply = WirePlaybackReply()
             reply.bookmarks.bookmarks = [bookmark]
+            reply.changed = false
             return pending.replies.append((command.id, .success(reply.wireBytes)))
         }
         commit(bookmark, instead: bookmarks[bookmark.id], command)
@@ -115,6 +116,7 @@ extension PlaybackMachine {
         bookmarks[subject.id] = bookmark
         var reply = WirePlaybackReply()
         reply.bookmarks.bookmarks = [subject]
+        reply.changed = true
         let id = nextTransaction()
         book.begin(id, .bookmark(subject.id, was: was, request: command.id))
         pending.transactions.append(

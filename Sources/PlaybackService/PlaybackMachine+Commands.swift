@@ -18,6 +18,7 @@ extension PlaybackMachine {
             case .setVolume(let set)?: try setVolume(set.volume, command)
             case .stop?: stop(command)
             case .setOutput(let set)?: try setOutput(set.device, command)
+            case .listOutputs?: listOutputs(command)
             case .answerAlert(let answer)?: try answerAlert(answer, command)
             case .setPlayed(let set)?: try setPlayed(set, command)
             case .unload(let unload)?: self.unload(unload.loadID, command)
@@ -39,8 +40,11 @@ extension PlaybackMachine {
     }
 
     /// The command is answered with the state as it is when all is decided; what it changed is committed first.
-    mutating func answer(_ command: Command, _ fact: String, _ body: PendingEffects.Answer.Body = .state) {
-        pending.answer = PendingEffects.Answer(request: command.id, body: body, fact: fact)
+    mutating func answer(
+        _ command: Command, _ fact: String, _ body: PendingEffects.Answer.Body = .state, changed: Bool? = nil
+    ) {
+        pending.answer = PendingEffects.Answer(
+            request: command.id, body: body, fact: fact, changed: changed ?? pending.hasChanges)
     }
 
     // MARK: Playing
@@ -60,8 +64,8 @@ extension PlaybackMachine {
 
     private mutating func setPaused(_ paused: Bool, _ command: Command) throws(Failure) {
         let session = try loaded()
-        forgetDevice()
         if paused {
+            forgetDevice()
             overruleAnswers()
             hold()
         } else if session.status == .finished {
@@ -127,6 +131,10 @@ extension PlaybackMachine {
             if session.engine == .open { pending.perform(.engine(.setPaused(false))) }
         case .paused where session.engine == .open:
             self.session?.status = .playing
+            // What was silent sounds, if there is a device now.
+            if let audibility = deviceLoss.audibility, audibility < .onChosen {
+                pending.perform(.engine(.reloadOutput))
+            }
             pending.perform(.engine(.setPaused(false)))
         case .paused where session.isBeingLookedUp:
             self.session?.status = .loading(plays: true)
@@ -173,6 +181,7 @@ extension PlaybackMachine {
         self.session?.starving = nil
         self.session?.hasSounded = false
         self.session?.isHeardHere = false
+        deviceLoss.moved(to: position)
         if session.engine == .open {
             count += 1
             self.session?.seekAsked = count

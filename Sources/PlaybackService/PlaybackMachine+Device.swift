@@ -2,87 +2,231 @@ import BusKit
 import PodcastModel
 import WireMessages
 
-/// A sound device that was lost while it played, and what has been done about it since.
-struct LostDevice: Sendable, Hashable {
-    /// How far its return has come.
-    enum Stage: Sendable, Hashable {
-        /// It is not there. Exits: returned.
-        case gone
-        /// Something has come back; sound systems announce devices before they can be opened. Exits: checking.
-        case returned
-        /// It plays again, if it does; this is the `attempt`th try, from `position`. Exits: over, checking, gone.
-        case checking(attempt: Int, from: PlaybackPosition)
-        /// A device has come while it plays without sound. Exits: over.
-        case appeared
-    }
+/// What an alert says of the sound device.
+enum DeviceAlert: Sendable, Hashable {
+    /// It is gone, and playback is paused.
+    case lost
+    /// There is none, and playback goes on without sound.
+    case silent
+    /// The chosen one isn't there, and another is used.
+    case other
 
-    var stage = Stage.gone
-    /// When the stage ends.
-    var nextAt: MonotonicTime?
+    static let missingOutput = "outputMissing"
+    static let codes = [FailureCode.noSoundDevice.rawValue, missingOutput]
+
+    /// What a stored alert says; nil: nothing of the device.
+    init?(_ alert: WireAlert) {
+        switch alert.code {
+        case FailureCode.noSoundDevice.rawValue: self = alert.actions.contains("resume") ? .lost : .silent
+        case Self.missingOutput: self = .other
+        default: return nil
+        }
+    }
 }
 
 extension PlaybackMachine {
-    /// Resumed sound has moved at least so far, in seconds.
-    private static let moves = 0.2
-    private static let attempts = 2
+    private var isPlayingAloud: Bool { session?.wantsToPlay == true && session?.engine == .open }
 
-    /// There is a device that was not there before, or sound where there was none.
-    mutating func deviceMayBeBack() {
-        let stage: LostDevice.Stage
-        if lostDevice?.stage == .gone {
-            stage = .returned
-        } else if lostDevice == nil, silent == true, session?.engine == .open {
-            stage = .appeared
-        } else {
-            return
+    // MARK: What the engine says
+
+    mutating func handleOutputs(_ outputs: EngineOutputs) {
+        if let found = outputs.devices { devicesListed(found) }
+        if outputs.inUse != outputInUse {
+            outputInUse = outputs.inUse
+            pending.output = true
+            pending.state = true
         }
-        lostDevice = LostDevice(stage: stage, nextAt: now.monotonic.advanced(by: context.limits.deviceSettling))
+        guard let isSilent = outputs.silent else { return }
+        if isSilent != silent {
+            silent = isSilent
+            pending.state = true
+        }
+        guard let session else { return }
+        let isChosen = output.isEmpty || outputs.inUse == output
+        perform(
+            deviceLoss.outputChanged(
+                to: isSilent ? .silent : isChosen ? .onChosen : .onOther, isPlaying: isPlayingAloud,
+                position: session.position(at: now.monotonic), now: now.monotonic))
     }
 
-    /// A stage of a lost device's return is over.
+    private mutating func devicesListed(_ found: [OutputDevice]) {
+        if found != devices {
+            let new = found.filter { !devices.contains($0) }
+            devices = found
+            if !new.isEmpty {
+                deviceLoss.deviceListed(
+                    isChosen: new.contains { $0.name == output }, isPlaying: isPlayingAloud, now: now.monotonic)
+            }
+            book.mark(.settings)
+            pending.output = true
+        }
+        answerListings()
+    }
+
+    // MARK: What is done
+
+    /// The timer of a lost device has gone off.
     mutating func deviceIsDue() {
-        switch lostDevice?.stage {
-        case .returned?: tryDevice(attempt: 1)
-        case .checking(let attempt, let position)?: checkDevice(attempt, from: position)
-        case .appeared?:
-            forgetDevice()
-            if silent == true, session?.engine == .open { pending.perform(.engine(.reloadOutput)) }
-        case .gone?, nil: lostDevice?.nextAt = nil
+        perform(
+            deviceLoss.tick(
+                isPlaying: session?.status == .playing, heard: session?.heard ?? .zero, now: now.monotonic))
+    }
+
+    private mutating func perform(_ actions: [DeviceLossMachine.Action]) {
+        for action in actions {
+            switch action {
+            case .pause(let position): pauseWithoutDevice(at: position)
+            case .reload: pending.perform(.engine(.reloadOutput))
+            case .resume: play()
+            case .recovered: pending.logs.append((.info, "The sound device is back, and playback has gone on."))
+            case .failed:
+                pending.logs.append(
+                    (.warning, "A sound device has come back, but playback could not go on; it is tried again."))
+            case .giveUp:
+                pending.logs.append((.info, "The sound device has been gone for too long; playback stays paused."))
+                stayPaused()
+            }
         }
     }
 
-    /// Nothing waits for a device any longer. If there is one, nothing tells that there is none.
+    private mutating func pauseWithoutDevice(at position: PlaybackPosition) {
+        hold()
+        session?.pausedBy = .soundDevice
+        guard let session, session.isOpened, session.engine == .open else { return }
+        setAnchor(position, running: false)
+        count += 1
+        self.session?.seekAsked = count
+        pending.perform(.engine(.seek(position, serial: count)))
+        markPosition()
+        pending.commit = true
+    }
+
+    /// Nothing waits for a device any longer.
     mutating func forgetDevice() {
-        lostDevice = nil
-        if silent == false { endAlerts(code: FailureCode.noSoundDevice.rawValue) }
+        deviceLoss.release()
+        stayPaused()
     }
 
-    private mutating func tryDevice(attempt: Int) {
-        guard let session, session.status == .paused || attempt > 1 else {
-            forgetDevice()
-            return
-        }
-        pending.perform(.engine(.reloadOutput))
-        if session.status == .paused { play() }
-        lostDevice = LostDevice(
-            stage: .checking(attempt: attempt, from: session.position(at: now.monotonic)),
-            nextAt: now.monotonic.advanced(by: context.limits.deviceCheck))
+    private mutating func stayPaused() {
+        guard session?.pausedBy == .soundDevice else { return }
+        session?.pausedBy = .somebody
+        book.mark(.session)
+        pending.state = true
+        pending.commit = true
     }
 
-    private mutating func checkDevice(_ attempt: Int, from position: PlaybackPosition) {
-        guard let session else {
-            forgetDevice()
-            return
+    // MARK: What is told
+
+    /// What is so now is known: a device is looked for where one is needed, and the alert says what is so.
+    mutating func followDevice() {
+        switch session?.status {
+        case .playing, .loading, .paused: deviceLoss.follow(isPlaying: isPlayingAloud, now: now.monotonic)
+        case .finished, .failed, nil: deviceLoss.release()
         }
-        if silent != true, session.status == .playing, session.heard.seconds >= position.seconds + Self.moves {
-            forgetDevice()
-            pending.logs.append((.info, "The sound device is back, and playback has gone on."))
-        } else if attempt < Self.attempts {
-            tryDevice(attempt: attempt + 1)
-        } else {
-            pending.logs.append((.warning, "A sound device has come back, but playback could not go on; it is paused."))
-            hold()
-            lostDevice = LostDevice()
+        let wanted = deviceAlert
+        guard wanted != deviceAlertTold else { return }
+        deviceAlertTold = wanted
+        for code in DeviceAlert.codes { endAlerts(code: code) }
+        switch wanted {
+        case .lost?:
+            raise(
+                FailureCode.noSoundDevice.rawValue, title: "No sound device",
+                "The sound device is gone; playback is paused.", .warning, actions: ["resume", "dismiss"])
+        case .silent?:
+            raise(
+                FailureCode.noSoundDevice.rawValue, title: "No sound device",
+                "No sound device can be opened; playback goes on without sound.", .warning, actions: ["dismiss"])
+        case .other?:
+            raise(
+                DeviceAlert.missingOutput, title: "The chosen sound device is missing",
+                "The sound device “\(output)” isn’t there; the system’s default is used until it is.", .info,
+                actions: ["dismiss"])
+        case nil: break
         }
+        pending.commit = true
+    }
+
+    /// What there is to say of the device.
+    private var deviceAlert: DeviceAlert? {
+        guard let session else { return nil }
+        if deviceLoss.isLost { return .lost }
+        switch session.status {
+        case .playing:
+            switch deviceLoss.audibility {
+            case .silent?: return .silent
+            case .onOther?: return .other
+            case .onChosen?: return nil
+            case nil: return deviceAlertTold
+            }
+        case .loading(plays: true): return deviceAlertTold
+        case .loading, .paused:
+            switch deviceAlertTold {
+            case .lost?: return deviceLoss.audibility ?? .silent == .silent ? .lost : nil
+            case .other?: return .other
+            case .silent?, nil: return nil
+            }
+        case .finished, .failed: return nil
+        }
+    }
+
+    // MARK: Choosing a device
+
+    mutating func listOutputs(_ command: Command) {
+        listings.append(command)
+        pending.perform(.engine(.listOutputs))
+    }
+
+    /// - Parameter isFresh: the devices have just been listed.
+    mutating func setOutput(_ device: String, _ command: Command, isFresh: Bool = false) throws(Failure) {
+        let isThere = device.isEmpty || devices.contains { $0.name == device }
+        if !isThere, !isFresh { return listOutputs(command) }
+        guard isThere || devices.isEmpty else {
+            let names = devices.map(\.name).joined(separator: ", ")
+            throw Failure(.notFound, "There is no sound device “\(device)”; there are: \(names).")
+        }
+        if device != output {
+            output = device
+            // Another choice is no loss of the one before.
+            forgetDevice()
+            deviceLoss.reset()
+            if session?.engine == .open {
+                pending.perform(.engine(.setOutput(device)))
+            } else {
+                outputInUse = device
+            }
+            book.mark(.settings)
+            pending.state = true
+            pending.output = true
+        }
+        answer(command, "The sound device is chosen", .output)
+    }
+
+    /// The devices have been listed: those who wait for that are answered.
+    private mutating func answerListings() {
+        while !listings.isEmpty {
+            // One command is committed with each event.
+            guard pending.answer == nil else { return pending.perform(.engine(.listOutputs)) }
+            answerListing(listings.removeFirst())
+        }
+    }
+
+    private mutating func answerListing(_ command: Command) {
+        do throws(Failure) {
+            switch (try? WirePlaybackRequest(wireBytes: command.payload))?.command {
+            case .setOutput(let set)?: try setOutput(set.device, command, isFresh: true)
+            default:
+                var reply = WirePlaybackReply()
+                reply.output = outputState
+                pending.replies.append((command.id, .success(reply.wireBytes)))
+            }
+        } catch {
+            pending.refuse(command.id, error)
+        }
+    }
+
+    /// The engine can't list devices.
+    mutating func refuseListings(_ failure: Failure) {
+        for command in listings { pending.refuse(command.id, failure) }
+        listings = []
     }
 }

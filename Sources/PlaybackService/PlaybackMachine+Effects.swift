@@ -26,8 +26,13 @@ struct PendingEffects: Sendable {
         var body: Body
         /// "Paused", for "Paused, but not saved".
         var fact: String
+        /// Whether anything is another than before.
+        var changed: Bool
         enum Body: Sendable { case state, output, register(WireEpisodeState) }
     }
+
+    /// Whether anything has been decided that the stream shows or the database stores.
+    var hasChanges: Bool { state || output || commit || !publications.isEmpty }
 
     mutating func perform(_ action: PlaybackAction) { actions.append(action) }
     mutating func refuse(_ request: RequestID, _ failure: Failure) { replies.append((request, .failure(failure))) }
@@ -67,6 +72,7 @@ extension PlaybackMachine {
     mutating func flush() -> [Effect] {
         passMilestones()
         noteChapter()
+        followDevice()
         setTimers()
         var effects: [Effect] = []
         var publications = pending.earlierPublications
@@ -101,7 +107,7 @@ extension PlaybackMachine {
     }
 
     private mutating func commitOrReply() -> Effect? {
-        let reply = pending.answer.map { ($0.request, body(of: $0.body)) }
+        let reply = pending.answer.map { ($0.request, body(of: $0)) }
         guard pending.commit || reply != nil else { return nil }
         guard !book.dirty.isEmpty else { return reply.map { .reply($0.0, .success($0.1)) } }
         let items = book.dirty.sorted()
@@ -122,9 +128,10 @@ extension PlaybackMachine {
         return TransactionID(count)
     }
 
-    private func body(of body: PendingEffects.Answer.Body) -> [UInt8] {
+    private func body(of answer: PendingEffects.Answer) -> [UInt8] {
         var reply = WirePlaybackReply()
-        switch body {
+        reply.changed = answer.changed
+        switch answer.body {
         case .state: reply.state = state
         case .output: reply.output = outputState
         case .register(let register): reply.episodeState = register
@@ -139,7 +146,7 @@ extension PlaybackMachine {
         timers.wanted[PlaybackTimers.opening] = isStopping || session?.engine != .open ? nil : session?.opensBy
         timers.wanted[PlaybackTimers.milestone] = isStopping ? nil : nextMilestone()
         timers.wanted[PlaybackTimers.sleep] = isStopping ? nil : sleepDue
-        timers.wanted[PlaybackTimers.device] = isStopping ? nil : lostDevice?.nextAt
+        timers.wanted[PlaybackTimers.device] = isStopping ? nil : deviceLoss.nextAt
         if !playing { timers.wanted[PlaybackTimers.save] = nil }
         if !playing && !(isWaiting && session?.engine == .open && !isStopping) {
             timers.wanted[PlaybackTimers.sample] = settling

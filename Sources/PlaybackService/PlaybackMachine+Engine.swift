@@ -12,7 +12,9 @@ extension PlaybackMachine {
         case .ended(let load, let end): if isOpen(load) { handleEnd(end) }
         case .failed(let load, let failure): if isOpen(load) { recover(from: failure) }
         case .outputs(let outputs): handleOutputs(outputs)
-        case .unusable(let failure): if session?.engine == .open { fail(failure) }
+        case .unusable(let failure):
+            refuseListings(failure)
+            if session?.engine == .open { fail(failure) }
         }
     }
 
@@ -227,45 +229,6 @@ extension PlaybackMachine {
         raise(
             failure.code, title: "Playback stopped", (isNamed ? "" : title + ": ") + failure.message + advice, .error,
             actions: actions)
-        pending.commit = true
-    }
-
-    // MARK: Sound devices
-
-    private mutating func handleOutputs(_ outputs: EngineOutputs) {
-        if let found = outputs.devices, found != devices {
-            let isNew = found.contains { !devices.contains($0) }
-            devices = found
-            if isNew { deviceMayBeBack() }
-            book.mark(.settings)
-            pending.output = true
-        }
-        if outputs.inUse != outputInUse {
-            outputInUse = outputs.inUse
-            pending.output = true
-            pending.state = true
-        }
-        guard outputs.silent != silent else { return }
-        let isLost = silent == false && outputs.silent
-        silent = outputs.silent
-        pending.state = true
-        guard outputs.silent else {
-            deviceMayBeBack()
-            // One that was lost is back when playing has gone on.
-            if lostDevice == nil { endAlerts(code: FailureCode.noSoundDevice.rawValue) }
-            return
-        }
-        if isLost && session?.wantsToPlay == true {
-            hold()
-            lostDevice = LostDevice()
-            raise(
-                FailureCode.noSoundDevice.rawValue, title: "No sound device",
-                "The sound device is gone; playback is paused.", .warning, actions: ["resume", "dismiss"])
-        } else {
-            raise(
-                FailureCode.noSoundDevice.rawValue, title: "No sound device",
-                "No sound device can be opened; playback goes on without sound.", .warning, actions: ["dismiss"])
-        }
         pending.commit = true
     }
 }

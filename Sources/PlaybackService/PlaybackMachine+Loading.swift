@@ -150,7 +150,7 @@ extension PlaybackMachine {
         book.mark(.session)
         pending.commit = true
         guard let request else { return }
-        pending.answer = PendingEffects.Answer(request: request, body: .state, fact: "Loaded")
+        pending.answer = PendingEffects.Answer(request: request, body: .state, fact: "Loaded", changed: true)
     }
 
     /// Gives the engine what is loaded.
@@ -159,6 +159,7 @@ extension PlaybackMachine {
             if let session, !isStopping { failUnplayable(session.episode) }
             return
         }
+        deviceLoss.opens()
         self.session?.engine = .open
         self.session?.isOpened = false
         self.session?.starving = nil
@@ -214,7 +215,7 @@ extension PlaybackMachine {
         prepared = nil
         endAlerts(of: session.loadID, all: true)
         silent = nil
-        lostDevice = nil
+        deviceLoss.reset()
         self.session = nil
         book.mark(.session)
     }

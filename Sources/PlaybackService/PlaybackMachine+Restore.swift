@@ -16,7 +16,10 @@ extension PlaybackMachine {
                 case Self.sessionKey.0: stored = try WireSessionRecord(wireBytes: record.value)
                 case Self.settingsKey.0: restore(try WirePlaybackSettingsRecord(wireBytes: record.value))
                 case "chapters": fileChapters[record.key] = try WirePlaybackChaptersRecord(wireBytes: record.value)
-                case "alert": alerts[record.key] = try WirePlaybackAlertRecord(wireBytes: record.value)
+                case "alert":
+                    let alert = try WirePlaybackAlertRecord(wireBytes: record.value)
+                    alerts[record.key] = alert
+                    deviceAlertTold = DeviceAlert(alert.alert) ?? deviceAlertTold
                 case "bookmark": bookmarks[record.key] = try WireBookmark(wireBytes: record.value)
                 case "sleep":
                     sleep = SleepTimer(try WireSleepState(wireBytes: record.value), now: now, context: context)

@@ -88,25 +88,6 @@ extension PlaybackMachine {
         answer(command, "The volume is \(volume.percent)")
     }
 
-    mutating func setOutput(_ device: String, _ command: Command) throws(Failure) {
-        guard device.isEmpty || devices.isEmpty || devices.contains(where: { $0.name == device }) else {
-            let names = devices.map(\.name).joined(separator: ", ")
-            throw Failure(.notFound, "There is no sound device “\(device)”; there are: \(names).")
-        }
-        if device != output {
-            output = device
-            if session?.engine == .open {
-                pending.perform(.engine(.setOutput(device)))
-            } else {
-                outputInUse = device
-            }
-            book.mark(.settings)
-            pending.state = true
-            pending.output = true
-        }
-        answer(command, "The sound device is chosen", .output)
-    }
-
     static func invalid(_ message: String) -> Failure { Failure(.invalidArgument, message) }
 
     // MARK: Played marks
@@ -128,7 +109,9 @@ extension PlaybackMachine {
             book.mark(.session)
             book.mark(register)
         }
-        answer(command, set.played ? "Marked as played" : "Marked as not played", .register(register))
+        answer(
+            command, set.played ? "Marked as played" : "Marked as not played", .register(register),
+            changed: register.played != session.register.played)
     }
 
     static func byHand(_ played: Bool, _ origin: String) -> String {
@@ -144,6 +127,7 @@ extension PlaybackMachine {
             book.registers[stored.episode] ?? stored, played: played, keepsPosition: !played, reason: reason)
         var reply = WirePlaybackReply()
         reply.episodeState = register
+        reply.changed = register.played != stored.played || register.position != stored.position
         guard register.played != stored.played || register.position != stored.position else {
             return pending.replies.append((request, .success(reply.wireBytes)))
         }

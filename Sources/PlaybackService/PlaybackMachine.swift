@@ -31,6 +31,12 @@ public struct PlaybackLimits: Sendable, Hashable {
     public var deviceSettling: Duration = .milliseconds(800)
     /// From there until it must be heard.
     public var deviceCheck: Duration = .milliseconds(1_500)
+    /// Before each opening of the output while playback is paused by the loss of its device; the last one repeats.
+    public var deviceReloads: [Duration] = [.seconds(1), .seconds(2), .seconds(3), .seconds(5)]
+    /// The same while it plays without sound.
+    public var silentReloads: [Duration] = [.seconds(2), .seconds(5), .seconds(10), .seconds(30)]
+    /// After so long a lost device's return does not make it play on.
+    public var deviceWait: Duration = .seconds(60)
 
     /// The usual limits.
     public init() {}
@@ -134,8 +140,12 @@ public struct PlaybackMachine: OwnerMachine {
     var left: WireEpisodeState?
     /// What follows the loaded episode.
     var prepared: PreparedEpisode?
-    /// A sound device that was lost while it played.
-    var lostDevice: LostDevice?
+    /// What becomes of playing without a sound device.
+    var deviceLoss: DeviceLossMachine
+    /// What has been told of the device, though it may have been dismissed since.
+    var deviceAlertTold: DeviceAlert?
+    /// Commands that wait for a list of the devices.
+    var listings: [Command] = []
     /// The chapters that files carried when they were opened last, by episode, as they are stored.
     var fileChapters: [String: WirePlaybackChaptersRecord] = [:]
     /// An episode's end that is not durable yet. Until it is, the stream shows it as playing and stopped at its end: who
@@ -151,6 +161,7 @@ public struct PlaybackMachine: OwnerMachine {
     /// A player with nothing loaded.
     public init(context: PlaybackContext) {
         self.context = context
+        deviceLoss = DeviceLossMachine(limits: context.limits)
     }
 
     /// See `OwnerMachine`.
@@ -196,7 +207,7 @@ public struct PlaybackMachine: OwnerMachine {
         state.sound = sound
         if let sleep, !sleep.isOver { state.sleep = sleep.wire(context) }
         state.volume = volume.percent
-        state.output = outputInUse.isEmpty ? output : outputInUse
+        state.output = outputInUse
         state.nullOutput = silent ?? false
         state.revision = revision
         return state

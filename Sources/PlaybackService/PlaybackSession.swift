@@ -274,7 +274,8 @@ extension PlaybackSession {
             // It has been silent since.
             pausedAt = Timestamp(milliseconds: record.savedAt)
         }
-        pausedBy = record.pausedBy
+        // Another life of the process waits for no device.
+        pausedBy = record.pausedBy == .soundDevice ? .somebody : record.pausedBy
         isHeardHere = !record.unheard
         if record.savedAt > 0 { leftAt = Timestamp(milliseconds: record.savedAt) }
         queueEntry = record.queueEntry

@@ -48,7 +48,8 @@ public final class SimulatedEngine: AudioEngine {
         var serial: UInt64 = 0
         var ended = false
         var now = MonotonicTime(nanoseconds: 0)
-        var outputs = EngineOutputs(devices: [OutputDevice(name: "simulated", description: "Simulated device")])
+        var outputs = EngineOutputs(
+            devices: [OutputDevice(name: "simulated", description: "Simulated device")], silent: false)
         /// Whether there is no device, whatever was opened before.
         var isSilent = false
         /// Whether it begins what was prepared when what was to be opened fails; and that it has.
@@ -123,6 +124,16 @@ public final class SimulatedEngine: AudioEngine {
         }
     }
 
+    /// A device works again that was lost, of which nothing tells before the output is opened anew.
+    public func repair() {
+        state.withLockedValue { $0.isSilent = false }
+    }
+
+    /// Plugs a device in that is not noticed before the devices are listed.
+    public func plugIn(_ device: OutputDevice) {
+        state.withLockedValue { $0.outputs.devices?.append(device) }
+    }
+
     /// No data comes any more for what is open, or it comes again.
     public func setStalled(_ stalled: Bool) {
         change { state in
@@ -147,6 +158,8 @@ public final class SimulatedEngine: AudioEngine {
         change { state in
             state.outputs.devices = devices
             state.isSilent = !works
+            // The sound has gone elsewhere.
+            if !devices.contains(where: { $0.name == state.outputs.inUse }) { state.outputs.inUse = "" }
             if state.load != nil { state.events.append(.outputs(state.outputs)) }
         }
     }
@@ -180,12 +193,14 @@ public final class SimulatedEngine: AudioEngine {
             case .setVolume(let volume): state.load?.volume = volume
             case .setOutput(let device):
                 state.load?.output = device
-                state.outputs.inUse = device
+                Self.useDevice(&state)
                 if state.load != nil { state.events.append(.outputs(state.outputs)) }
             case .sample: Self.tellProgress(&state)
             case .reloadOutput:
                 state.outputs.silent = state.isSilent
+                Self.useDevice(&state)
                 if state.load != nil { state.events.append(.outputs(state.outputs)) }
+            case .listOutputs: state.events.append(.outputs(state.outputs))
             case .unload:
                 state.load = nil
                 state.prepared = nil
@@ -240,12 +255,19 @@ public final class SimulatedEngine: AudioEngine {
         state.position = min(load.start.seconds, audio.length)
         state.serial = load.serial
         state.ended = false
-        state.outputs.inUse = load.output
+        Self.useDevice(&state)
         state.events.append(.opened(load.id, OpenedAudio(duration: measured(audio), chapters: audio.chapters)))
         state.events.append(.outputs(state.outputs))
         // Where nothing is left of it, it ends at once, wherever it was to begin.
         if audio.cut, load.start.seconds > audio.length { return end(&state, load) }
         tellProgress(&state)
+    }
+
+    /// Uses the chosen device, where it is listed; else the default.
+    private static func useDevice(_ state: inout State) {
+        let chosen = state.load?.output ?? ""
+        let isThere = state.outputs.devices?.contains { $0.name == chosen } ?? true
+        state.outputs.inUse = isThere ? chosen : ""
     }
 
     private static func setPaused(_ state: inout State, _ paused: Bool) {

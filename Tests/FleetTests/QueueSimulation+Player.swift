@@ -39,7 +39,10 @@ extension QueueSimulation {
             case .call(let call): playerInbox.append(.answered(call.id, lookUp(call)))
             case .perform(.engine(let command)):
                 if command != .sample { checks.note("engine does \(String(describing: command).prefix(150))") }
-                if case .open(let load) = command { complain(listening.open(load, of: playerState.episode)) }
+                if case .open(let load) = command {
+                    device.opens()
+                    complain(listening.open(load, of: playerState.episode))
+                }
                 if command == .reloadOutput { complain(device.tryAgain(at: now.monotonic)) }
                 engine.perform(command)
             case .perform(.examine(let load, let path)):

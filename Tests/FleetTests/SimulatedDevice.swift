@@ -19,9 +19,9 @@ struct SimulatedDevice {
     private var seen = Self.listed
     /// The load that was paused because its device was lost, and that nobody has told otherwise since.
     private(set) var waiting: String?
-    /// When the player heard that one is there again, and how often it has tried it.
+    /// When the player heard that one is there again, and when it has tried it last.
     private var returned: MonotonicTime?
-    private var tries = 0
+    private var triedAt: MonotonicTime?
     /// How often the player has gone on, and given up.
     private(set) var resumptions = 0
     private(set) var surrenders = 0
@@ -52,7 +52,7 @@ struct SimulatedDevice {
     private mutating func wakeUp() {
         waiting = nil
         returned = nil
-        tries = 0
+        triedAt = nil
     }
 
     // MARK: What the player makes of it
@@ -79,11 +79,11 @@ struct SimulatedDevice {
     private mutating func follow(
         _ outputs: EngineOutputs, from before: WirePlaybackState, to after: WirePlaybackState, at now: MonotonicTime
     ) -> String? {
-        let isLost = outputs.silent && heard?.load == before.loadID && heard?.silent == false
-        if waiting != nil, heard?.silent == true, !outputs.silent, returned == nil { (returned, tries) = (now, 0) }
-        heard = (before.loadID, outputs.silent)
+        let isLost = outputs.silent == true && heard?.load == before.loadID && heard?.silent == false
+        if waiting != nil, heard?.silent == true, outputs.silent == false, returned == nil { returned = now }
+        if let silent = outputs.silent { heard = (before.loadID, silent) }
         if let devices = outputs.devices {
-            if waiting != nil, seen.isEmpty, !devices.isEmpty { (returned, tries) = (now, 0) }
+            if waiting != nil, seen.isEmpty, !devices.isEmpty { returned = now }
             seen = devices
         }
         guard isLost, before.isToPlay else { return nil }
@@ -92,13 +92,18 @@ struct SimulatedDevice {
         return after.isToPlay ? "its device is lost and it plays on" : nil
     }
 
+    /// The player opens a file: what is heard of it may be nothing from the beginning.
+    mutating func opens() { heard = nil }
+
     /// The player opens its output anew.
     mutating func tryAgain(at now: MonotonicTime) -> String? {
         guard waiting != nil else { return nil }
-        guard let returned else { return "it tries a device that is not there" }
-        tries += 1
-        if now.since(returned) < Self.settling { return "it tries the device after \(now.since(returned))" }
-        return tries > 2 ? "it tries the device \(tries) times" : nil
+        defer { triedAt = now }
+        if let returned, now.since(returned) < Self.settling {
+            return "it tries the device after \(now.since(returned))"
+        }
+        if let triedAt, now.since(triedAt) < Self.settling { return "it tries again after \(now.since(triedAt))" }
+        return nil
     }
 
     mutating func note(_ log: String) {

@@ -349,54 +349,6 @@ struct PlaybackStreamTests {
         #expect(rig.state.local && rig.alerts.map(\.code) == ["audioChanged"])
     }
 
-    // MARK: Sound devices
-
-    private let speaker = OutputDevice(name: "speaker", description: "Speaker")
-
-    private func loseDevice() throws {
-        try rig.start()
-        try rig.load(rig.episode(), at: 50)
-        try rig.advance(3)
-        rig.engine.setSilent(true)
-        try rig.advance(0.05)
-        try #require(rig.state.status == .paused)
-    }
-
-    @Test("A sound device that comes back is used 0.8 s later, and playback goes on")
-    func deviceReturns() throws {
-        try loseDevice()
-        rig.engine.setDevices([speaker], works: true)
-        try rig.advance(0.75)
-        #expect(rig.state.status == .paused)
-        try rig.advance(0.1)
-        #expect(rig.state.status == .playing)
-        try rig.advance(2)
-        #expect(rig.alerts.isEmpty)
-        #expect(rig.logs.contains("The sound device is back, and playback has gone on."))
-        #expect(rig.engine.performed.count { $0 == .reloadOutput } == 1)
-    }
-
-    @Test("A device that does not sound is tried once more, then it stays paused, and says so")
-    func deviceFails() throws {
-        try loseDevice()
-        rig.engine.setDevices([speaker], works: false)
-        try rig.advance(5)
-        #expect(rig.engine.performed.count { $0 == .reloadOutput } == 2)
-        #expect(rig.state.status == .paused)
-        #expect(rig.alerts.map(\.code) == ["noSoundDevice"])
-        #expect(rig.logs.contains { $0.contains("could not go on") })
-        #expect(abs(rig.position - 53) < 3.5)
-    }
-
-    @Test("Whoever pauses meanwhile stays paused when the device returns", arguments: [true, false])
-    func pausesMeanwhile(stops: Bool) throws {
-        try loseDevice()
-        if stops { try rig.send { $0.stop = WireStopPlayback() } } else { try rig.setPaused(true) }
-        rig.engine.setDevices([speaker], works: true)
-        try rig.advance(5)
-        #expect(rig.state.status == .paused)
-    }
-
     // MARK: Sessions
 
     @Test(

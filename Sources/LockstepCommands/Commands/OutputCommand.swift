@@ -12,8 +12,9 @@ struct SetOutput: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            let view = try await session.view(of: [.playback])
-            let output = view.output ?? WireOutputState()
+            let seen = try await session.view(of: [.playback]).output ?? WireOutputState()
+            // Where the devices can't be listed now, they are shown as they were seen last.
+            let output = (try? await session.playback { $0.listOutputs = WireListOutputs() })?.output ?? seen
             guard let device else { return try Self.list(output, context.output) }
             let name = try Self.resolve(device, in: output)
             guard name != output.chosen else {

@@ -49,6 +49,7 @@ extension WirePlaybackState {
         switch pausedBy {
         case .sleepTimer where status == .paused: "sleepTimer"
         case .stop where status == .paused: "stop"
+        case .soundDevice where status == .paused: "soundDevice"
         default: ""
         }
     }

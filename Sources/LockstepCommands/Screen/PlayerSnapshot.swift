@@ -205,6 +205,7 @@ extension PlayerSnapshot {
         case .idle, .unknown, .UNRECOGNIZED: "nothing loaded"
         case .paused where pausedBy == .sleepTimer: "paused by the sleep timer"
         case .paused where pausedBy == .stop: "stopped"
+        case .paused where pausedBy == .soundDevice: "paused without a sound device"
         default: status.word
         }
     }

@@ -34,6 +34,7 @@ enum Sentence {
         default:
             switch snapshot.pausedBy {
             case .sleepTimer: "Paused by the sleep timer at \(snapshot.place)"
+            case .soundDevice: "Paused without a sound device at \(snapshot.place)"
             case .stop: "Stopped at \(snapshot.place)"
             case .somebody, .UNRECOGNIZED: "Paused at \(snapshot.place)"
             }

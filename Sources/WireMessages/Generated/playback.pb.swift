@@ -165,6 +165,14 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     set {command = .refreshEpisode(newValue)}
   }
 
+  public var listOutputs: WireListOutputs {
+    get {
+      if case .listOutputs(let v)? = command {return v}
+      return WireListOutputs()
+    }
+    set {command = .listOutputs(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -185,6 +193,7 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     case bookmarks(WireBookmarksQuery)
     case prepare(WirePrepareEpisode)
     case refreshEpisode(WireRefreshEpisode)
+    case listOutputs(WireListOutputs)
 
   }
 
@@ -249,6 +258,16 @@ public nonisolated struct WirePlaybackReply: Sendable {
     set {result = .episodeStates(newValue)}
   }
 
+  /// Whether the command has changed anything; absent: it asks, or the player is older than this field.
+  public var changed: Bool {
+    get {_changed ?? false}
+    set {_changed = newValue}
+  }
+  /// Returns true if `changed` has been explicitly set.
+  public var hasChanged: Bool {self._changed != nil}
+  /// Clears the value of `changed`. Subsequent reads from it will return its default value.
+  public mutating func clearChanged() {self._changed = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Result: Equatable, Sendable {
@@ -265,6 +284,8 @@ public nonisolated struct WirePlaybackReply: Sendable {
   }
 
   public init() {}
+
+  fileprivate var _changed: Bool? = nil
 }
 
 public nonisolated struct WireEpisodeStates: Sendable {
@@ -410,6 +431,17 @@ public nonisolated struct WireSetOutput: Sendable {
   // methods supported on all messages.
 
   public var device: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Asks the sound systems which devices there are now. Answered with `output`, which is put where it has changed.
+public nonisolated struct WireListOutputs: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -795,7 +827,8 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
     set {_uniqueStorage()._queue = newValue}
   }
 
-  /// of PAUSED; STOP: somebody, with the engine's file closed
+  /// Of PAUSED. STOP: somebody, with the engine's file closed. SOUND_DEVICE: the loss of the device; it plays on by
+  /// itself when that returns.
   public var pausedBy: WirePlaybackState.PausedBy {
     get {_storage._pausedBy}
     set {_uniqueStorage()._pausedBy = newValue}
@@ -868,6 +901,7 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
     case somebody // = 0
     case sleepTimer // = 1
     case stop // = 2
+    case soundDevice // = 3
     case UNRECOGNIZED(Int)
 
     public init() {
@@ -879,6 +913,7 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
       case 0: self = .somebody
       case 1: self = .sleepTimer
       case 2: self = .stop
+      case 3: self = .soundDevice
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -888,6 +923,7 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
       case .somebody: return 0
       case .sleepTimer: return 1
       case .stop: return 2
+      case .soundDevice: return 3
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -897,6 +933,7 @@ public nonisolated struct WirePlaybackState: @unchecked Sendable {
       .somebody,
       .sleepTimer,
       .stop,
+      .soundDevice,
     ]
 
   }
@@ -1259,7 +1296,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.playback"
 
 nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0\u{3}set_setting\0\u{3}set_sleep\0\u{3}set_bookmark\0\u{3}remove_bookmark\0\u{1}bookmarks\0\u{1}prepare\0\u{3}refresh_episode\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0\u{3}set_setting\0\u{3}set_sleep\0\u{3}set_bookmark\0\u{3}remove_bookmark\0\u{1}bookmarks\0\u{1}prepare\0\u{3}refresh_episode\0\u{3}list_outputs\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1488,6 +1525,19 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
           self.command = .refreshEpisode(v)
         }
       }()
+      case 18: try {
+        var v: WireListOutputs?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .listOutputs(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .listOutputs(v)
+        }
+      }()
       default: break
       }
     }
@@ -1567,6 +1617,10 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
       guard case .refreshEpisode(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 17)
     }()
+    case .listOutputs?: try {
+      guard case .listOutputs(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 18)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -1581,7 +1635,7 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}state\0\u{1}output\0\u{3}alert_answered\0\u{3}episode_state\0\u{1}bookmarks\0\u{4}\u{3}episode_states\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}state\0\u{1}output\0\u{3}alert_answered\0\u{3}episode_state\0\u{1}bookmarks\0\u{1}changed\0\u{4}\u{2}episode_states\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1654,6 +1708,7 @@ nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._M
           self.result = .bookmarks(v)
         }
       }()
+      case 6: try { try decoder.decodeSingularBoolField(value: &self._changed) }()
       case 8: try {
         var v: WireEpisodeStates?
         var hadOneofValue = false
@@ -1698,17 +1753,20 @@ nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._M
       guard case .bookmarks(let v)? = self.result else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     }()
-    case .episodeStates?: try {
-      guard case .episodeStates(let v)? = self.result else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
-    }()
-    case nil: break
+    default: break
     }
+    try { if let v = self._changed {
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 6)
+    } }()
+    try { if case .episodeStates(let v)? = self.result {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WirePlaybackReply, rhs: WirePlaybackReply) -> Bool {
     if lhs.result != rhs.result {return false}
+    if lhs._changed != rhs._changed {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2007,6 +2065,25 @@ nonisolated extension WireSetOutput: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
   public static func ==(lhs: WireSetOutput, rhs: WireSetOutput) -> Bool {
     if lhs.device != rhs.device {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireListOutputs: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ListOutputs"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireListOutputs, rhs: WireListOutputs) -> Bool {
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2718,7 +2795,7 @@ nonisolated extension WirePlaybackState.Status: SwiftProtobuf._ProtoNameProvidin
 }
 
 nonisolated extension WirePlaybackState.PausedBy: SwiftProtobuf._ProtoNameProviding {
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0SOMEBODY\0\u{1}SLEEP_TIMER\0\u{1}STOP\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0SOMEBODY\0\u{1}SLEEP_TIMER\0\u{1}STOP\0\u{1}SOUND_DEVICE\0")
 }
 
 nonisolated extension WireRetryState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {

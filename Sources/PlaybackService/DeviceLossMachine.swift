@@ -1,0 +1,207 @@
+import PodcastModel
+
+/// Decides what becomes of playback when the sound device is lost: pausing, looking for a device, playing on.
+struct DeviceLossMachine: Sendable, Hashable {
+    /// What is heard of what plays.
+    enum Audibility: Int, Sendable, Hashable, Comparable {
+        /// Nothing: there is no real device.
+        case silent
+        /// It sounds, on another device than the chosen one.
+        case onOther
+        /// It sounds on the chosen device, or on the system's default where none is chosen.
+        case onChosen
+
+        static func < (a: Audibility, b: Audibility) -> Bool { a.rawValue < b.rawValue }
+    }
+
+    /// A device that was lost while it played.
+    struct Loss: Sendable, Hashable {
+        /// Where playing goes on when it is back.
+        var position: PlaybackPosition
+        /// When it was lost.
+        var at: MonotonicTime
+        /// What was heard before.
+        var before: Audibility
+    }
+
+    /// When the output is opened anew.
+    struct Reload: Sendable, Hashable {
+        var attempt = 0
+        var at: MonotonicTime
+    }
+
+    /// How far it is.
+    enum Phase: Sendable, Hashable {
+        /// Nothing is waited for. Exits: searching, waiting.
+        case idle
+        /// It plays, but not on the device that it should. Exits: idle, waiting.
+        case searching(Reload)
+        /// The loss has paused playback. Exits: checking, idle.
+        case waiting(Loss, Reload)
+        /// Playback has gone on at the place of the loss, and must move. Exits: idle, waiting.
+        case checking(Loss, until: MonotonicTime)
+    }
+
+    /// What is to be done.
+    enum Action: Sendable, Hashable {
+        /// Pause, and go back to this place.
+        case pause(PlaybackPosition)
+        /// Open the output anew.
+        case reload
+        /// Play on.
+        case resume
+        /// Say that playback has gone on.
+        case recovered
+        /// Say that there is a device, but playback couldn't go on with it.
+        case failed
+        /// Stay paused, whatever comes back.
+        case giveUp
+    }
+
+    /// So much before the place of the loss playing goes on, in seconds: what had left the player then may not have been
+    /// heard.
+    static let overlap = 0.5
+    /// Resumed sound has moved at least so far, in seconds.
+    private static let moves = 0.2
+
+    let limits: PlaybackLimits
+    private(set) var phase = Phase.idle
+    /// What is heard; nil: not known for what is loaded now.
+    private(set) var audibility: Audibility?
+
+    init(limits: PlaybackLimits) {
+        self.limits = limits
+    }
+
+    /// Whether playback is paused by a loss, or has just gone on after it.
+    var isLost: Bool {
+        switch phase {
+        case .waiting, .checking: true
+        case .idle, .searching: false
+        }
+    }
+
+    /// When `tick` has something to do.
+    var nextAt: MonotonicTime? {
+        switch phase {
+        case .idle: nil
+        case .searching(let reload): reload.at
+        case .waiting(let loss, let reload): min(reload.at, end(of: loss))
+        case .checking(_, let until): until
+        }
+    }
+
+    private func end(of loss: Loss) -> MonotonicTime { loss.at.advanced(by: limits.deviceWait) }
+
+    // MARK: Events
+
+    /// The engine has said what is heard.
+    mutating func outputChanged(
+        to audibility: Audibility, isPlaying: Bool, position: PlaybackPosition, now: MonotonicTime
+    ) -> [Action] {
+        let before = self.audibility
+        self.audibility = audibility
+        switch phase {
+        case .waiting(let loss, _) where audibility >= loss.before:
+            phase = .checking(loss, until: now.advanced(by: limits.deviceCheck))
+            return [.resume]
+        case .checking(let loss, _) where audibility < loss.before:
+            phase = .waiting(loss, first(limits.deviceReloads, now))
+            return [.pause(loss.position)]
+        case .waiting, .checking: return []
+        case .idle, .searching:
+            guard isPlaying, let before, audibility < before else { return [] }
+            let place = PlaybackPosition(clamping: max(0, position.seconds - Self.overlap))
+            phase = .waiting(Loss(position: place, at: now, before: before), first(limits.deviceReloads, now))
+            return [.pause(place)]
+        }
+    }
+
+    /// A device is listed that was not: the chosen one, or any.
+    mutating func deviceListed(isChosen: Bool, isPlaying: Bool, now: MonotonicTime) {
+        let reload = Reload(at: now.advanced(by: limits.deviceSettling))
+        switch phase {
+        case .waiting(let loss, _): phase = .waiting(loss, reload)
+        case .searching: phase = .searching(reload)
+        // Opening the output anew interrupts what sounds.
+        case .idle where isPlaying && isChosen && audibility == .onOther: phase = .searching(reload)
+        case .idle, .checking: break
+        }
+    }
+
+    /// Follows whether anything plays: without sound a device is looked for, and only then.
+    mutating func follow(isPlaying: Bool, now: MonotonicTime) {
+        switch phase {
+        case .idle where isPlaying && audibility == .silent, .waiting where isPlaying:
+            phase = audibility == .silent ? .searching(first(limits.silentReloads, now)) : .idle
+        case .searching where !isPlaying || audibility == .onChosen, .checking where !isPlaying: phase = .idle
+        case .idle, .searching, .waiting, .checking: break
+        }
+    }
+
+    /// Somebody has moved to another place.
+    mutating func moved(to position: PlaybackPosition) {
+        switch phase {
+        case .waiting(var loss, let reload):
+            loss.position = position
+            phase = .waiting(loss, reload)
+        case .checking(var loss, let until):
+            loss.position = position
+            phase = .checking(loss, until: until)
+        case .idle, .searching: break
+        }
+    }
+
+    /// Somebody has decided what is to be: nothing is waited for any longer.
+    mutating func release() { phase = .idle }
+
+    /// The engine opens a file: what is heard of it isn't known, and may be nothing from the beginning.
+    mutating func opens() {
+        if !isLost { audibility = nil }
+    }
+
+    /// Something else is loaded, or nothing: what is heard of it isn't known.
+    mutating func reset() {
+        phase = .idle
+        audibility = nil
+    }
+
+    /// `nextAt` has come. `heard` is where the engine itself is.
+    mutating func tick(isPlaying: Bool, heard: PlaybackPosition, now: MonotonicTime) -> [Action] {
+        guard let nextAt, now >= nextAt else { return [] }
+        switch phase {
+        case .idle: return []
+        case .searching(let reload):
+            // What sounds is not interrupted again unless a device is listed.
+            phase = audibility == .onOther ? .idle : .searching(next(reload, limits.silentReloads, now))
+            return [.reload]
+        case .waiting(let loss, let reload):
+            if now >= end(of: loss) {
+                phase = .idle
+                return [.giveUp]
+            }
+            phase = .waiting(loss, next(reload, limits.deviceReloads, now))
+            return [.reload]
+        case .checking(let loss, _):
+            if isPlaying, heard.seconds >= loss.position.seconds + Self.moves {
+                phase = .idle
+                return [.recovered]
+            }
+            let last = limits.deviceReloads.last ?? .seconds(1)
+            phase = .waiting(loss, Reload(attempt: limits.deviceReloads.count, at: now.advanced(by: last)))
+            return [.pause(loss.position), .failed]
+        }
+    }
+
+    // MARK: Opening the output anew
+
+    private func first(_ waits: [Duration], _ now: MonotonicTime) -> Reload {
+        Reload(at: now.advanced(by: waits.first ?? .seconds(1)))
+    }
+
+    private func next(_ reload: Reload, _ waits: [Duration], _ now: MonotonicTime) -> Reload {
+        let attempt = reload.attempt + 1
+        let wait = attempt < waits.count ? waits[attempt] : waits.last ?? .seconds(1)
+        return Reload(attempt: attempt, at: now.advanced(by: wait))
+    }
+}

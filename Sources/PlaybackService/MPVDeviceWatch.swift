@@ -1,0 +1,55 @@
+import CMPV
+import NIOConcurrencyHelpers
+import PodcastModel
+
+/// Follows which sound devices there are, with an instance of libmpv and a thread of its own.
+///
+/// libmpv’s listener dies with the sound server, and with PipeWire it waits for ever for a server that ends while it is
+/// asked (mpv 0.35, `for_each_sink` in `ao_pipewire.c`). What plays must not wait with it: a watch that hangs is
+/// abandoned, and another takes its place.
+final class MPVDeviceWatch: Sendable {
+    private struct State {
+        var waker: MPVWaker?
+        var isEnded = false
+    }
+
+    private let state = NIOLockedValueBox(State())
+
+    /// Reports the devices that there are now, and all there are after each change, until it is ended.
+    init(report: @escaping @Sendable ([OutputDevice]) -> Void) {
+        _ = EngineThread.start { [state] in Self.run(state, report) }
+    }
+
+    /// Ends it; nothing is reported from here on.
+    func end() {
+        state.withLockedValue { state in
+            state.isEnded = true
+            state.waker?.wake()
+        }
+    }
+
+    private static func run(_ state: NIOLockedValueBox<State>, _ report: @Sendable ([OutputDevice]) -> Void) {
+        // The engine itself says what is wrong with the library.
+        guard let core = try? MPVCore(audioOutputs: "null") else { return }
+        state.withLockedValue { $0.waker = core.waker }
+        core.observe("audio-device-list", as: MPV_FORMAT_NODE, reply: 1)
+        while !state.withLockedValue(\.isEnded) {
+            guard let devices = devices(in: core.wait(seconds: -1)) else { continue }
+            state.withLockedValue { if !$0.isEnded { report(devices) } }
+        }
+        state.withLockedValue { $0.waker = nil }
+        core.destroy()
+    }
+
+    private static func devices(in event: mpv_event) -> [OutputDevice]? {
+        guard event.event_id == MPV_EVENT_PROPERTY_CHANGE,
+            let property = event.data?.assumingMemoryBound(to: mpv_event_property.self).pointee,
+            property.format == MPV_FORMAT_NODE, let data = property.data,
+            case .list(let items) = MPVValue(data.load(as: mpv_node.self))
+        else { return nil }
+        return items.compactMap { item in
+            guard case .map(let map) = item, let name = map["name"]?.text else { return nil }
+            return OutputDevice(name: name, description: map["description"]?.text ?? name)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import BusKit
+import PodcastModel
+import Testing
+
+@testable import PlaybackService
+
+/// What becomes of playback when its device is lost, by itself.
+struct DeviceLossMachineTests {
+    private var machine = DeviceLossMachine(limits: PlaybackLimits())
+    private var now = MonotonicTime(nanoseconds: 1_000_000_000_000)
+
+    private mutating func output(
+        _ audibility: DeviceLossMachine.Audibility, isPlaying: Bool = true, at seconds: Double = 100
+    ) throws -> [DeviceLossMachine.Action] {
+        machine.outputChanged(
+            to: audibility, isPlaying: isPlaying, position: try PlaybackPosition(seconds), now: now)
+    }
+
+    /// Lets time pass to the machine’s next moment, up to so many seconds.
+    private mutating func pass(_ seconds: Double, heard: Double = 0) throws -> [DeviceLossMachine.Action] {
+        let end = now.advanced(by: .seconds(seconds))
+        var actions: [DeviceLossMachine.Action] = []
+        while let next = machine.nextAt, next <= end {
+            now = max(now, next)
+            actions += machine.tick(isPlaying: true, heard: try PlaybackPosition(heard), now: now)
+        }
+        now = end
+        return actions
+    }
+
+    @Test mutating func `what begins without sound is no loss`() throws {
+        #expect(try output(.silent) == [])
+        machine.follow(isPlaying: true, now: now)
+        #expect(try pass(2) == [.reload])
+        #expect(try output(.onChosen) == [])
+        machine.follow(isPlaying: true, now: now)
+        #expect(machine.nextAt == nil)
+    }
+
+    @Test mutating func `a search is less and less frequent, and only while something plays`() throws {
+        _ = try output(.silent)
+        machine.follow(isPlaying: true, now: now)
+        #expect(try pass(60).count == 4)
+        machine.follow(isPlaying: false, now: now)
+        #expect(machine.nextAt == nil)
+    }
+
+    @Test mutating func `a loss goes back a moment, and on from there`() throws {
+        _ = try output(.onChosen)
+        let place = try PlaybackPosition(99.5)
+        #expect(try output(.silent) == [.pause(place)])
+        #expect(try pass(1) == [.reload])
+        #expect(try output(.onChosen, isPlaying: false) == [.resume])
+        #expect(try pass(2, heard: 100.2) == [.recovered])
+        #expect(!machine.isLost)
+    }
+
+    @Test mutating func `a device that flaps goes back to the place of the first loss`() throws {
+        _ = try output(.onChosen)
+        let place = try PlaybackPosition(99.5)
+        _ = try output(.silent)
+        for _ in 1...5 {
+            #expect(try output(.onChosen, isPlaying: false) == [.resume])
+            #expect(try output(.silent, at: 103) == [.pause(place)])
+        }
+        #expect(try output(.onChosen, isPlaying: false) == [.resume])
+    }
+
+    @Test mutating func `sound that doesn't move is paused and tried again`() throws {
+        _ = try output(.onChosen)
+        _ = try output(.silent)
+        _ = try output(.onChosen, isPlaying: false)
+        #expect(try pass(1.5, heard: 99.6) == [.pause(try PlaybackPosition(99.5)), .failed])
+        #expect(try pass(5) == [.reload])
+    }
+
+    @Test mutating func `a loss of more than a minute is given up`() throws {
+        _ = try output(.onChosen)
+        _ = try output(.silent)
+        #expect(try pass(60).last == .giveUp)
+        #expect(machine.nextAt == nil && !machine.isLost)
+        #expect(try output(.onChosen, isPlaying: false) == [])
+    }
+
+    @Test mutating func `another device than the chosen one ends no loss`() throws {
+        _ = try output(.onChosen)
+        #expect(try !output(.onOther).isEmpty)
+        #expect(try output(.silent, isPlaying: false) == [])
+        #expect(try output(.onOther, isPlaying: false) == [])
+        #expect(try output(.onChosen, isPlaying: false) == [.resume])
+    }
+
+    @Test mutating func `what sounds elsewhere is interrupted for the chosen device only`() throws {
+        _ = try output(.onOther)
+        machine.follow(isPlaying: true, now: now)
+        machine.deviceListed(isChosen: false, isPlaying: true, now: now)
+        #expect(machine.nextAt == nil)
+        machine.deviceListed(isChosen: true, isPlaying: true, now: now)
+        #expect(try pass(60) == [.reload])
+    }
+
+    @Test mutating func `the place that somebody moves to meanwhile is the one to go on from`() throws {
+        _ = try output(.onChosen)
+        _ = try output(.silent)
+        machine.moved(to: try PlaybackPosition(300))
+        _ = try output(.onChosen, isPlaying: false)
+        #expect(try output(.silent) == [.pause(try PlaybackPosition(300))])
+    }
+}

@@ -1,0 +1,186 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// What the player makes of sound devices that come, go and are chosen.
+struct PlaybackDeviceTests {
+    private let rig = PlayerRig()
+
+    private let speaker = OutputDevice(name: "speaker", description: "Speaker")
+
+    private func loseDevice() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 50)
+        try rig.advance(3)
+        rig.engine.setSilent(true)
+        try rig.advance(0.05)
+        try #require(rig.state.status == .paused)
+    }
+
+    @Test("A sound device that comes back is used 0.8 s later, and playback goes on")
+    func deviceReturns() throws {
+        try loseDevice()
+        rig.engine.setDevices([speaker], works: true)
+        try rig.advance(0.75)
+        #expect(rig.state.status == .paused)
+        try rig.advance(0.1)
+        #expect(rig.state.status == .playing)
+        try rig.advance(2)
+        #expect(rig.alerts.isEmpty)
+        #expect(rig.logs.contains("The sound device is back, and playback has gone on."))
+        #expect(rig.engine.performed.count { $0 == .reloadOutput } == 1)
+    }
+
+    @Test func `a device that can't be opened yet is tried again, and playback goes on where it was lost`() throws {
+        try loseDevice()
+        rig.engine.setDevices([speaker], works: false)
+        try rig.advance(20)
+        #expect(rig.state.status == .paused && abs(rig.position - 52.5) < 0.1)
+        #expect(rig.alerts.map(\.code) == ["noSoundDevice"])
+        rig.engine.setDevices([speaker], works: true)
+        try rig.advance(5)
+        #expect(rig.state.status == .playing && rig.position < 52.5 + 5)
+        try rig.advance(2)
+        #expect(rig.alerts.isEmpty)
+    }
+
+    @Test func `a lost device that is listed by nobody is looked for until it is there`() throws {
+        try loseDevice()
+        try rig.advance(20)
+        #expect(rig.state.status == .paused && rig.state.pausedBy == .soundDevice)
+        // A sound server that has died lists nothing when it is back.
+        rig.engine.repair()
+        try rig.advance(6)
+        #expect(rig.state.status == .playing && rig.alerts.isEmpty)
+    }
+
+    @Test func `a device that is gone for more than a minute resumes nothing when it returns`() throws {
+        try loseDevice()
+        try rig.advance(61)
+        #expect(rig.state.pausedBy == .somebody && rig.alerts.map(\.code) == ["noSoundDevice"])
+        let opens = rig.engine.performed.count { $0 == .reloadOutput }
+        rig.engine.setDevices([speaker], works: true)
+        try rig.advance(30)
+        #expect(rig.state.status == .paused)
+        #expect(rig.engine.performed.count { $0 == .reloadOutput } == opens)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing && !rig.state.nullOutput && rig.alerts.isEmpty)
+    }
+
+    @Test func `an alert that speaks of playing without sound doesn't stand while it is paused`() throws {
+        try rig.start()
+        rig.engine.setSilent(true)
+        try rig.load(rig.episode())
+        #expect(rig.alerts.map(\.message) == ["No sound device can be opened; playback goes on without sound."])
+        try rig.setPaused(true)
+        #expect(rig.alerts.isEmpty)
+        rig.engine.setDevices([speaker], works: false)
+        try rig.advance(1)
+        #expect(rig.alerts.isEmpty)
+        try rig.setPaused(false)
+        #expect(rig.alerts.count == 1)
+    }
+
+    @Test func `an output of which nothing is known is neither a loss nor a return`() throws {
+        try rig.start()
+        rig.engine.setSilent(true)
+        try rig.load(rig.episode())
+        let alerts = rig.alerts
+        try rig.report(.outputs(EngineOutputs(devices: [speaker], silent: nil)))
+        try rig.report(.outputs(EngineOutputs(silent: true)))
+        #expect(rig.state.status == .playing && rig.state.nullOutput && rig.alerts == alerts)
+        try rig.send { $0.stop = WireStopPlayback() }
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing && rig.alerts.allSatisfy { $0.message.contains("without sound") })
+    }
+
+    @Test func `resuming without a device looks for one first`() throws {
+        try rig.start()
+        rig.engine.setSilent(true)
+        try rig.load(rig.episode())
+        try rig.setPaused(true)
+        rig.engine.repair()
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing && !rig.state.nullOutput && rig.alerts.isEmpty)
+    }
+
+    @Test func `a chosen device that leaves pauses, and only its own return plays on`() throws {
+        let headset = OutputDevice(name: "headset", description: "Headset")
+        try rig.start()
+        rig.engine.setDevices([speaker, headset], works: true)
+        try rig.load(rig.episode(), at: 50)
+        try rig.send { $0.setOutput.device = "headset" }
+        try rig.advance(3)
+        rig.engine.setDevices([speaker], works: true)
+        try rig.advance(0.05)
+        #expect(rig.state.status == .paused && rig.state.pausedBy == .soundDevice)
+        #expect(rig.alerts.map(\.code) == ["noSoundDevice"])
+        try rig.advance(20)
+        #expect(rig.state.status == .paused)
+        rig.engine.setDevices([speaker, headset], works: true)
+        try rig.advance(3)
+        #expect(rig.state.status == .playing && rig.state.output == "headset" && rig.alerts.isEmpty)
+        #expect(abs(rig.position - 54.7) < 0.2)
+    }
+
+    @Test func `whoever plays on without the chosen device hears the default, and is told so`() throws {
+        try `a chosen device that leaves pauses, and only its own return plays on`()
+        rig.engine.setDevices([speaker], works: true)
+        try rig.advance(0.05)
+        #expect(rig.state.status == .paused)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing && rig.state.output.isEmpty && rig.machine.outputState.chosen == "headset")
+        #expect(rig.alerts.map(\.code) == ["outputMissing"])
+    }
+
+    @Test func `a device that has just been plugged in can be chosen`() throws {
+        try rig.start()
+        try rig.load(rig.episode())
+        rig.engine.plugIn(OutputDevice(name: "headset", description: "Headset"))
+        let reply = try rig.send { $0.setOutput.device = "headset" }?.get()
+        #expect(reply?.output.chosen == "headset" && reply?.changed == true)
+        #expect(try rig.send { $0.setOutput.device = "none" }?.failure?.known == .notFound)
+        let again = try rig.send { $0.setOutput.device = "headset" }?.get()
+        #expect(again?.changed == false)
+    }
+
+    @Test func `devices are listed afresh when somebody asks`() throws {
+        try rig.start()
+        try rig.load(rig.episode())
+        rig.engine.plugIn(OutputDevice(name: "headset", description: "Headset"))
+        let reply = try rig.send { $0.listOutputs = WireListOutputs() }?.get()
+        #expect(reply?.output.devices.map(\.name) == ["simulated", "headset"] && reply?.hasChanged == false)
+    }
+
+    @Test func `a reply says whether the command has changed anything`() throws {
+        try rig.start()
+        try rig.load(rig.episode())
+        #expect(try rig.setPaused(true)?.get().changed == true)
+        #expect(try rig.setPaused(true)?.get().changed == false)
+        #expect(try rig.setPaused(false)?.get().changed == true)
+        #expect(try rig.setPaused(false)?.get().changed == false)
+        #expect(try rig.send { $0.setVolume.volume = 40 }?.get().changed == true)
+        #expect(try rig.send { $0.setVolume.volume = 40 }?.get().changed == false)
+        #expect(try rig.send { $0.stop = WireStopPlayback() }?.get().changed == true)
+        #expect(try rig.send { $0.stop = WireStopPlayback() }?.get().changed == false)
+    }
+
+    @Test func `pausing while the device is gone changes something`() throws {
+        try loseDevice()
+        #expect(try rig.setPaused(true)?.get().changed == true)
+        #expect(rig.state.pausedBy == .somebody)
+        #expect(try rig.setPaused(true)?.get().changed == false)
+    }
+
+    @Test("Whoever pauses meanwhile stays paused when the device returns", arguments: [true, false])
+    func pausesMeanwhile(stops: Bool) throws {
+        try loseDevice()
+        if stops { try rig.send { $0.stop = WireStopPlayback() } } else { try rig.setPaused(true) }
+        rig.engine.setDevices([speaker], works: true)
+        try rig.advance(5)
+        #expect(rig.state.status == .paused)
+    }
+}

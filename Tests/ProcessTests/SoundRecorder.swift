@@ -1,0 +1,154 @@
+import Foundation
+import NIOConcurrencyHelpers
+import TestSupport
+import Testing
+
+/// What comes out of a sink, from its first sample on.
+final class SoundRecorder: Sendable {
+    /// Samples a second.
+    static let rate = 8_000
+
+    private let samples = Awaited<[Float]>([])
+    private let reader: DescriptorReader
+    private let pid: pid_t
+
+    /// Records a sink until `end()`; returns when its first samples have come.
+    static func of(_ sink: String, on server: SoundServer) async throws -> SoundRecorder {
+        let recorder = try SoundRecorder(sink, server)
+        try await recorder.until("the sink \(sink) runs") { !$0.isEmpty }
+        return recorder
+    }
+
+    private init(_ sink: String, _ server: SoundServer) throws {
+        let (pid, output) = try server.launch(
+            "parec",
+            [
+                "--device=\(sink).monitor", "--raw", "--format=float32le", "--rate=\(Self.rate)", "--channels=1",
+                "--latency-msec=20",
+            ])
+        self.pid = pid
+        // A read may end within a sample.
+        let rest = NIOLockedValueBox<[UInt8]>([])
+        let samples = self.samples
+        reader = DescriptorReader(
+            output,
+            take: { bytes in
+                let whole = rest.withLockedValue { rest in
+                    let all = rest + bytes
+                    let count = all.count / 4 * 4
+                    rest = Array(all[count...])
+                    return Array(all[..<count])
+                }
+                samples.change { $0 += Self.floats(whole) }
+            }, ended: {})
+    }
+
+    private static func floats(_ bytes: [UInt8]) -> [Float] {
+        bytes.withUnsafeBytes { bytes in
+            (0..<bytes.count / 4).map { bytes.loadUnaligned(fromByteOffset: $0 * 4, as: Float.self) }
+        }
+    }
+
+    /// Ends the recording.
+    func end() {
+        kill(-pid, SIGKILL)
+        reader.close()
+        _ = ChildProgram.reap(pid)
+    }
+
+    /// How many samples there are.
+    var count: Int { samples.now.count }
+    /// All samples.
+    var heard: [Float] { samples.now }
+
+    /// Waits until the samples meet a condition.
+    /// - Returns: the samples that did.
+    @discardableResult
+    func until(_ what: String, _ condition: @escaping @Sendable ([Float]) -> Bool) async throws -> [Float] {
+        if let met = await samples.first(within: .seconds(60), where: condition) { return met }
+        let heard = samples.now
+        let levels = Sweep.windows(heard).suffix(40).map { $0.position.map { String(format: "%.2f", $0) } ?? "-" }
+        throw ProcessFleet.Unexpected(
+            description: "waited for: \(what); recorded \(heard.count) samples, at last: \(levels)")
+    }
+
+    /// Waits until the sweep has been heard for so many seconds on end, behind the first `start` samples.
+    @discardableResult
+    func untilHeard(seconds: Double = 0.5, from start: Int = 0) async throws -> [Float] {
+        let wanted = Int(seconds / Sweep.window)
+        return try await until("\(seconds) s of sound") { samples in
+            guard samples.count > start + Int(seconds * Double(Self.rate)) else { return false }
+            return Sweep.windows(samples[start...].suffix(Int((seconds + 0.2) * Double(Self.rate)))).suffix(wanted)
+                .allSatisfy { $0.position != nil }
+        }
+    }
+
+    /// Waits for so many more seconds of samples, whatever is in them.
+    @discardableResult
+    func more(seconds: Double) async throws -> ArraySlice<Float> {
+        let start = count
+        let end = start + Int(seconds * Double(Self.rate))
+        return try await until("\(seconds) s of samples") { $0.count >= end }[start..<end]
+    }
+}
+
+/// A tone that rises by 20 Hz a second, so that its pitch says which place of the file is heard.
+enum Sweep {
+    /// How long a window is in which the pitch is measured, in seconds.
+    static let window = 0.05
+    private static let start = 300.0
+    private static let rise = 20.0
+    /// What is quieter than this is no sound.
+    private static let quiet: Float = 0.005
+
+    /// A mono WAV file of 16 bits.
+    static func wav(seconds: Double) -> [UInt8] {
+        let rate = Double(SoundRecorder.rate)
+        let count = Int(seconds * rate)
+        func little(_ value: some FixedWidthInteger) -> [UInt8] {
+            withUnsafeBytes(of: value.littleEndian) { Array($0) }
+        }
+        var bytes = Array("RIFF".utf8) + little(UInt32(36 + count * 2)) + Array("WAVEfmt ".utf8)
+        bytes += little(UInt32(16)) + little(UInt16(1)) + little(UInt16(1)) + little(UInt32(rate))
+        bytes += little(UInt32(rate * 2)) + little(UInt16(2)) + little(UInt16(16))
+        bytes += Array("data".utf8) + little(UInt32(count * 2))
+        for index in 0..<count {
+            let time = Double(index) / rate
+            let phase = 2 * Double.pi * (start * time + rise * time * time / 2)
+            bytes += little(Int16(8_000 * sin(phase)))
+        }
+        return bytes
+    }
+
+    /// One moment of a recording.
+    struct Window: Sendable {
+        /// When it is, in seconds of the recording.
+        var time: Double
+        /// The place of the file that is heard, in seconds; nil: there is no sound.
+        var position: Double?
+    }
+
+    /// The place that is heard in each window.
+    static func windows(_ samples: some RandomAccessCollection<Float>) -> [Window] {
+        let all = Array(samples)
+        let length = Int(window * Double(SoundRecorder.rate))
+        return stride(from: 0, to: all.count - length + 1, by: length).map { offset in
+            Window(
+                time: Double(offset) / Double(SoundRecorder.rate) + window / 2,
+                position: position(all[offset..<offset + length]))
+        }
+    }
+
+    /// The place of the file in the middle of some samples, by the distance of the zero crossings.
+    private static func position(_ samples: ArraySlice<Float>) -> Double? {
+        guard samples.allSatisfy({ $0.isFinite }), let top = samples.max(), top > quiet else { return nil }
+        var crossings: [Double] = []
+        for (index, (before, after)) in zip(samples.indices, zip(samples, samples.dropFirst())) where before < 0 {
+            guard after >= 0 else { continue }
+            crossings.append(Double(index) + Double(-before / (after - before)))
+        }
+        guard let first = crossings.first, let last = crossings.last, crossings.count > 4 else { return nil }
+        let frequency = Double(crossings.count - 1) * Double(SoundRecorder.rate) / (last - first)
+        return (frequency - start) / rise
+    }
+}
