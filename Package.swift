@@ -95,7 +95,8 @@ let package = Package(
                 logging, lifecycle,
             ]),
         library(
-            "PersistenceService", ["BusKit", "WireMessages", "PodcastModel", protobuf, grdb, logging, lifecycle, locks]),
+            "PersistenceService",
+            ["BusKit", "WireMessages", "PodcastModel", protobuf, grdb, sqlite, logging, lifecycle, locks]),
         library(
             "PlaybackService",
             [

@@ -16,6 +16,8 @@ public struct StoreFacts: Sendable {
     public var episodes: UInt64 = 0
     /// Whether only a part of the database was read at the start, as it is large.
     public var needsCheck = false
+    /// The pages that the write-ahead log may hold.
+    public var loggedPages = 0
 
     /// A store of this incarnation.
     public init(incarnation: String) {
@@ -48,6 +50,8 @@ extension PersistenceMachine {
         case pruned(Result<Int, Failure>)
         /// Podcasts and episodes are counted.
         case counted(Result<Counts, Failure>)
+        /// A checkpoint is over: how many pages the log still holds.
+        case checkpointed(Result<Int, Failure>)
         /// The whole database was read: what is wrong with it, or nil.
         case checked(String?)
         /// The search index was made anew.
@@ -82,6 +86,8 @@ extension PersistenceMachine {
         case copy(CopyKind)
         /// Forget replies from before this moment.
         case prune(before: Timestamp)
+        /// Copy the log into the database; nothing else is written meanwhile.
+        case checkpoint
         /// Count podcasts and episodes.
         case count
         /// Read the whole database.

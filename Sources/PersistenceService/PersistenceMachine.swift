@@ -49,7 +49,8 @@ public struct PersistenceMachine: Sendable {
     public init(_ facts: StoreFacts, now: Moment) {
         self.facts = facts
         board = AlertBoard(facts.ownRecords)
-        schedule = UpkeepSchedule(lastBackup: facts.lastBackup, needsCheck: facts.needsCheck, now: now)
+        schedule = UpkeepSchedule(
+            lastBackup: facts.lastBackup, needsCheck: facts.needsCheck, loggedPages: facts.loggedPages, now: now)
         status.incarnation = facts.incarnation
         status.schemaVersion = UInt32(Schema.version)
         status.podcasts = facts.podcasts
@@ -101,6 +102,9 @@ public struct PersistenceMachine: Sendable {
             return copied(kind, result, now: now)
         case .pruned(let result):
             schedule.pruned(now: now)
+            return concerns(result.failure)
+        case .checkpointed(let result):
+            schedule.checkpointed(result, now: now)
             return concerns(result.failure)
         case .counted(let result):
             schedule.counted()
@@ -198,6 +202,7 @@ public struct PersistenceMachine: Sendable {
 
     private mutating func wrote(_ purposes: [Purpose], _ result: StoreBatchResult, now: Moment) -> [Effect] {
         isWriting = false
+        schedule.wrote(pages: result.pages, now: now)
         if result.changed.snapshot { schedule.changed(now: now) }
         if result.changed.library { schedule.libraryChanged(now: now) }
         var effects = noteDisk(result, now: now)
@@ -297,7 +302,7 @@ public struct PersistenceMachine: Sendable {
             pending.append((.probe, .probe, 0))
             return startWriting()
         }
-        return schedule.start(now: now, isStopping: isStopping)
+        return schedule.start(now: now, isIdle: isIdle, isStopping: isStopping)
     }
 
     private mutating func stopIfDone() -> [Effect] {

@@ -119,7 +119,7 @@ private struct PersistenceHandler: ServiceHandler {
         case .log(let level, let text): context.logger.log(level: level.level, "\(text)")
         case .suspect: queues.writer.async { [store] in store.suspect() }
         case .stop(let failure): return .stop(failure)
-        case .write, .ask, .copy, .prune, .count, .check, .rebuild: start(effect)
+        case .write, .ask, .copy, .prune, .checkpoint, .count, .check, .rebuild: start(effect)
         }
         return nil
     }
@@ -146,6 +146,8 @@ private struct PersistenceHandler: ServiceHandler {
             }
         case .prune(let before):
             run(queues.writer) { .pruned(outcome { () throws(Failure) in try store.prune(before: before) }) }
+        case .checkpoint:
+            run(queues.writer) { .checkpointed(outcome { () throws(Failure) in try store.checkpoint() }) }
         case .count:
             run(queues.readers) { .counted(outcome { () throws(Failure) in try store.counts() }) }
         case .check:

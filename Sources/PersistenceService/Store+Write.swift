@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GRDB
+import GRDBSQLite
 import NIOConcurrencyHelpers
 public import PodcastModel
 public import WireMessages
@@ -32,6 +33,8 @@ public struct StoreBatchResult: Sendable {
     public var results: [Result<StoreWritten, Failure>]
     /// What has changed.
     public var changed = StoreChanges()
+    /// The pages by which the log has grown.
+    public var pages = 0
     /// Why the disk refused some or all of it, if it did.
     public var diskFull: Failure?
     /// Why nothing more can be written, if the file is damaged.
@@ -71,6 +74,7 @@ extension Store {
             let one = self.write([write], now: now)
             sum.results += one.results
             sum.changed.formUnion(one.changed)
+            sum.pages += one.pages
             sum.diskFull = sum.diskFull ?? one.diskFull
             sum.damage = sum.damage ?? one.damage
             sum.searchDamage = sum.searchDamage ?? one.searchDamage
@@ -89,6 +93,7 @@ extension Store {
                 return .commit
             }
             result.changed = session.changed
+            result.pages = db.takeLoggedPages()
             unwrittenGenerations.withLockedValue { $0 = [:] }
         }
         return result
@@ -209,5 +214,17 @@ extension WireCommitOutcome {
         outcome.revision = revision
         outcome.failure = WireFailure(failure)
         return outcome
+    }
+}
+
+extension Database {
+    /// The pages that this connection has written since the last call. With a write-ahead log they went there.
+    fileprivate func takeLoggedPages() -> Int {
+        var pages: Int32 = 0
+        var highest: Int32 = 0
+        guard sqlite3_db_status(sqliteConnection, SQLITE_DBSTATUS_CACHE_WRITE, &pages, &highest, 1) == SQLITE_OK else {
+            return 0
+        }
+        return Int(pages)
     }
 }

@@ -17,6 +17,11 @@ public final class Store: Sendable {
     /// Generations that could not be written because the disk was full, by owner: they fence until the process ends.
     let unwrittenGenerations = NIOLockedValueBox<[String: UInt32]>([:])
 
+    /// The length of the write-ahead log, in pages of 4 KiB, from which on a commit runs the checkpoint itself: 32 MiB.
+    static let forcedCheckpointPages = 8_192
+    /// What remains of the log's file after a checkpoint, in bytes.
+    static let logSizeLimit = 8 << 20
+
     /// The connections that may read at the same time.
     static let readerLimit = 6
 
@@ -51,7 +56,9 @@ public final class Store: Sendable {
             // GRDB has set NORMAL, with which a commit is not on the disk when it returns.
             try db.execute(sql: "PRAGMA synchronous = FULL")
             try Store.checkDurability(db)
-            try db.execute(sql: "PRAGMA journal_size_limit = 67108864")
+            try db.execute(sql: "PRAGMA journal_size_limit = \(Store.logSizeLimit)")
+            // Checkpoints wait for a quiet moment. Only where none comes does SQLite run one before a commit returns.
+            try db.execute(sql: "PRAGMA wal_autocheckpoint = \(Store.forcedCheckpointPages)")
             if let incarnation = try db.meta(Schema.Meta.incarnation) { return incarnation }
             let incarnation = Store.newIncarnation()
             try db.setMeta(Schema.Meta.incarnation, incarnation)
@@ -114,6 +121,21 @@ public final class Store: Sendable {
         try? pool.close()
     }
 
+    /// Copies the write-ahead log into the database, as far as no reader needs the old pages; the next write begins the log
+    /// anew if all of it was copied. Call it from the thread that writes.
+    ///
+    /// - Returns: the pages that the log still holds: all of them while a reader needs one, else 0.
+    public func checkpoint() throws(Failure) -> Int {
+        do {
+            return try pool.writeWithoutTransaction { db in
+                let log = try db.checkpoint(.passive)
+                return log.checkpointedFrameCount >= log.walFrameCount ? 0 : log.walFrameCount
+            }
+        } catch {
+            throw StorageFailure.of(error, doing: "copying its log", path: files.database)
+        }
+    }
+
     /// Has the next start read the whole database before it is used.
     public func suspect() {
         try? Store.suspect(files)
@@ -152,6 +174,7 @@ public final class Store: Sendable {
         facts.podcasts = counts.podcasts
         facts.episodes = counts.episodes
         facts.needsCheck = (StoreFiles.size(of: files.database) ?? 0) > StoreRecovery.wholeCheckLimit
+        facts.loggedPages = Int(clamping: (StoreFiles.size(of: files.database + "-wal") ?? 0) / 4_096)
         return facts
     }
 

@@ -23,6 +23,17 @@ struct UpkeepSchedule: Sendable {
     static let probeInterval = Duration.seconds(5)
     /// From a change of the library to the count.
     static let countDelay = Duration.seconds(1)
+    /// The length of the log, in pages, from which on a quiet moment is used for a checkpoint. Not sooner: a page that
+    /// many commits change is copied once.
+    static let checkpointPages = 500
+    /// From the last commit to the checkpoint: whoever has just given a command may give the next one.
+    static let checkpointDelay = Duration.seconds(2)
+    /// The length of the log, in pages, from which on the shorter delay is enough.
+    static let urgentCheckpointPages = Store.forcedCheckpointPages / 2
+    /// From the last commit to the checkpoint of a long log.
+    static let urgentCheckpointDelay = Duration.milliseconds(100)
+    /// From a checkpoint that failed, or could not copy everything, to the next one.
+    static let checkpointRetry = Duration.seconds(30)
     /// From the start to the reading of a large database.
     static let checkDelay = Duration.seconds(60)
     /// The longest sleep, so that the wall clock is looked at.
@@ -45,18 +56,25 @@ struct UpkeepSchedule: Sendable {
     private var isCounting = false
     private var checkAt: MonotonicTime?
     private var isRebuilding = false
+    private var checkpointAt: MonotonicTime?
+    private var checkpointNotBefore: MonotonicTime?
+    private var isCheckpointing = false
+    /// The pages in the log that are not in the database.
+    private var loggedPages = 0
     private var probeAt: MonotonicTime?
 
-    init(lastBackup: Timestamp?, needsCheck: Bool, now: Moment) {
+    init(lastBackup: Timestamp?, needsCheck: Bool, loggedPages: Int, now: Moment) {
         self.lastBackup = lastBackup
         backupNotBefore = now.monotonic.advanced(by: Self.backupDelay)
         pruneAt = now.monotonic.advanced(by: .seconds(60))
         checkAt = needsCheck ? now.monotonic.advanced(by: Self.checkDelay) : nil
+        wrote(pages: loggedPages, now: now)
     }
 
     /// Whether nothing is under way and nothing must be done before the service may stop.
     var isQuiet: Bool {
-        !isBackingUp && !isSnapshotting && !isPruning && !isCounting && !isRebuilding && snapshotAt == nil
+        !isBackingUp && !isSnapshotting && !isPruning && !isCounting && !isRebuilding && !isCheckpointing
+            && snapshotAt == nil
     }
 
     // MARK: What happened
@@ -100,6 +118,23 @@ struct UpkeepSchedule: Sendable {
     }
 
     mutating func counted() { isCounting = false }
+
+    mutating func wrote(pages: Int, now: Moment) {
+        loggedPages += pages
+        guard loggedPages >= Self.checkpointPages else { return }
+        let isUrgent = loggedPages >= Self.urgentCheckpointPages
+        let time = now.monotonic.advanced(by: isUrgent ? Self.urgentCheckpointDelay : Self.checkpointDelay)
+        checkpointAt = max(time, checkpointNotBefore ?? time)
+    }
+
+    mutating func checkpointed(_ remaining: Result<Int, Failure>, now: Moment) {
+        isCheckpointing = false
+        checkpointNotBefore = nil
+        if case .success(let pages) = remaining { loggedPages = pages }
+        guard loggedPages >= Self.checkpointPages else { return }
+        checkpointNotBefore = now.monotonic.advanced(by: Self.checkpointRetry)
+        checkpointAt = checkpointNotBefore
+    }
     mutating func rebuilt() { isRebuilding = false }
 
     // MARK: What is due
@@ -113,10 +148,12 @@ struct UpkeepSchedule: Sendable {
         return age >= Self.backupInterval || age < -Self.backupInterval  // a clock that was wrong
     }
 
-    /// What begins now. When the service stops, only what has changed since the last side snapshot is saved.
-    mutating func start(now: Moment, isStopping: Bool) -> [PersistenceMachine.Effect] {
+    /// What begins now; `isIdle` says that nothing is being written. When the service stops, only what has changed since
+    /// the last side snapshot is saved.
+    mutating func start(now: Moment, isIdle: Bool, isStopping: Bool) -> [PersistenceMachine.Effect] {
         var effects: [PersistenceMachine.Effect] = []
         if isStopping {
+            checkpointAt = nil
             defer { snapshotAt = nil }
             guard snapshotAt != nil, !isSnapshotting, !hadLastSnapshot else { return [] }
             hadLastSnapshot = true
@@ -141,6 +178,12 @@ struct UpkeepSchedule: Sendable {
             isCounting = true
             effects.append(.count)
         }
+        if !isCheckpointing, let at = checkpointAt, at <= now.monotonic {
+            checkpointAt = nil
+            // What is being written asks for the next one.
+            isCheckpointing = isIdle
+            if isIdle { effects.append(.checkpoint) }
+        }
         if let at = checkAt, at <= now.monotonic {
             checkAt = nil
             effects.append(.check)
@@ -157,6 +200,7 @@ struct UpkeepSchedule: Sendable {
     func nextWake(now: Moment, isDiskFull: Bool) -> MonotonicTime {
         let moments = [
             isSnapshotting ? nil : snapshotAt, isPruning ? nil : pruneAt, isCounting ? nil : countAt, checkAt,
+            isCheckpointing ? nil : checkpointAt,
             isBackingUp || backupNotBefore <= now.monotonic ? nil : backupNotBefore, isDiskFull ? probeAt : nil,
         ]
         return moments.compactMap { $0 }.reduce(now.monotonic.advanced(by: Self.longestSleep), min)

@@ -53,6 +53,7 @@ extension [PersistenceMachine.Effect] {
             case .ask(let ticket, _): "ask \(ticket.number)"
             case .copy(let kind): "copy \(kind)"
             case .prune: "prune"
+            case .checkpoint: "checkpoint"
             case .count: "count"
             case .check: "check"
             case .rebuild: "rebuild"
@@ -182,6 +183,63 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.pass(30).work == ["copy snapshot"])
         _ = bench.send(.copied(.snapshot, .success(StoreCopy(path: "s", bytes: 1, reaches: StoreFixture.moment()))))
         #expect(!bench.pass(290).work.contains("copy snapshot"))
+    }
+
+    /// Writes once; the log grows by so many pages.
+    private func write(_ number: UInt64, pages: Int, _ bench: inout MachineBench) -> [String] {
+        let begun = bench.request(number) { $0.commit.owner = "queue" }.work
+        return begun + bench.send(.wrote([.request(.init(number))], MachineBench.done(1) { $0.pages = pages })).work
+    }
+
+    @Test func `a checkpoint waits for a quiet moment, and for a log that is worth it`() {
+        var bench = MachineBench()
+        #expect(!write(1, pages: UpkeepSchedule.checkpointPages - 1, &bench).contains("checkpoint"))
+        #expect(!bench.pass(20).work.contains("checkpoint"), "a short log is left")
+        for number in 2...50 {
+            #expect(!write(UInt64(number), pages: 5, &bench).contains("checkpoint"))
+            #expect(!bench.pass(1).work.contains("checkpoint"))
+        }
+        #expect(bench.pass(1).work == ["checkpoint"])
+        #expect(bench.send(.checkpointed(.success(0))).work == [])
+        #expect(!bench.pass(50).work.contains("checkpoint"))
+    }
+
+    @Test func `a long log needs only a short moment`() {
+        var bench = MachineBench()
+        _ = write(1, pages: UpkeepSchedule.urgentCheckpointPages, &bench)
+        bench.now.monotonic = bench.now.monotonic.advanced(by: .milliseconds(99))
+        #expect(bench.send(.wake).work == [])
+        bench.now.monotonic = bench.now.monotonic.advanced(by: .milliseconds(1))
+        #expect(bench.send(.wake).work == ["checkpoint"])
+    }
+
+    @Test func `a commit that is being written puts the checkpoint off`() {
+        var bench = MachineBench()
+        _ = write(1, pages: 1_000, &bench)
+        #expect(bench.request(2) { $0.commit.owner = "queue" }.work == ["write 1"])
+        #expect(bench.pass(5).work == [])
+        #expect(bench.send(.wrote([.request(.init(2))], MachineBench.done(1) { $0.pages = 4 })).work == ["reply 2"])
+        #expect(bench.pass(2).work == ["checkpoint"])
+        // Commits that come meanwhile wait in the same queue; the service does not stop before it is over.
+        #expect(bench.send(.stopping).work == [])
+        #expect(bench.send(.checkpointed(.success(0))).work == ["stop "])
+    }
+
+    @Test(arguments: [Result<Int, Failure>.success(1_000), .failure(Failure(.diskFull, "full"))])
+    func `a checkpoint that could not copy everything is tried again later`(result: Result<Int, Failure>) {
+        var bench = MachineBench()
+        _ = write(1, pages: 1_000, &bench)
+        #expect(bench.pass(2).work == ["checkpoint"])
+        #expect(bench.send(.checkpointed(result)).work == [])
+        #expect(!write(2, pages: 4, &bench).contains("checkpoint"))
+        #expect(!bench.pass(29).work.contains("checkpoint"))
+        #expect(bench.pass(1).work == ["checkpoint"])
+    }
+
+    @Test func `a log that a killed service has left is copied once the new one is quiet`() {
+        var bench = MachineBench { $0.loggedPages = 2_000 }
+        #expect(bench.send(.started).work == [])
+        #expect(bench.pass(2).work == ["checkpoint"])
     }
 
     @Test func changeDuringASnapshotBringsAnother() {
