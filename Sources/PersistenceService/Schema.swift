@@ -12,7 +12,7 @@ enum Schema {
     /// `LSTP`: what tells our files from those of other programs.
     static let applicationID: Int32 = 0x4C53_5450
     /// The version of the tables that this code reads and writes. A migration adds one.
-    static let version: Int32 = 3
+    static let version: Int32 = 4
 
     /// Brings a database from any earlier version to this one; does nothing at this one.
     ///
@@ -41,6 +41,10 @@ enum Schema {
             }
             if cleaning.hasChanged { try db.setMeta(Meta.traces, "1") }
             try db.execute(sql: "PRAGMA user_version = 3")
+        }
+        migrator.registerMigration("4") { db in
+            try db.execute(sql: recentCommits)
+            try db.execute(sql: "PRAGMA user_version = 4")
         }
         return migrator
     }
@@ -104,6 +108,10 @@ enum Schema {
         ) WITHOUT ROWID;
         ALTER TABLE alias ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
         """
+
+    /// The ids of an owner's newest commits, 16 bytes each. They are written with its revision, which every commit writes;
+    /// only when there are many do they move to `commit_id`, together: most commits leave that table alone.
+    private static let recentCommits = "ALTER TABLE owner ADD COLUMN recent BLOB NOT NULL DEFAULT x''"
 
     /// Fetched files of chapters were records of feeds.
     private static func moveChapters(_ db: Database) throws {

@@ -197,13 +197,25 @@ extension Store {
 struct OwnerRow: Sendable, Hashable {
     var generation: UInt32 = 0
     var revision: UInt64 = 0
+    /// The ids of its newest commits, oldest first, one behind the other.
+    var recent = Data()
+
+    /// The most commits whose ids stay in the row.
+    static let recentLimit = 32
+
+    /// The ids in `recent`.
+    var recentIDs: some Sequence<Data> {
+        stride(from: recent.startIndex, to: recent.endIndex, by: RequestID.length).lazy.map { [recent] start in
+            recent[start..<min(start + RequestID.length, recent.endIndex)]
+        }
+    }
 
     /// An owner that has never been here has generation and revision 0.
     static func fetch(_ db: Database, _ name: String) throws -> OwnerRow {
-        let statement = try db.cachedStatement(sql: "SELECT generation, revision FROM owner WHERE name = ?")
+        let statement = try db.cachedStatement(sql: "SELECT generation, revision, recent FROM owner WHERE name = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return OwnerRow() }
         let revision: Int64 = row[1]
-        return OwnerRow(generation: row[0], revision: UInt64(clamping: revision))
+        return OwnerRow(generation: row[0], revision: UInt64(clamping: revision), recent: row[2])
     }
 }
 

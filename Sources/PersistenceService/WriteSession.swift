@@ -53,12 +53,21 @@ struct WriteSession {
         }
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO owner (name, generation, revision) VALUES (?, ?, ?)
-                ON CONFLICT (name) DO UPDATE SET generation = excluded.generation, revision = excluded.revision
+                INSERT INTO owner (name, generation, revision, recent) VALUES (?, ?, ?, ?)
+                ON CONFLICT (name) DO UPDATE SET
+                    generation = excluded.generation, revision = excluded.revision, recent = excluded.recent
                 """)
-        for (name, row) in owners where stored[name] != row {
-            try statement.execute(arguments: [name, row.generation, Int64(clamping: row.revision)])
+        for (name, var row) in owners where stored[name] != row {
+            if row.recent.count > OwnerRow.recentLimit * RequestID.length { try moveCommitIDs(of: name, &row) }
+            try statement.execute(arguments: [name, row.generation, Int64(clamping: row.revision), row.recent])
         }
+    }
+
+    /// Empties the list of ids in an owner's row.
+    private func moveCommitIDs(of name: String, _ row: inout OwnerRow) throws {
+        let statement = try db.cachedStatement(sql: "INSERT INTO commit_id (owner, id, at) VALUES (?, ?, ?)")
+        for id in row.recentIDs { try statement.execute(arguments: [name, id, now.milliseconds]) }
+        row.recent = Data()
     }
 
     // MARK: Owners
@@ -140,7 +149,7 @@ struct WriteSession {
         else {
             return .refused(Failure(.invalidArgument, "The id of a commit has 16 bytes."), revision: row.revision)
         }
-        if try isCommitted(commit.id, by: name) {
+        if try row.recentIDs.contains(commit.id) || isCommitted(commit.id, by: name) {
             outcome.kind = .repeated
             return outcome
         }
@@ -156,12 +165,14 @@ struct WriteSession {
             return .refused(failure, revision: row.revision)
         }
         if let failure = try refusalOfApplying(commit, of: name) { return .refused(failure, revision: row.revision) }
-        owners[name] = OwnerRow(generation: row.generation, revision: commit.expectedRevision &+ 1)
+        owners[name] = OwnerRow(
+            generation: row.generation, revision: commit.expectedRevision &+ 1, recent: row.recent + commit.id)
         outcome.kind = .committed
         outcome.revision = commit.expectedRevision &+ 1
         return outcome
     }
 
+    /// Whether it is among those whose ids have left the owner's row.
     private func isCommitted(_ id: Data, by owner: String) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT 1 FROM commit_id WHERE owner = ? AND id = ?")
         return try Int.fetchOne(statement, arguments: [owner, id]) != nil
@@ -177,7 +188,7 @@ struct WriteSession {
                     if name == ServiceName.queue.text || name == ServiceName.playback.text { changed.snapshot = true }
                 }
                 for change in commit.changes { try apply(change, by: name) }
-                try remember(commit, of: name)
+                try storeReply(of: commit, by: name)
                 return .commit
             }
             return nil
@@ -198,9 +209,7 @@ struct WriteSession {
         }
     }
 
-    private func remember(_ commit: WireCommit, of name: String) throws {
-        try db.cachedStatement(sql: "INSERT INTO commit_id (owner, id, at) VALUES (?, ?, ?)")
-            .execute(arguments: [name, commit.id, now.milliseconds])
+    private func storeReply(of commit: WireCommit, by name: String) throws {
         guard !commit.requestID.isEmpty else { return }
         try db.cachedStatement(sql: "INSERT INTO reply (owner, request, reply, at) VALUES (?, ?, ?, ?)")
             .execute(arguments: [name, commit.requestID, commit.reply, now.milliseconds])

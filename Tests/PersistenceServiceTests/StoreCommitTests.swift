@@ -108,9 +108,12 @@ import WireMessages
 
     @Test func repliesAndCommitIDsAreForgottenAfterTheirTime() throws {
         let commit = WireCommit("c1", at: 0, [.put("entry", "q1", "one")], request: "r", reply: "ok")
-        _ = try store.commit(WireCommitBatch("queue", [commit]), at: 0)
-        _ = try store.commit(WireCommitBatch("queue", [WireCommit("c2", at: 1, [])]), at: 100)
-        #expect(try store.prune(before: StoreFixture.moment(50)) == 2)
+        let others = (1...OwnerRow.recentLimit).map { WireCommit("d\($0)", at: UInt64($0), []) }
+        _ = try store.commit(WireCommitBatch("queue", [commit] + others), at: 0)
+        let revision = try store.revision("queue")
+        _ = try store.commit(WireCommitBatch("queue", [WireCommit("c2", at: revision, [])]), at: 100)
+        // The reply, and the ids that have left the owner's row.
+        #expect(try store.prune(before: StoreFixture.moment(50)) == 1 + 1 + OwnerRow.recentLimit)
         var query = WireFindReply()
         query.owner = "queue"
         query.requestID = .id("r")
