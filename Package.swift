@@ -140,7 +140,7 @@ let package = Package(
         // Measures the fleet beside bare baselines; see Tests/Benchmarks/README.md.
         .executableTarget(
             name: "lockstep-bench",
-            dependencies: ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "FeedParsing", protobuf],
+            dependencies: ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "FeedParsing", protobuf, locks],
             path: "Tests/Benchmarks/lockstep-bench", swiftSettings: strict),
 
         // What the tests share: an HTTP server, child processes, temporary homes, waiting for events.

@@ -139,7 +139,7 @@ extension BrokerMachine {
             fail(ticket, failure, &effects)
         case .needed(let peer):
             // It would wait for ever: at its next message it is told to start over.
-            if let place = registry.place(of: peer) { registry[place].greeted = false }
+            if let place = peer.withUnsafeBytes({ registry.place(of: $0) }) { registry[place].greeted = false }
         case .other:
             break
         }

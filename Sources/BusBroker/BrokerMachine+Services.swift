@@ -4,6 +4,21 @@ import ZeroMQ
 
 // What services say: introductions, publishes, readiness, signs of life. Answers to requests are in +Requests.
 extension BrokerMachine {
+    /// Handles a publish whose frames are lent: of its bytes only those are copied that the ring and the store keep.
+    /// - Returns: whether it is one; anything else, and what cannot be read, is left to `handle(_:now:into:)`.
+    mutating func handlePublish(
+        _ message: borrowing ReceivedMessage, now: Moment, into effects: inout [BrokerEffect]
+    ) -> Bool {
+        guard message.count == 4, let header = try? BusHeader(decoding: message.bytes(of: 1)),
+            header.kind.isSequenced, let place = registry.place(of: message.bytes(of: 0))
+        else { return false }
+        registry[place].lastHeard = now.monotonic
+        let publish = LentPublish(
+            header: header, frames: message.count, topic: message.bytes(of: 2), payload: message.bytes(of: 3))
+        receive(publish, place, &effects)
+        return true
+    }
+
     mutating func receiveFromService(_ message: Message, _ now: Moment, _ effects: inout [BrokerEffect]) {
         guard message.count >= 2, !message[0].isEmpty else {
             return malformed.add("svc.sock", "a message without a header")
@@ -14,13 +29,21 @@ extension BrokerMachine {
             return malformed.add("svc.sock", error.description)
         }
         if header.kind == .hello { return hello(peer, header, message, now, &effects) }
-        guard let place = registry.place(of: peer) else {
+        guard let place = peer.withUnsafeBytes({ registry.place(of: $0) }) else {
             if header.kind == .live { return }
             return reject(peer, registry.isFenced(peer) ? .fenced : .helloRequired, header.originSequence, &effects)
         }
         registry[place].lastHeard = now.monotonic
         switch header.kind {
-        case .put, .delta, .delete, .event: publish(header, message, place, &effects)
+        case .put, .delta, .delete, .event:
+            let (topic, payload) = (message.count > 2 ? message[2] : .empty, message.count > 3 ? message[3] : .empty)
+            topic.withUnsafeBytes { topic in
+                payload.withUnsafeBytes { payload in
+                    let publish = LentPublish(
+                        header: header, frames: message.count, topic: topic, payload: payload)
+                    receive(publish, place, &effects)
+                }
+            }
         case .live: publishLive(header, message, place, &effects)
         case .ready: ready(header, place, now, &effects)
         case .ping: ping(header, place, &effects)
@@ -144,34 +167,34 @@ extension BrokerMachine {
 
     // MARK: Publishes
 
-    private mutating func publish(
-        _ header: BusHeader, _ message: Message, _ place: Int, _ effects: inout [BrokerEffect]
-    ) {
+    private mutating func receive(_ publish: LentPublish, _ place: Int, _ effects: inout [BrokerEffect]) {
+        let header = publish.header
         guard registry[place].greeted, header.epoch == epoch, header.generation == registry[place].generation,
             header.originSequence == registry[place].origin + 1
         else { return startOver(place, header.originSequence, &effects) }
         registry[place].origin = header.originSequence
         registry[place].waiting += 1
-        if let code = refusal(of: header, message, place) {
+        let topic = topics.frame(of: publish.topic)
+        if let code = refusal(of: publish, topic: topic, place) {
             flushAcknowledgement(of: place, &effects)
             return reject(registry[place].routingID, code, header.originSequence, &effects)
         }
-        let payload = header.kind == .delete ? Frame.empty : message[3]
-        publish(header, topic: message[2], payload: payload, owner: place, life: registry[place].life, &effects)
+        let payload = header.kind == .delete ? Frame.empty : Frame(copying: publish.payload)
+        self.publish(header, topic: topic, payload: payload, owner: place, life: registry[place].life, &effects)
         acknowledge(header.originSequence, at: place, &effects)
     }
 
-    private mutating func refusal(of header: BusHeader, _ message: Message, _ place: Int) -> RejectCode? {
-        guard message.count == 4 else {
-            malformed.add("svc.sock", FrameError.frameCount(expected: 4, got: message.count).description)
+    private mutating func refusal(of publish: LentPublish, topic: Frame, _ place: Int) -> RejectCode? {
+        guard publish.frames == 4 else {
+            malformed.add("svc.sock", FrameError.frameCount(expected: 4, got: publish.frames).description)
             return .malformed
         }
         guard registry[place].waiting <= limits.publishesPerService else { return .busy }
-        guard message[3].count <= limits.payloadBytes else { return .tooLarge }
-        guard registry[place].rule.allows(message[2], kind: header.kind) else { return .notOwner }
-        let cost = message[2].count + BusHeader.length + message[3].count
-        let life = registry[place].life
-        switch store.refusal(of: header.kind, topic: message[2], cost: cost, owner: place, life: life) {
+        guard publish.payload.count <= limits.payloadBytes else { return .tooLarge }
+        let kind = publish.header.kind
+        guard registry[place].rule.allows(publish.topic, kind: kind) else { return .notOwner }
+        let cost = topic.count + BusHeader.length + publish.payload.count
+        switch store.refusal(of: kind, topic: topic, cost: cost, owner: place, life: registry[place].life) {
         case .noPut: return .noPut
         case .tooManyDeltas: return .tooManyDeltas
         case .full: return .tooLarge
@@ -183,7 +206,7 @@ extension BrokerMachine {
         _ header: BusHeader, _ message: Message, _ place: Int, _ effects: inout [BrokerEffect]
     ) {
         guard message.count == 4, message[3].count <= limits.payloadBytes,
-            registry[place].rule.allows(message[2], kind: .live)
+            message[2].withUnsafeBytes({ registry[place].rule.allows($0, kind: .live) })
         else { return malformed.add("svc.sock", "telemetry of a wrong form") }
         guard registry[place].greeted, header.epoch == epoch else { return }
         var header = header
@@ -259,4 +282,13 @@ enum RejectCode: String, Sendable {
     case busy
     case tooLarge
     case malformed
+}
+
+/// A publish as it arrived; its bytes are lent for the length of a call.
+struct LentPublish {
+    var header: BusHeader
+    /// The frames of the whole message.
+    var frames: Int
+    var topic: UnsafeRawBufferPointer
+    var payload: UnsafeRawBufferPointer
 }

@@ -12,6 +12,7 @@ public struct BrokerMachine: Sendable {
     var store: RetainedStore
     var registry: ServiceRegistry
     var requests = RequestTable()
+    var topics = TopicCache()
     var malformed = MalformedCount()
     private var nextHeartbeat: MonotonicTime
     private var heartbeatWanted = false

@@ -68,6 +68,8 @@ struct BrokerShell: PollHandler {
     private var outbox = ClientOutbox()
     private var memory = MemoryRelease()
     private var nextPulse: UInt64 = 0
+    /// When the first message of this turn came; nil: none has come yet.
+    private var turnBegan: Moment?
     /// The most bytes of a subscription.
     private static var longestSubscription: Int64 { 4_096 }
 
@@ -115,6 +117,15 @@ struct BrokerShell: PollHandler {
         }
     }
 
+    mutating func received(
+        _ message: borrowing ReceivedMessage, from socket: SocketID, _ sockets: SocketSet
+    ) throws {
+        if socket == services, machine.handlePublish(message, now: momentOfTurn(), into: &effects) {
+            return try perform(sockets)
+        }
+        try received(message.message, from: socket, sockets)
+    }
+
     mutating func received(_ message: Message, from socket: SocketID, _ sockets: SocketSet) throws {
         let event: BrokerEvent =
             switch socket {
@@ -122,11 +133,20 @@ struct BrokerShell: PollHandler {
             case clients: .client(message)
             default: .subscription(message)
             }
-        machine.handle(event, now: SystemClocks.now(), into: &effects)
+        machine.handle(event, now: momentOfTurn(), into: &effects)
         try perform(sockets)
     }
 
+    /// A turn is short: its messages share one reading of the clocks.
+    private mutating func momentOfTurn() -> Moment {
+        if let turnBegan { return turnBegan }
+        let now = SystemClocks.now()
+        turnBegan = now
+        return now
+    }
+
     mutating func turnEnded(now: UInt64, _ sockets: SocketSet) throws -> UInt64? {
+        turnBegan = nil
         machine.handle(.turnEnded, now: SystemClocks.now(), into: &effects)
         try perform(sockets)
         let moment = MonotonicTime(nanoseconds: now)

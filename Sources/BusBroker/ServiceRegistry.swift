@@ -58,7 +58,8 @@ struct ServiceRegistry: Sendable {
 
     private(set) var services: [Service] = []
     private var places: [ServiceName: Int] = [:]
-    private var peers: [Frame: Int] = [:]
+    /// The one that was asked for last: a burst comes from one sender.
+    private var lastSender = 0
     private var lives: UInt64 = 0
     private let limit: Int
 
@@ -72,7 +73,16 @@ struct ServiceRegistry: Sendable {
     }
 
     /// The place of the service whose present generation has this routing id.
-    func place(of peer: Frame) -> Int? { peers[peer] }
+    mutating func place(of peer: UnsafeRawBufferPointer) -> Int? {
+        if lastSender < services.count, isRoutingID(peer, of: lastSender) { return lastSender }
+        guard let place = services.indices.first(where: { isRoutingID(peer, of: $0) }) else { return nil }
+        lastSender = place
+        return place
+    }
+
+    private func isRoutingID(_ peer: UnsafeRawBufferPointer, of place: Int) -> Bool {
+        !services[place].isForgotten && services[place].routingID.isEqual(to: peer)
+    }
 
     func place(named name: ServiceName) -> Int? { places[name] }
 
@@ -87,7 +97,6 @@ struct ServiceRegistry: Sendable {
             let place = services.firstIndex(where: \.isForgotten) ?? services.count
             if place == services.count { services.append(service) } else { services[place] = service }
             places[name] = place
-            peers[routingID] = place
             return .welcome(place: place, replaced: nil)
         }
         let old = services[place]
@@ -96,8 +105,6 @@ struct ServiceRegistry: Sendable {
         services[place] = Service(
             name: name, rule: old.rule, generation: generation, routingID: routingID, state: .starting, life: lives,
             lastHeard: now, requests: old.requests, requestBytes: old.requestBytes)
-        peers[old.routingID] = nil
-        peers[routingID] = place
         return .welcome(place: place, replaced: generation > old.generation ? old.routingID : nil)
     }
 
@@ -123,7 +130,6 @@ struct ServiceRegistry: Sendable {
 
     /// Frees a name and its index. Nothing of the service may be retained or in flight.
     mutating func forget(_ index: Int) {
-        peers[services[index].routingID] = nil
         places[services[index].name] = nil
         services[index].isForgotten = true
         services[index].greeted = false

@@ -12,20 +12,18 @@ struct TopicRule: Sendable {
     }
 
     /// Whether the owner may publish a message of this kind here.
-    func allows(_ topic: Frame, kind: MessageKind) -> Bool {
+    func allows(_ topic: UnsafeRawBufferPointer, kind: MessageKind) -> Bool {
         let prefix = kind == .live ? livePrefix : streamPrefix
         guard topic.count > prefix.count, topic.count <= Topic.limit else { return false }
-        return topic.withUnsafeBytes { bytes in
-            for index in prefix.indices where bytes[index] != prefix[index] { return false }
-            var previous = UInt8(ascii: "/")
-            var ascii = true
-            for byte in bytes[prefix.count...] {
-                if byte <= 0x20 || byte == 0x7f { return false }
-                if byte == UInt8(ascii: "/"), previous == byte { return false }
-                if byte >= 0x80 { ascii = false }
-                previous = byte
-            }
-            return previous != UInt8(ascii: "/") && (ascii || topic.text != nil)
+        for index in prefix.indices where topic[index] != prefix[index] { return false }
+        var previous = UInt8(ascii: "/")
+        var ascii = true
+        for byte in topic[prefix.count...] {
+            if byte <= 0x20 || byte == 0x7f { return false }
+            if byte == UInt8(ascii: "/"), previous == byte { return false }
+            if byte >= 0x80 { ascii = false }
+            previous = byte
         }
+        return previous != UInt8(ascii: "/") && (ascii || String(validating: topic, as: UTF8.self) != nil)
     }
 }

@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 /// One part of a message: immutable bytes, copied out of libzmq once and shared from then on.
 ///
 /// The bytes are the program's own rather than libzmq's: a received libzmq message can keep the whole
@@ -47,6 +55,12 @@ public struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStrin
     @inlinable
     public func hash(into hasher: inout Hasher) {
         bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
+
+    /// Whether these are the bytes.
+    public func isEqual(to memory: UnsafeRawBufferPointer) -> Bool {
+        guard bytes.count == memory.count, let start = memory.baseAddress else { return bytes.count == memory.count }
+        return bytes.withUnsafeBytes { $0.baseAddress.map { memcmp($0, start, memory.count) == 0 } ?? true }
     }
 
     /// The bytes as text; nil if they are not UTF-8.

@@ -16,6 +16,9 @@ public protocol PollHandler: ~Copyable, SendableMetatype {
     /// A message has arrived. Between two ends of a turn each socket is asked for a bounded number of them.
     mutating func received(_ message: Message, from socket: SocketID, _ sockets: SocketSet) throws
 
+    /// A message has arrived, whose bytes can be read in place until the call returns. By default it is copied.
+    mutating func received(_ message: borrowing ReceivedMessage, from socket: SocketID, _ sockets: SocketSet) throws
+
     /// The socket takes messages again. Only after `SocketSet.notifyWritable`.
     mutating func writable(_ socket: SocketID, _ sockets: SocketSet) throws
 
@@ -29,6 +32,13 @@ public protocol PollHandler: ~Copyable, SendableMetatype {
 }
 
 extension PollHandler where Self: ~Copyable {
+    /// Handles a copy.
+    public mutating func received(
+        _ message: borrowing ReceivedMessage, from socket: SocketID, _ sockets: SocketSet
+    ) throws {
+        try received(message.message, from: socket, sockets)
+    }
+
     /// Nothing waits to be sent.
     public mutating func writable(_ socket: SocketID, _ sockets: SocketSet) throws {}
 

@@ -151,6 +151,7 @@ enum PollLoop<Handler: PollHandler & ~Copyable> {
             zmq_pollitem_t(socket: nil, fd: mailbox.wakeup.readable, events: Int16(ZMQ_POLLIN), revents: 0)
         ]
         var names: [SocketID] = []
+        var message = ReceivedMessage()
         var deadline = try handler.turnEnded(now: MonotonicClock.nanoseconds(), sockets)
         while true {
             sockets.fill(&items, after: 1, names: &names)
@@ -162,16 +163,21 @@ enum PollLoop<Handler: PollHandler & ~Copyable> {
             }
             for index in names.indices {
                 let ready = items[index + 1].revents
-                if ready & Int16(ZMQ_POLLIN) != 0 { try drain(names[index], &handler, sockets) }
+                if ready & Int16(ZMQ_POLLIN) != 0 {
+                    try drain(names[index], &handler, sockets, through: &message)
+                }
                 if ready & Int16(ZMQ_POLLOUT) != 0 { try handler.writable(names[index], sockets) }
             }
             deadline = try handler.turnEnded(now: MonotonicClock.nanoseconds(), sockets)
         }
     }
 
-    private static func drain(_ socket: SocketID, _ handler: inout Handler, _ sockets: SocketSet) throws {
+    private static func drain(
+        _ socket: SocketID, _ handler: inout Handler, _ sockets: SocketSet, through message: inout ReceivedMessage
+    ) throws {
+        defer { message.clear() }
         for _ in 0..<messagesPerTurn {
-            guard let message = try sockets.receive(from: socket) else { return }
+            guard try sockets.receive(into: &message, from: socket) else { return }
             try handler.received(message, from: socket, sockets)
         }
     }

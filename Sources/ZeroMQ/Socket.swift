@@ -28,8 +28,8 @@ public struct Socket: ~Copyable {
     /// The endpoint that it was bound or connected to last; its kind's name until then. For error messages.
     public private(set) var endpoint: String
     var handle: UnsafeMutableRawPointer?
-    /// The message that receives go through, so that none is made for each frame.
-    private let scratch: UnsafeMutablePointer<zmq_msg_t>
+    /// What receives go through that give a copy.
+    private var received = ReceivedMessage()
 
     /// More frames than any message of the bus has; what a peer sends beyond them is read and dropped.
     public static let maximumFrames = 4_096
@@ -45,14 +45,10 @@ public struct Socket: ~Copyable {
         self.kind = kind
         self.handle = handle
         endpoint = kind.name
-        scratch = .allocate(capacity: 1)
-        _ = zmq_msg_init(scratch)
     }
 
     deinit {
         if let handle { _ = zmq_close(handle) }
-        _ = zmq_msg_close(scratch)
-        scratch.deallocate()
     }
 
     /// Closes the socket at once, dropping what was not sent. Every later call but this fails with ENOTSOCK.
@@ -117,6 +113,18 @@ public struct Socket: ~Copyable {
         return second == .sent ? third : second
     }
 
+    /// Sends one message of three frames that are copied from memory.
+    public mutating func send(
+        _ first: UnsafeRawBufferPointer, _ middle: UnsafeRawBufferPointer, _ last: UnsafeRawBufferPointer,
+        wait: Bool = false
+    ) throws(ZeroMQError) -> SendOutcome {
+        let outcome = try sendPart(first, more: true, wait: wait)
+        guard outcome == .sent else { return outcome }
+        let second = try sendPart(middle, more: true, wait: wait)
+        let third = try sendPart(last, more: false, wait: wait)
+        return second == .sent ? third : second
+    }
+
     private func sendPart(_ frame: Frame, more: Bool, wait: Bool) throws(ZeroMQError) -> SendOutcome {
         if frame.count >= SharedFrame.minimum { return try sendShared(frame, more: more, wait: wait) }
         let result = frame.withUnsafeBytes { bytes -> Result<SendOutcome, ZeroMQError> in
@@ -173,22 +181,24 @@ public struct Socket: ~Copyable {
     /// Takes the next whole message; nil if there is none (with `wait`, none within the receive timeout).
     public mutating func receive(wait: Bool = false) throws(ZeroMQError) -> Message? {
         guard let handle else { throw closed("zmq_msg_recv") }
-        var message = Message()
-        message.reserveCapacity(4)
-        var flags = wait ? 0 : ZMQ_DONTWAIT
-        while true {
-            if zmq_msg_recv(scratch, handle, flags) < 0 {
-                let number = zmq_errno()
-                if number == EINTR { continue }
-                if number == EAGAIN { return nil }
-                throw ZeroMQError(call: "zmq_msg_recv", endpoint: endpoint, number: number)
-            }
-            if message.count < Self.maximumFrames {
-                let bytes = UnsafeRawBufferPointer(start: zmq_msg_data(scratch), count: zmq_msg_size(scratch))
-                message.append(Frame(copying: bytes))
-            }
-            guard zmq_msg_more(scratch) != 0 else { return message }
-            flags = 0
+        guard try isReceived(received.receive(from: handle, wait: wait)) else { return nil }
+        defer { received.clear() }
+        return received.message
+    }
+
+    /// Takes the next whole message without copying it; false if there is none.
+    public mutating func receive(
+        into message: inout ReceivedMessage, wait: Bool = false
+    ) throws(ZeroMQError) -> Bool {
+        guard let handle else { throw closed("zmq_msg_recv") }
+        return try isReceived(message.receive(from: handle, wait: wait))
+    }
+
+    private func isReceived(_ number: Int32) throws(ZeroMQError) -> Bool {
+        switch number {
+        case 0: return true
+        case EAGAIN: return false
+        default: throw ZeroMQError(call: "zmq_msg_recv", endpoint: endpoint, number: number)
         }
     }
 

@@ -83,9 +83,10 @@ public final class SocketSet {
         boxes.removeAll()
     }
 
-    func receive(from id: SocketID) throws(ZeroMQError) -> Message? {
-        guard let box = boxes.first(where: { $0.id == id }) else { return nil }
-        return try box.socket.receive()
+    /// Takes the next message of a socket; false if there is none, or no such socket any more.
+    func receive(into message: inout ReceivedMessage, from id: SocketID) throws(ZeroMQError) -> Bool {
+        guard let box = boxes.first(where: { $0.id == id }) else { return false }
+        return try box.socket.receive(into: &message)
     }
 
     /// Fills `items` with one entry a socket, after `reserved` entries of the caller's, and gives their names.

@@ -126,6 +126,31 @@ import Darwin
         #expect(try left.receive(wait: true) == ["next"])
     }
 
+    @Test(arguments: [1, 4, 5, 9])
+    func `a message that is read in place has the frames that were sent`(_ count: Int) throws {
+        let folder = try TemporaryFolder()
+        let context = try ZeroMQContext()
+        defer { context.terminate() }
+        var left = try Socket(.pair, in: context, options: [Self.patience])
+        var right = try Socket(.pair, in: context, options: [Self.patience])
+        try left.bind(folder.endpoint())
+        try right.connect(folder.endpoint())
+        let long = (0..<count).map { Frame([UInt8](repeating: UInt8($0), count: 100 * $0)) }
+        #expect(try right.send(long, wait: true) == .sent)
+        #expect(try right.send(["short"], wait: true) == .sent)
+        var received = ReceivedMessage()
+        #expect(try left.receive(into: &received, wait: true))
+        #expect(received.count == count)
+        #expect(received.message == long)
+        for index in 0..<min(count, 4) { #expect(long[index].isEqual(to: received.bytes(of: index))) }
+        #expect(received.bytes(of: count).isEmpty)
+        #expect(try left.receive(into: &received, wait: true))
+        #expect(received.message == ["short"])
+        received.clear()
+        #expect(received.message.isEmpty)
+        #expect(try !left.receive(into: &received))
+    }
+
     @Test func errorsNameTheCallAndTheEndpoint() throws {
         let context = try ZeroMQContext()
         defer { context.terminate() }

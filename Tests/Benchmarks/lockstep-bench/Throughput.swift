@@ -1,68 +1,122 @@
 import BusKit
 import Foundation
+import NIOConcurrencyHelpers
 import PodcastModel
 import WireMessages
 import ZeroMQ
 
 /// How many acknowledged events of 200 bytes the bus carries in a second, to one subscriber, 256 unacknowledged.
+///
+/// Both sides do what the baseline's do: they neither copy nor decode more than the numbers that they count by.
 enum Throughput {
+    /// The bus drops what a subscriber has not taken of the last thousand; libzmq gives room back in halves of that.
+    private static let mostUnseen: UInt64 = 480
+
     static func measure(_ fleet: BenchFleet) throws {
         let first = UInt32(Date().timeIntervalSince1970)
-        let rates = try (0..<5).map { try rate(fleet, generation: first + $0) }
-        Row(name: "throughput", value: rates.quantile(0.5), unit: "1/s", peer: "libzmq.throughput", budget: ">= 0.5x")
-            .print()
+        let rounds = try (0..<5).map { try round(fleet, generation: first + $0) }
+        let lost = rounds.reduce(0) { $0 + $1.lost }
+        Row(
+            name: "throughput", value: rounds.map(\.rate).quantile(0.5), unit: "1/s", peer: "libzmq.throughput",
+            budget: ">= 0.6x"
+        ).print()
+        Row(name: "throughput.lost", value: Double(lost), unit: "events", budget: "<= 0").print()
     }
 
-    private static func rate(_ fleet: BenchFleet, generation: UInt32) throws -> Double {
+    private static func round(_ fleet: BenchFleet, generation: UInt32) throws -> (rate: Double, lost: UInt64) {
         let count: UInt64 = 200_000
-        var service = try Socket(
-            .dealer, in: fleet.context,
-            options: [
-                .linger(0), .immediate(true), .receiveTimeout(10_000), .routingID(Array("bench#\(generation)".utf8)),
-            ])
-        defer { service.close() }
-        try service.connect(fleet.endpoint("svc.sock"))
-        _ = try service.send([Frame(BusHeader(.hello, generation: generation).encoded), "bench"], wait: true)
-        guard let welcome = try service.receive(wait: true) else {
-            throw BenchFleet.Failed(description: "the bus does not answer HELLO")
-        }
-        let epoch = try BusHeader(decoding: welcome[0].bytes).epoch
-        let counter = SubscriberCount(fleet, until: count)
-        let thread = Thread { counter.run() }
+        let publisher = try Publisher(fleet, generation: generation)
+        let subscriber = Subscriber(fleet, until: count)
+        let thread = Thread { subscriber.run() }
         thread.start()
-        counter.started.wait()
-        let payload = Frame([UInt8](repeating: 0x2a, count: 200))
-        let topic: Frame = "stream/bench/event"
+        subscriber.started.wait()
         let start = monotonicSeconds()
-        var sent: UInt64 = 0
-        var acknowledged: UInt64 = 0
-        while acknowledged < count {
-            while sent < count, sent - acknowledged < 256 {
-                sent += 1
-                let header = BusHeader(.event, generation: generation, epoch: epoch, originSequence: sent)
-                _ = try service.send([Frame(header.encoded), topic, payload], wait: true)
-            }
-            guard let answer = try service.receive(wait: true) else {
-                throw BenchFleet.Failed(description: "the bus does not acknowledge")
-            }
-            let header = try BusHeader(decoding: answer[0].bytes)
-            if header.kind == .status { continue }
-            guard header.kind == .acknowledge else {
-                throw BenchFleet.Failed(description: "the bus answers \(header.kind) \(answer.dropFirst())")
-            }
-            acknowledged = header.originSequence
-        }
-        counter.ended.wait()
+        try publisher.publish(count) { subscriber.seen.withLockedValue { $0 } }
+        subscriber.ended.wait()
         let rate = Double(count) / (monotonicSeconds() - start)
-        _ = try service.send([Frame(BusHeader(.goodbye, generation: generation, epoch: epoch).encoded)], wait: true)
-        return rate
+        try publisher.end()
+        return (rate, subscriber.lost)
+    }
+
+    /// A service of one blocking socket.
+    private final class Publisher {
+        private let context: ZeroMQContext
+        private var socket: Socket
+        private let generation: UInt32
+        private let epoch: UInt64
+        private var answer = ReceivedMessage()
+
+        init(_ fleet: BenchFleet, generation: UInt32) throws {
+            context = try ZeroMQContext(sockets: 16)
+            self.generation = generation
+            var socket = try Socket(
+                .dealer, in: context,
+                options: [
+                    .immediate(true), .receiveTimeout(10_000), .routingID(Array("bench#\(generation)".utf8)),
+                ])
+            try socket.connect(fleet.endpoint("svc.sock"))
+            _ = try socket.send([Frame(BusHeader(.hello, generation: generation).encoded), "bench"], wait: true)
+            guard let welcome = try socket.receive(wait: true) else {
+                throw BenchFleet.Failed(description: "the bus does not answer HELLO")
+            }
+            epoch = try BusHeader(decoding: welcome[0].bytes).epoch
+            self.socket = socket
+        }
+
+        /// Publishes so many events, each when the window and the subscriber have room for it.
+        func publish(_ count: UInt64, seen: () -> UInt64) throws {
+            let topic = Array("stream/bench/event".utf8)
+            let payload = [UInt8](repeating: 0x2a, count: 200)
+            var bytes = [UInt8](repeating: 0, count: BusHeader.length)
+            var sent: UInt64 = 0
+            var acknowledged: UInt64 = 0
+            while acknowledged < count {
+                let room = min(count, acknowledged + 256, seen() + Throughput.mostUnseen)
+                while sent < room {
+                    sent += 1
+                    let header = BusHeader(.event, generation: generation, epoch: epoch, originSequence: sent)
+                    try bytes.withUnsafeMutableBytes { bytes in
+                        header.encode(into: bytes)
+                        try topic.withUnsafeBytes { topic in
+                            try payload.withUnsafeBytes { payload in
+                                _ = try socket.send(UnsafeRawBufferPointer(bytes), topic, payload, wait: true)
+                            }
+                        }
+                    }
+                }
+                // With nothing on its way the subscriber is what is waited for.
+                if acknowledged == sent { usleep(20) }
+                var wait = acknowledged < sent
+                while try socket.receive(into: &answer, wait: wait) {
+                    let header = try BusHeader(decoding: answer.bytes(of: 0))
+                    switch header.kind {
+                    case .acknowledge: acknowledged = header.originSequence
+                    case .status: continue
+                    default: throw BenchFleet.Failed(description: "the bus answers \(header.kind)")
+                    }
+                    wait = false
+                }
+                if wait { throw BenchFleet.Failed(description: "the bus does not acknowledge") }
+            }
+        }
+
+        func end() throws {
+            let goodbye = BusHeader(.goodbye, generation: generation, epoch: epoch)
+            try socket.set(.linger(200))
+            _ = try socket.send([Frame(goodbye.encoded)], wait: true)
+            socket.close()
+            context.terminate()
+        }
     }
 
     /// A subscriber on a thread of its own, which counts until it has seen the last event.
-    private final class SubscriberCount: @unchecked Sendable {
-        // Everything but the semaphores is touched by the subscriber's thread alone.
+    private final class Subscriber: @unchecked Sendable {
+        // Everything but the semaphores and the box is touched by the subscriber's thread alone until it has ended.
         let started = DispatchSemaphore(value: 0)
         let ended = DispatchSemaphore(value: 0)
+        /// The last event that it has seen, or one not long before.
+        let seen = NIOLockedValueBox<UInt64>(0)
+        private(set) var lost: UInt64 = 0
         private let fleet: BenchFleet
         private let last: UInt64
 
@@ -72,23 +126,43 @@ enum Throughput {
         }
 
         func run() {
-            defer { ended.signal() }
-            guard
-                var socket = try? Socket(
-                    .subscribe, in: fleet.context,
-                    options: [
-                        .linger(0), .receiveHighWaterMark(0), .receiveTimeout(5_000),
-                        .subscribe(Array("stream/bench/".utf8)), .subscribe(Array("bus/heartbeat".utf8)),
-                    ]), let endpoint = try? fleet.endpoint("pub.sock")
-            else { return }
+            defer {
+                // Nobody waits for one that has failed.
+                seen.withLockedValue { $0 = last }
+                started.signal()
+                ended.signal()
+            }
+            do { try receive() } catch {
+                FileHandle.standardError.write(Data("  the subscriber failed: \(error)\n".utf8))
+            }
+        }
+
+        private func receive() throws {
+            let context = try ZeroMQContext(sockets: 16)
+            defer { context.terminate() }
+            var socket = try Socket(
+                .subscribe, in: context,
+                options: [
+                    .receiveHighWaterMark(0), .receiveTimeout(5_000), .subscribe(Array("stream/bench/".utf8)),
+                    .subscribe(Array("bus/heartbeat".utf8)),
+                ])
             defer { socket.close() }
-            try? socket.connect(endpoint)
+            try socket.connect(fleet.endpoint("pub.sock"))
             // The heartbeat that answers the subscription says that it is in force.
-            _ = try? socket.receive(wait: true)
+            _ = try socket.receive(wait: true)
             started.signal()
-            while let message = try? socket.receive(wait: true), message.count == 3 {
-                guard let header = try? BusHeader(decoding: message[1].bytes) else { continue }
-                if header.kind == .event, header.originSequence >= last { return }
+            var message = ReceivedMessage()
+            var number: UInt64 = 0
+            while number < last {
+                guard try socket.receive(into: &message, wait: true) else {
+                    lost += last - number
+                    return
+                }
+                let header = try BusHeader(decoding: message.bytes(of: 1))
+                guard header.kind == .event else { continue }
+                lost += header.originSequence - number - 1
+                number = header.originSequence
+                if number % 64 == 0 || number == last { seen.withLockedValue { $0 = number } }
             }
         }
     }
