@@ -2,21 +2,29 @@
 // three frames (topic, 40-byte header, 200-byte payload), but no retained values, no ring, no generations.
 //
 //   zmq_baseline throughput [MESSAGES]   acknowledged publishing, window 256, one publisher, one subscriber
-//   zmq_baseline pause N [ROUNDS]        a command through the broker to a service, whose new state goes to N subscribers
+//   zmq_baseline pause N                 a command through the broker to a service, whose new state goes to N subscribers
+//   zmq_baseline cold N                  the same, with 60 ms of quiet before each command
 //
-// Each role has a context of its own, so that nothing but ipc is between them. Prints rows, one line of JSON each.
+// Broker and service are processes of their own, as they are in the fleet. Prints rows, one line of JSON each.
 #include "measure.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
 
-enum { HEADER = 40, PAYLOAD = 200, WINDOW = 256, DRAIN = 256 };
+enum { HEADER = 40, PAYLOAD = 200, WINDOW = 256, DRAIN = 256, COLD_ROUNDS = 60, QUIET_US = 60000 };
 
 static const char topic[] = "stream/playback/state";
 static char folder[64], pub_end[96], svc_end[96], cli_end[96];
-static atomic_int subscribed, stopping, bound;
+// What the processes tell each other beside messages.
+static struct {
+    atomic_int subscribed, begun, stopping, bound;
+} *shared;
 
 static void *open_socket(void *context, int type) {
     void *socket = zmq_socket(context, type);
@@ -73,8 +81,7 @@ static void publish(void *socket, uint64_t origin) {
 }
 
 // The broker's one thread: numbers what services publish, sends it to all, acknowledges it; routes requests and replies.
-static void *broker(void *unused) {
-    (void)unused;
+static void broker(void) {
     void *context = zmq_ctx_new();
     void *pub = open_socket(context, ZMQ_XPUB), *svc = open_socket(context, ZMQ_ROUTER),
          *cli = open_socket(context, ZMQ_ROUTER);
@@ -83,16 +90,16 @@ static void *broker(void *unused) {
     CHECK(zmq_bind(pub, pub_end) == 0, pub_end);
     CHECK(zmq_bind(svc, svc_end) == 0, svc_end);
     CHECK(zmq_bind(cli, cli_end) == 0, cli_end);
-    atomic_store(&bound, 1);
+    atomic_store(&shared->bound, 1);
 
     uint64_t sequence = 0;
     zmq_msg_t parts[8];
     zmq_pollitem_t items[3] = {{pub, 0, ZMQ_POLLIN, 0}, {svc, 0, ZMQ_POLLIN, 0}, {cli, 0, ZMQ_POLLIN, 0}};
-    while (!atomic_load(&stopping)) {
+    while (!atomic_load(&shared->stopping)) {
         if (zmq_poll(items, 3, 100) <= 0) continue;
         for (int n = 0, count; items[0].revents && n < DRAIN && (count = receive(pub, parts, 8, ZMQ_DONTWAIT)); n++) {
             const char *data = zmq_msg_data(&parts[0]);
-            if (zmq_msg_size(&parts[0]) > 0 && data[0] == 1) atomic_fetch_add(&subscribed, 1);
+            if (zmq_msg_size(&parts[0]) > 0 && data[0] == 1) atomic_fetch_add(&shared->subscribed, 1);
             while (count > 0) zmq_msg_close(&parts[--count]);
         }
         for (int n = 0, count; items[1].revents && n < DRAIN && (count = receive(svc, parts, 8, ZMQ_DONTWAIT)); n++) {
@@ -119,12 +126,11 @@ static void *broker(void *unused) {
     zmq_close(svc);
     zmq_close(cli);
     zmq_ctx_term(context);
-    return NULL;
 }
 
 // Answers each command: publishes the new state, waits for the acknowledgement, replies.
-static void *service(void *unused) {
-    (void)unused;
+static void service(void) {
+    while (!atomic_load(&shared->begun)) usleep(1000);
     void *context = zmq_ctx_new(), *dealer = open_socket(context, ZMQ_DEALER);
     int patience = 100;
     zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &patience, sizeof patience);
@@ -133,7 +139,7 @@ static void *service(void *unused) {
     zmq_msg_t waiting[2], parts[2];
     uint64_t origin = 0;
     int replying = 0;
-    while (!atomic_load(&stopping)) {
+    while (!atomic_load(&shared->stopping)) {
         int count = receive(dealer, parts, 2, 0);
         if (count == 2) {
             waiting[0] = parts[0];
@@ -148,7 +154,16 @@ static void *service(void *unused) {
     }
     zmq_close(dealer);
     zmq_ctx_term(context);
-    return NULL;
+}
+
+// Runs a role in a process of its own, which does not outlive this one.
+static pid_t begin(void (*role)(void)) {
+    pid_t child = fork();
+    CHECK(child >= 0, "fork");
+    if (child > 0) return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    role();
+    _exit(0);
 }
 
 // Subscribers, all in the calling thread; returns when the broker has seen every subscription.
@@ -161,7 +176,7 @@ static void **subscribe(void *context, int count) {
     }
     static int expected;
     expected += count;
-    while (atomic_load(&subscribed) < expected) usleep(1000);
+    while (atomic_load(&shared->subscribed) < expected) usleep(1000);
     return sockets;
 }
 
@@ -221,18 +236,18 @@ static void measure_throughput(uint64_t total) {
     row("libzmq.throughput", percentile(rates, 5, 50), "messages/s");
 }
 
-static void measure_pause(int observers, int rounds) {
+static void measure_pause(int observers, int rounds, useconds_t quiet) {
     void *context = zmq_ctx_new();
     zmq_ctx_set(context, ZMQ_MAX_SOCKETS, observers + 64);
     void **subscribers = subscribe(context, observers), *client = open_socket(context, ZMQ_DEALER);
     connect_named(client, "client", cli_end);
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, service, NULL) == 0, "pthread_create");
+    atomic_store(&shared->begun, 1);
     for (int i = 0; i < observers; i++) next_event(subscribers[i]);  // the service's first
 
     double *samples = calloc((size_t)rounds, sizeof *samples);
     int warm_up = rounds / 10 + 1;
     for (int round = -warm_up; round < rounds; round++) {
+        if (quiet) usleep(quiet);
         double start = now_us();
         CHECK(zmq_send(client, "pause", 5, 0) == 5, "zmq_send");
         for (int i = 0; i < observers; i++) next_event(subscribers[i]);
@@ -241,11 +256,9 @@ static void measure_pause(int observers, int rounds) {
         CHECK(zmq_recv(client, reply, sizeof reply, 0) > 0, "the reply");
     }
     char name[64];
-    snprintf(name, sizeof name, "libzmq.pause.n%d", observers);
+    snprintf(name, sizeof name, "libzmq.pause.%sn%d", quiet ? "cold." : "", observers);
     row(name, percentile(samples, rounds, 50), "us");
     free(samples);
-    atomic_store(&stopping, 1);
-    pthread_join(thread, NULL);
     for (int i = 0; i < observers; i++) zmq_close(subscribers[i]);
     free(subscribers);
     zmq_close(client);
@@ -254,9 +267,10 @@ static void measure_pause(int observers, int rounds) {
 
 int main(int argc, char **argv) {
     int throughput = argc >= 2 && strcmp(argv[1], "throughput") == 0;
-    int observers = argc >= 3 && strcmp(argv[1], "pause") == 0 ? atoi(argv[2]) : 0;
+    int cold = argc >= 2 && strcmp(argv[1], "cold") == 0;
+    int observers = argc >= 3 && (cold || strcmp(argv[1], "pause") == 0) ? atoi(argv[2]) : 0;
     if (!throughput && observers < 1) {
-        fprintf(stderr, "usage: zmq_baseline throughput [MESSAGES] | pause N [ROUNDS]\n");
+        fprintf(stderr, "usage: zmq_baseline throughput [MESSAGES] | pause N | cold N\n");
         return 64;
     }
     raise_descriptor_limit();
@@ -266,17 +280,19 @@ int main(int argc, char **argv) {
     snprintf(svc_end, sizeof svc_end, "ipc://%s/svc.sock", folder);
     snprintf(cli_end, sizeof cli_end, "ipc://%s/cli.sock", folder);
 
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, broker, NULL) == 0, "pthread_create");
-    while (!atomic_load(&bound)) usleep(1000);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED, "mmap");
+    pid_t children[2] = {begin(broker), throughput ? 0 : begin(service)};
+    while (!atomic_load(&shared->bound)) usleep(1000);
     if (throughput) {
         measure_throughput(argc >= 3 ? strtoull(argv[2], NULL, 10) : 200000);
     } else {
-        int rounds = argc >= 4 ? atoi(argv[3]) : observers >= 1000 ? 100 : observers >= 100 ? 500 : 2000;
-        measure_pause(observers, rounds > 0 ? rounds : 1);
+        int rounds = cold ? COLD_ROUNDS : observers >= 1000 ? 100 : observers >= 100 ? 500 : 2000;
+        measure_pause(observers, rounds, cold ? QUIET_US : 0);
     }
-    atomic_store(&stopping, 1);
-    pthread_join(thread, NULL);
+    atomic_store(&shared->stopping, 1);
+    for (int i = 0; i < 2; i++)
+        if (children[i] > 0) waitpid(children[i], NULL, 0);
     unlink(pub_end + 6);
     unlink(svc_end + 6);
     unlink(cli_end + 6);

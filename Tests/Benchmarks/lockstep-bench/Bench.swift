@@ -30,14 +30,18 @@ struct Bench {
         try measure("play", isWanted: true) { try fleet.lockstep("play", fleet.firstEpisode()) }
         try measure("memory", "playing") { try ProcessMeasurements.memory(fleet, "playing", budget: 150) }
         for count in observers { try measure("pause", "to \(count)") { try FanOut.measure(fleet, observers: count) } }
+        try measure("pause", "after quiet") { try FanOut.measureCold(fleet) }
+        try measure("command") { try Commands.measure(fleet) }
         try measure("throughput") { try Throughput.measure(fleet) }
         try measure("queue") { try QueueAdds.measure(fleet) }
         try measure("memory", "stressed") { try ProcessMeasurements.memory(fleet, "stressed", budget: 300) }
         try measure("kills") { try ProcessMeasurements.killToServing(fleet, rounds: 20) }
         try measure("hung") { try ProcessMeasurements.hungToServing(fleet) }
         // What makes the state large comes last: the budgets above are those of a queue of 4 200.
+        try measure("episodes") { try Commands.measureLong(fleet) }
         try measure("long") { try LongQueue.measure(fleet) }
         try measure("library") { try Library.measure(fleet) }
+        try measure("library", "commands") { try Commands.measureInLibrary(fleet) }
     }
 
     /// One part that fails is named; the others go on.

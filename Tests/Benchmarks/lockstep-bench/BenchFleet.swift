@@ -61,6 +61,35 @@ final class BenchFleet {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// Seconds from the start of a command to its end, with its output thrown away.
+    func time(_ arguments: String...) throws -> Double { try time(arguments) }
+
+    /// Seconds from the start of a command to its end, with its output thrown away.
+    func time(_ arguments: [String]) throws -> Double {
+        func withPointers<R>(_ texts: [String], _ body: ([UnsafeMutablePointer<CChar>?]) throws -> R) rethrows -> R {
+            let copies = texts.map { strdup($0) }
+            defer { for copy in copies { free(copy) } }
+            return try body(copies + [nil])
+        }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for descriptor: Int32 in [0, 1] {
+            posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
+        }
+        var (pid, status) = (pid_t(), Int32())
+        let start = monotonicSeconds()
+        let error = withPointers([binaries + "/lockstep"] + arguments) { arguments in
+            withPointers(environment.map { "\($0)=\($1)" }) { environment in
+                posix_spawn(&pid, binaries + "/lockstep", &actions, nil, arguments, environment)
+            }
+        }
+        guard error == 0, waitpid(pid, &status, 0) == pid, status == 0 else {
+            throw Failed(description: "lockstep \(arguments.prefix(3).joined(separator: " ")): status \(status)")
+        }
+        return monotonicSeconds() - start
+    }
+
     /// What `ps --json` says.
     func services() throws -> [ServiceLine] {
         try JSONDecoder().decode([ServiceLine].self, from: Data(try lockstep("ps", "--json").utf8))
@@ -107,13 +136,13 @@ final class BenchFleet {
     }
 
     /// A feed whose episodes have titles and addresses as long as real ones; nothing of it is ever played.
-    func writeLongFeed(episodes: Int) throws -> String {
-        let path = folder + "/long.xml"
-        var text = "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>A podcast of many years</title>"
+    func writeLongFeed(episodes: Int, as name: String = "many") throws -> String {
+        let path = folder + "/\(name).xml"
+        var text = "<?xml version=\"1.0\"?><rss version=\"2.0\"><channel><title>A podcast of \(name) years</title>"
         for number in 1...episodes {
-            let address = "https://tracking.example.com/p/measured.example.net/show/4f1c9a/2026/long-\(number).mp3"
+            let address = "https://tracking.example.com/p/measured.example.net/show/4f1c9a/2026/\(name)-\(number).mp3"
             text += "<item><title>Episode \(number): what was said about it, and what was not</title>"
-            text += "<guid>l\(number)</guid><enclosure url=\"\(address)?id=\(number)&amp;source=feed\""
+            text += "<guid>\(name)\(number)</guid><enclosure url=\"\(address)?id=\(number)&amp;source=feed\""
             text += " type=\"audio/mpeg\" length=\"1\"/></item>\n"
         }
         try (text + "</channel></rss>").write(toFile: path, atomically: true, encoding: .utf8)

@@ -5,7 +5,8 @@ import SwiftProtobuf
 import WireMessages
 import ZeroMQ
 
-/// From `pause` to the full new state at all observers: N decoding SUB sockets in one thread, as in the baseline.
+/// From `pause` to the new state at all observers: N SUB sockets in one thread that read each event's number, as in the
+/// baseline. The first one decodes the states as well, and so tells which number is the one that all wait for.
 enum FanOut {
     /// Sockets in an array: they cannot be copied, their boxes can.
     private final class Observer {
@@ -20,33 +21,76 @@ enum FanOut {
             try socket.connect(fleet.endpoint("pub.sock"))
         }
 
-        /// Waits until the player is seen in that state.
-        func until(_ status: WirePlaybackState.Status) throws {
-            while true {
-                guard let message = try socket.receive(wait: true), message.count == 3 else {
-                    throw BenchFleet.Failed(description: "an observer has seen nothing for ten seconds")
-                }
-                _ = try BusHeader(decoding: message[1].bytes)
-                guard message[0].text == Topic.playbackState.text else { continue }
-                if try WirePlaybackState(wireBytes: message[2].bytes).status == status { return }
+        private func next() throws -> [Frame] {
+            guard let message = try socket.receive(wait: true), message.count == 3 else {
+                throw BenchFleet.Failed(description: "an observer has seen nothing for ten seconds")
             }
+            return message
+        }
+
+        /// Waits until the player is seen in that state; the number of the event.
+        func until(_ status: WirePlaybackState.Status) throws -> UInt64 {
+            while true {
+                let message = try next()
+                guard message[0].text == Topic.playbackState.text else { continue }
+                if try WirePlaybackState(wireBytes: message[2].bytes).status == status {
+                    return try BusHeader(decoding: message[1].bytes).sequence
+                }
+            }
+        }
+
+        /// Waits for the event of that number.
+        func until(_ sequence: UInt64) throws {
+            while try next()[1].bytes[16..<24].reduce(0, { $0 << 8 | UInt64($1) }) < sequence {}
         }
 
         deinit { socket.close() }
     }
 
+    /// One pause: seconds until all observers had the state, and until it was acknowledged, which is when it is durable.
+    private typealias Times = (seen: Double, acknowledged: Double)
+
+    /// Medians of pauses at once, one after the other.
     static func measure(_ fleet: BenchFleet, observers count: Int) throws {
+        let median =
+            try pauses(fleet, observers: count, rounds: count >= 1_000 ? 20 : 60, quiet: 0)
+            .map(\.seen).quantile(0.5) * 1e6
+        let budget = count >= 1_000 ? "<= 1.1x" : count >= 100 ? "<= 1.5x" : "<= 2.5x"
+        Row(name: "pause.n\(count)", value: median, unit: "us", peer: "libzmq.pause.n\(count)", budget: budget).print()
+        let mpd = count >= 1_000 ? "<= 0.3x" : count >= 100 ? "<= 0.7x" : nil
+        Row(name: "pause.n\(count).mpd", value: median, unit: "us", peer: "mpd.pause.n\(count)", budget: mpd).print()
+    }
+
+    /// Medians of pauses after 60 ms of quiet, as a person presses keys: everything is asleep.
+    static func measureCold(_ fleet: BenchFleet) throws {
+        let times = try pauses(fleet, observers: 1, rounds: 60, quiet: 0.06)
+        let (seen, acknowledged) = (times.map(\.seen), times.map(\.acknowledged))
+        Row(
+            name: "pause.cold.n1", value: seen.quantile(0.5) * 1e6, unit: "us", peer: "libzmq.pause.cold.n1",
+            budget: "<= 2x"
+        ).print()
+        Row(name: "pause.cold.durable", value: acknowledged.quantile(0.5) * 1e6, unit: "us", budget: "<= 2000").print()
+        Row(
+            name: "pause.cold.durable.sqlite", value: acknowledged.quantile(0.5) * 1e6, unit: "us",
+            peer: "sqlite.commit.cold.p50"
+        ).print()
+    }
+
+    private static func pauses(_ fleet: BenchFleet, observers count: Int, rounds: Int, quiet: Double) throws -> [Times]
+    {
         let client = try RawClient(fleet)
         let observers = try (0..<count).map { _ in try Observer(fleet) }
-        func set(paused: Bool) throws -> Double {
+        func set(paused: Bool) throws -> Times {
+            if quiet > 0 { Thread.sleep(forTimeInterval: quiet) }
             let start = monotonicSeconds()
             try client.send(.playback, WirePlaybackRequest.with { $0.setPaused.paused = paused }.wireBytes)
-            for observer in observers { try observer.until(paused ? .paused : .playing) }
-            let time = monotonicSeconds() - start
+            let sequence = try observers[0].until(paused ? .paused : .playing)
+            for observer in observers.dropFirst() { try observer.until(sequence) }
+            let seen = monotonicSeconds() - start
             guard try client.receive() != nil else {
                 throw BenchFleet.Failed(description: "the player does not answer")
             }
-            return time
+            return (seen, monotonicSeconds() - start)
         }
         // A subscription is in force when its socket has seen something.
         sleep(1)
@@ -54,15 +98,10 @@ enum FanOut {
             _ = try set(paused: true)
             _ = try set(paused: false)
         }
-        var times: [Double] = []
-        for _ in 0..<(count >= 1_000 ? 20 : 60) {
-            times.append(try set(paused: true))
+        return try (0..<rounds).map { _ in
+            let times = try set(paused: true)
             _ = try set(paused: false)
+            return times
         }
-        let median = times.quantile(0.5) * 1e6
-        Row(name: "pause.n\(count)", value: median, unit: "us", peer: "libzmq.pause.n\(count)", budget: "<= 1.5x")
-            .print()
-        let mpd = count >= 1_000 ? "<= 0.3x" : count >= 100 ? "<= 0.7x" : nil
-        Row(name: "pause.n\(count).mpd", value: median, unit: "us", peer: "mpd.pause.n\(count)", budget: mpd).print()
     }
 }

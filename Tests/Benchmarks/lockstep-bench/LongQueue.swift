@@ -13,10 +13,8 @@ enum LongQueue {
     static func measure(_ fleet: BenchFleet) throws {
         let client = try RawClient(fleet)
         try fleet.lockstep("subscribe", try fleet.writeLongFeed(episodes: entries + changes))
-        let podcast = try WirePersistenceReply(
-            wireBytes: client.ask(.persistence, WirePersistenceRequest.with { $0.podcasts = WirePodcastsQuery() })
-        ).podcasts.podcasts.first { $0.title.hasPrefix("A podcast of many") }
-        let episodes = try client.episodes(limit: entries + changes, podcast: podcast?.id ?? "")
+        let podcast = try client.podcast(titled: "A podcast of many")
+        let episodes = try client.episodes(limit: entries + changes, podcast: podcast)
         // One that is loaded stands there already, and each round of changes leaves one more.
         try fill(client, Array(episodes.prefix(entries - changes - 1)))
         try edit(client, Array(episodes.suffix(changes)), fleet)

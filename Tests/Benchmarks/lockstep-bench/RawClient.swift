@@ -74,6 +74,16 @@ final class RawClient {
         throw BenchFleet.Failed(description: "\(service) did not come back within 30 s")
     }
 
+    /// The id of the podcast whose title begins so.
+    func podcast(titled title: String) throws -> String {
+        let answer = try ask(.persistence, WirePersistenceRequest.with { $0.podcasts = WirePodcastsQuery() })
+        let podcasts = try WirePersistenceReply(wireBytes: answer).podcasts.podcasts
+        guard let podcast = podcasts.first(where: { $0.title.hasPrefix(title) }) else {
+            throw BenchFleet.Failed(description: "there is no podcast “\(title)”")
+        }
+        return podcast.id
+    }
+
     /// Ids of episodes, of one podcast or of all, the newest first.
     func episodes(limit: Int, podcast: String = "") throws -> [String] {
         var ids: [String] = []
