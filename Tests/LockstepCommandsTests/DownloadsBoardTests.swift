@@ -152,11 +152,15 @@ import WireMessages
         #expect(state.word == word)
     }
 
-    @Test func `a block of lines is drawn over itself, also when the terminal became narrower`() {
+    @Test func `a block is drawn over itself, and the cursor waits at its beginning`() {
         var block = LiveBlock(.init(clearToEnd: "<el>", clearBelow: "<ed>", up: "<up>"))
-        #expect(block.show(["abc", "def"], columns: 10) == "\r<ed>abc\ndef")
-        #expect(block.show(["abc", "def"], columns: 10) == "")
-        #expect(block.show(["abc", "xyz"], columns: 10) == "\r<up><ed>abc\nxyz")
-        #expect(block.show(["0123456789"], columns: 2) == "\r<up><up><up><ed>0123456789")
+        #expect(block.show(["abc", "def"], columns: 80) == "\rabc<el>\ndef<ed><up>\r")
+        #expect(block.show(["abc", "def"], columns: 80) == "")
+        #expect(block.show(["abc"], columns: 80) == "\rabc<ed>\r")
+        #expect(block.show(["abc"], above: ["one", "two"], columns: 80) == "\rone<el>\ntwo<el>\nabc<ed>\r")
+        // Whatever the terminal has made of the lines is below the cursor.
+        #expect(block.show(["abc", "xyz"], columns: 2) == "\r<ed>abc<el>\nxyz<ed><up>\r")
+        #expect(block.leave() == "\n\n")
+        #expect(block.show(["abc", "xyz"], columns: 2) == "\rabc<el>\nxyz<ed><up>\r")
     }
 }

@@ -184,13 +184,4 @@ import WireMessages
         #expect(queue(2) == "Up Next: 3 entries, nothing after the current one.")
         #expect(queue(nil) == "Up Next: 3 entries, next The first one.")
     }
-
-    @Test func `a live line writes nothing when nothing changed and clears what a narrower terminal wrapped`() {
-        var line = LiveLine(.init(clearToEnd: "<el>", clearBelow: "<ed>", up: "<up>"))
-        #expect(line.show("0123456789", columns: 20) == "\r0123456789<el>")
-        #expect(line.show("0123456789", columns: 20) == "")
-        #expect(line.show("0123", columns: 5) == "\r<up><ed>0123")
-        #expect(line.show("0123", above: ["one", "two"], columns: 5) == "\rone<el>\ntwo<el>\n0123<el>")
-        #expect(line.show("0123", columns: 5) == "")
-    }
 }

@@ -122,6 +122,33 @@ import WireMessages
         }
     }
 
+    @Test(arguments: [false, true]) func `a resize shows the same table once more in place, and q leaves it`(
+        wraps: Bool
+    ) async throws {
+        try await Self.withDownloads { fleet, downloads in
+            let script = "echo above; \"$LOCKSTEP\" downloads; echo \"left with $?.\"; read line"
+            try await TerminalShell.with(fleet, script, columns: 100, wraps: wraps) { shell in
+                try await shell.until(sees: "10 % ━")
+                try await downloads.progress("e1", 5_000_000)
+                try await shell.until(sees: "50 % ━")
+                for (columns, rows) in [(50, 24), (100, 30), (40, 10), (80, 24)] {
+                    shell.resize(columns: columns, rows: rows)
+                    // Nothing comes meanwhile that would draw it.
+                    try await shell.until("the table on \(columns) columns alone") { screen in
+                        screen.lines[0] == "above" && screen.lines[1].hasPrefix("Title of e1")
+                            && screen.lines[1].count == columns - 1 && screen.lines[2].hasPrefix("Title of e2")
+                            && screen.lines.dropFirst(3).allSatisfy(\.isEmpty)
+                    }
+                }
+                #expect(shell.modesNow != shell.modes)
+                shell.type("q")
+                try await shell.until(sees: "left with 0.")
+                #expect(shell.screen.lines[3] == "left with 0.")
+                #expect(shell.modesNow == shell.modes)
+            }
+        }
+    }
+
     private struct Line: Decodable {
         var episode: String
         var state: String

@@ -14,6 +14,10 @@ struct TerminalScreen: Sendable {
     private var keptCursor = (row: 0, column: 0)
     private var scroll: Range<Int>
     private var isWrapDue = false
+    /// Whether lines that no longer fit are wrapped, as newer terminals do, or cut.
+    private let wraps: Bool
+    /// The rows that go on with the line of the row above, since the terminal became narrower.
+    private var continued: Set<Int> = []
     private var input = Input.text
     private var pending: [UInt8] = []
 
@@ -25,7 +29,8 @@ struct TerminalScreen: Sendable {
         case command
     }
 
-    init(columns: Int, rows: Int) {
+    init(columns: Int, rows: Int, wraps: Bool = false) {
+        self.wraps = wraps
         self.columns = columns
         self.rows = rows
         cells = Self.blank(columns, rows)
@@ -45,6 +50,7 @@ struct TerminalScreen: Sendable {
 
     /// As a terminal that cuts what no longer fits, and lets the top go when it becomes lower than the cursor.
     mutating func resize(columns: Int, rows: Int) {
+        if wraps { wrap(columns: columns) }
         let lost = max(0, cursor.row - rows + 1)
         cells.removeFirst(lost)
         cursor = (max(0, cursor.row - lost), min(cursor.column, columns - 1))
@@ -56,6 +62,28 @@ struct TerminalScreen: Sendable {
         self.rows = rows
         scroll = 0..<rows
         isWrapDue = false
+    }
+
+    /// Breaks the lines anew for so many columns; the cursor stays where it is in its line.
+    private mutating func wrap(columns: Int) {
+        var lines: [[Character]] = []
+        var place = (line: 0, offset: 0)
+        for (row, cells) in cells.enumerated() {
+            if !continued.contains(row) { lines.append([]) }
+            if row == cursor.row { place = (lines.count - 1, lines[lines.count - 1].count + cursor.column) }
+            lines[lines.count - 1] += cells
+        }
+        cells = []
+        continued = []
+        for (number, line) in lines.enumerated() {
+            let end = max((line.lastIndex { $0 != " " } ?? -1) + 1, number == place.line ? place.offset + 1 : 1)
+            if number == place.line { cursor = (cells.count + place.offset / columns, place.offset % columns) }
+            for start in stride(from: 0, to: end, by: columns) {
+                if start > 0 { continued.insert(cells.count) }
+                let part = line[start..<min(start + columns, line.count)]
+                cells.append(part + Array(repeating: " ", count: columns - part.count))
+            }
+        }
     }
 
     mutating func write(_ bytes: some Sequence<UInt8>) {
@@ -136,6 +164,7 @@ struct TerminalScreen: Sendable {
     private mutating func shift(_ range: Range<Int>, by count: Int) {
         guard !range.isEmpty else { return }
         let old = cells
+        continued = Set(continued.map { range.contains($0) ? $0 - count : $0 })
         for row in range {
             let source = row + count
             cells[row] = range.contains(source) ? old[source] : Array(repeating: " ", count: columns)
@@ -224,6 +253,7 @@ struct TerminalScreen: Sendable {
     }
 
     private mutating func erase(_ row: Int, _ range: Range<Int>) {
+        if range.count == columns { continued.remove(row) }
         for column in range { cells[row][column] = " " }
     }
 

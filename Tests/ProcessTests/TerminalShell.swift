@@ -40,7 +40,7 @@ final class TerminalShell: Sendable {
         var local: tcflag_t
     }
 
-    init(_ fleet: ProcessFleet, script: String, columns: Int = 80, rows: Int = 24) throws {
+    init(_ fleet: ProcessFleet, script: String, columns: Int = 80, rows: Int = 24, wraps: Bool = false) throws {
         let user = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         var lock: Int32 = 0
         var number: UInt32 = 0
@@ -51,7 +51,8 @@ final class TerminalShell: Sendable {
         }
         let terminal = "/dev/pts/\(number)"
         let keeper = open(terminal, O_RDWR | O_NOCTTY | O_CLOEXEC)
-        let display = Awaited(Display(screen: TerminalScreen(columns: columns, rows: rows), keeper: keeper))
+        let display = Awaited(
+            Display(screen: TerminalScreen(columns: columns, rows: rows, wraps: wraps), keeper: keeper))
         self.display = display
         modes = Self.modes(user)
         Self.setSize(user, columns, rows)
@@ -80,10 +81,10 @@ final class TerminalShell: Sendable {
 
     /// Runs `body` with a shell, which is gone afterwards with all that it ran, in the background too.
     static func with(
-        _ fleet: ProcessFleet, _ script: String, columns: Int = 80, rows: Int = 24,
+        _ fleet: ProcessFleet, _ script: String, columns: Int = 80, rows: Int = 24, wraps: Bool = false,
         _ body: (TerminalShell) async throws -> Void
     ) async throws {
-        let shell = try TerminalShell(fleet, script: script, columns: columns, rows: rows)
+        let shell = try TerminalShell(fleet, script: script, columns: columns, rows: rows, wraps: wraps)
         do {
             try await body(shell)
         } catch {

@@ -144,6 +144,23 @@ struct TerminalTests {
         }
     }
 
+    @Test(.timeLimit(.minutes(5)), arguments: [false, true])
+    func `mini leaves nothing behind when the terminal becomes narrower`(wraps: Bool) async throws {
+        try await Self.withPaused { fleet in
+            let script = "echo above\n" + Self.script("mini")
+            try await TerminalShell.with(fleet, script, columns: 200, wraps: wraps) { shell in
+                let wide = "‖ 0:00/10:00 ──────────────────── Part 1 of many — Many parts"
+                try await shell.until("the line") { $0.lines.prefix(3) == ["above", wide, ""] }
+                for (columns, line) in [(20, "‖ 0:00/10:00 Part …"), (200, wide), (20, "‖ 0:00/10:00 Part …")] {
+                    shell.resize(columns: columns, rows: 24)
+                    try await shell.until("a line of \(columns) alone") { $0.lines.prefix(3) == ["above", line, ""] }
+                }
+                shell.type("q")
+                try await shell.until(sees: "left with 0.")
+            }
+        }
+    }
+
     @Test(.timeLimit(.minutes(5)), arguments: players)
     func aKeyHeldDownSeeksToTheRightPlaceInFewRequests(player: String) async throws {
         try await Self.withPaused { fleet in

@@ -109,10 +109,10 @@ extension Session {
 struct DownloadAdd: DownloadChange {
     static let configuration = CommandConfiguration(
         commandName: "add",
-        abstract: "Download episodes; what failed goes on, and a file that is gone is fetched again.")
+        abstract: "Download episodes; failed downloads are resumed, and missing files are fetched again.")
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
-    static let done = "To be downloaded:"
+    static let done = "Queued for download:"
     static let already = "downloaded or on the way already"
     @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
         request.add.episodes = episodes
@@ -122,7 +122,7 @@ struct DownloadAdd: DownloadChange {
 struct DownloadPause: DownloadChange {
     static let configuration = CommandConfiguration(
         commandName: "pause",
-        abstract: "Pause downloads; what has come is kept.",
+        abstract: "Pause downloads and keep their partial files.",
         discussion: "A server that does not say which version of a file it sends begins anew; then that is said.")
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
@@ -135,10 +135,10 @@ struct DownloadPause: DownloadChange {
 
 struct DownloadResume: DownloadChange {
     static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Go on with downloads that were paused or have failed.")
+        commandName: "resume", abstract: "Resume paused or failed downloads.")
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
-    static let done = "Going on with the download of"
+    static let done = "Resumed the download of"
     static let already = "on the way already"
     @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
         request.resume.episodes = episodes
@@ -147,7 +147,7 @@ struct DownloadResume: DownloadChange {
 
 struct DownloadCancel: DownloadChange {
     static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "Give downloads up that have not ended, and delete what has come.")
+        commandName: "cancel", abstract: "Cancel unfinished downloads and delete their partial files.")
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Cancelled the download of"
@@ -172,7 +172,7 @@ struct DownloadRemove: DownloadChange {
 struct Downloads: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "downloads",
-        abstract: "Show downloads; on a terminal with bars, until none is under way any more.",
+        abstract: "Show downloads; on a terminal with bars, until none is under way any more or q is pressed.",
         discussion: "Without a terminal, with --plain or --json they are printed as they are now; --watch follows them."
     )
     @Flag(help: "Follow them, a line for each change.") var watch = false
@@ -254,18 +254,14 @@ struct Downloads: LockstepCommand {
         }
     }
 
-    /// Bars, until nothing is under way any more.
+    /// Bars, until nothing is under way any more or `q` is pressed.
     private static func draw(_ session: Session) async throws {
-        var board = DownloadsBoard()
-        var block = LiveBlock(.ofTerminal)
-        defer { try? Output.write("\n", to: STDOUT_FILENO) }
-        for await update in session.client.updates() {
-            guard board.apply(update), board.isCurrent else { continue }
-            let size = TerminalLocale.size ?? (80, 24)
-            // The last column stays empty: writing there wraps on some terminals.
-            let lines = board.lines(columns: max(1, size.columns - 1), rows: max(1, size.rows - 1))
-            try Output.write(block.show(lines, columns: size.columns), to: STDOUT_FILENO)
-            if !board.isActive { return }
-        }
+        let signals = TerminalSignals()
+        defer { signals.close() }
+        let inbox = PlayerInbox()
+        let following = Task { await inbox.follow(session.client) }
+        defer { following.cancel() }
+        let status = try await MainActor.run { try DownloadsLoop(TerminalEvents(signals: signals, inbox: inbox)).run() }
+        if status != 0 { throw ExitCode(status) }
     }
 }

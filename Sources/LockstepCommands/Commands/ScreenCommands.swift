@@ -53,16 +53,14 @@ extension CommandContext {
         try FleetPresence.require(home)
         let signals = TerminalSignals()
         defer { signals.close() }
-        let inbox = PlayerInbox()
         let status = try await withSession(origin: origin) { session in
-            let following = Task {
-                for await update in session.client.updates() { inbox.post(.update(update)) }
-                inbox.post(.ended(nil))
-            }
+            let inbox = PlayerInbox()
+            let following = Task { await inbox.follow(session.client) }
             defer { following.cancel() }
             return try await MainActor.run { () throws -> Int32 in
                 let machine = PlayerMachine(settings: settings, bootID: SystemClocks.bootID, form: form)
-                let loop = PlayerLoop(machine, on: try terminal(), signals: signals, inbox: inbox) { task in
+                let events = TerminalEvents(signals: signals, inbox: inbox)
+                let loop = PlayerLoop(machine, on: try terminal(), events: events) { task in
                     // The main thread belongs to the screen until it is left.
                     Task.detached {
                         let end = await session.perform(task)

@@ -11,33 +11,54 @@ import Darwin
 
 /// What has to be written so that some lines of a terminal show other text. Pure.
 ///
-/// The cursor rests at the end of the last line, so that what is left behind is whole.
+/// The cursor rests at the beginning of the first line: there it stays when the terminal gets another size, whether that
+/// wraps lines that no longer fit or cuts them, and what is below can be cleared.
 struct LiveBlock: Sendable {
-    private let capabilities: LiveLine.Capabilities
+    /// The terminal's own sequences.
+    struct Capabilities: Sendable, Hashable {
+        /// Clears from the cursor to the end of the line.
+        var clearToEnd = "\u{1b}[K"
+        /// Clears from the cursor to the end of the screen.
+        var clearBelow = "\u{1b}[J"
+        /// Moves the cursor up by one row.
+        var up = "\u{1b}[A"
+    }
+
+    private let capabilities: Capabilities
     private var shown: [String] = []
     private var columns = 80
 
     /// Lines that show nothing yet.
-    init(_ capabilities: LiveLine.Capabilities) {
+    init(_ capabilities: Capabilities) {
         self.capabilities = capabilities
     }
 
-    /// What to write so that `lines` are shown in a terminal of `columns`; empty when they are shown already.
-    mutating func show(_ lines: [String], columns: Int) -> String {
-        guard lines != shown || columns != self.columns else { return "" }
-        // A terminal that became narrower has wrapped what is there.
-        let rows = shown.reduce(0) { $0 + max(0, DisplayText.width($1) - 1) / max(1, columns) + 1 }
-        let up = String(repeating: capabilities.up, count: max(0, rows - 1))
+    /// What to write so that `lines` are shown in a terminal of `columns`, with new lines that stay above them; empty when
+    /// they are shown already.
+    mutating func show(_ lines: [String], above: [String] = [], columns: Int) -> String {
+        let isResized = columns != self.columns
+        guard isResized || lines != shown || !above.isEmpty else { return "" }
         shown = lines
         self.columns = columns
-        return "\r" + up + capabilities.clearBelow + lines.joined(separator: "\n")
+        let text = (above + lines).joined(separator: capabilities.clearToEnd + "\n")
+        let back = String(repeating: capabilities.up, count: max(0, lines.count - 1))
+        return "\r" + (isResized ? capabilities.clearBelow : "") + text + capabilities.clearBelow + back + "\r"
+    }
+
+    /// Something else has been written: the lines must be shown anew.
+    mutating func forget() { shown = [] }
+
+    /// What to write so that the lines stay and the cursor is below them. What is shown then is shown anew.
+    mutating func leave() -> String {
+        defer { shown = [] }
+        return String(repeating: "\n", count: shown.count)
     }
 }
 
-extension LiveLine.Capabilities {
+extension LiveBlock.Capabilities {
     /// Those of the terminal of standard output; the usual ones where it is not known.
-    static var ofTerminal: LiveLine.Capabilities {
-        var capabilities = LiveLine.Capabilities()
+    static var ofTerminal: LiveBlock.Capabilities {
+        var capabilities = LiveBlock.Capabilities()
         var outcome: Int32 = 0
         guard setupterm(nil, STDOUT_FILENO, &outcome) == 0 else { return capabilities }
         func text(_ name: String) -> String {

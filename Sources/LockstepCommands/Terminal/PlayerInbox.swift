@@ -31,6 +31,12 @@ final class PlayerInbox: Sendable {
         if wasEmpty { pipe.wake() }
     }
 
+    /// Puts in what the stream brings, until the connection ends.
+    func follow(_ client: BusClient) async {
+        for await update in client.updates() { post(.update(update)) }
+        post(.ended(nil))
+    }
+
     /// All that waits, in order.
     func takeAll() -> [Item] {
         while pipe.next() != nil {}

@@ -12,20 +12,18 @@ import Darwin
 /// Runs a player on a terminal: waits for keys, signals and news, lets the machine decide, draws.
 final class PlayerLoop {
     private let terminal: any PlayerTerminal
-    private let signals: TerminalSignals
-    private let inbox: PlayerInbox
+    private let events: TerminalEvents
     private let ask: (PlayerTask) -> Void
     private var machine: PlayerMachine
 
     /// A loop; `ask` begins a task and returns at once.
     init(
-        _ machine: PlayerMachine, on terminal: any PlayerTerminal, signals: TerminalSignals, inbox: PlayerInbox,
+        _ machine: PlayerMachine, on terminal: any PlayerTerminal, events: TerminalEvents,
         ask: @escaping (PlayerTask) -> Void
     ) {
         self.machine = machine
         self.terminal = terminal
-        self.signals = signals
-        self.inbox = inbox
+        self.events = events
         self.ask = ask
     }
 
@@ -40,19 +38,12 @@ final class PlayerLoop {
             machine.tick(now: now)
             terminal.draw(PlayerContent(screen: machine.screen(at: now)))
             let limit = machine.nextChange(after: now).map { Int32(($0 * 1_000).rounded(.up)) } ?? -1
-            var waiting = [
-                pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: inbox.descriptor, events: Int16(POLLIN), revents: 0),
-            ]
-            if poll(&waiting, nfds_t(waiting.count), limit) < 0, errno != EINTR { return 1 }
-            while let number = signals.next() {
+            guard let batch = events.next(within: limit) else { return 1 }
+            for number in batch.signals {
                 if let status = handle(signal: number) { return status }
             }
-            for item in inbox.takeAll() { try handle(item) }
-            // Nobody can press keys any more.
-            let lost = Int16(POLLHUP) | Int16(POLLERR) | Int16(POLLNVAL)
-            if waiting[0].revents & lost != 0 { return 128 + SIGHUP }
+            for item in batch.news { try handle(item) }
+            if batch.isHungUp { return 128 + SIGHUP }
             while let key = terminal.nextKey() {
                 switch machine.press(key, now: SystemClocks.now()) {
                 case .quit: return 0
@@ -63,12 +54,15 @@ final class PlayerLoop {
         }
     }
 
+    /// The failure of a screen whose connection has ended for good.
+    static var connectionEnded: Failure { Failure(.internalError, "The connection to the fleet has ended.") }
+
     private func handle(signal number: Int32) -> Int32? {
         switch number {
         case SIGWINCH: terminal.resized()
         case SIGTSTP:
             terminal.suspend()
-            signals.stopProcess()
+            events.signals.stopProcess()
             terminal.resume()
         case SIGCONT: terminal.resume()
         default: return 128 + number
@@ -81,7 +75,7 @@ final class PlayerLoop {
         case .update(let update): machine.apply(update)
         case .finished(let task, let failure, let said):
             if case .ask(let next) = machine.finished(task, failure, said: said, now: SystemClocks.now()) { ask(next) }
-        case .ended(let failure): throw failure ?? Failure(.internalError, "The connection to the fleet has ended.")
+        case .ended(let failure): throw failure ?? Self.connectionEnded
         }
     }
 }

@@ -1,0 +1,88 @@
+import BusKit
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Shows the downloads on a terminal, with bars that move, until none is under way any more or `q` is pressed.
+final class DownloadsLoop {
+    private var board = DownloadsBoard()
+    private var block = LiveBlock(.ofTerminal)
+    private let keyboard = Keyboard()
+    private let events: TerminalEvents
+    /// Whether the keyboard is taken.
+    private var hasKeys = false
+
+    /// A loop that shows what `events` bring.
+    init(_ events: TerminalEvents) {
+        self.events = events
+    }
+
+    /// Runs until it is left or nothing is under way.
+    ///
+    /// - Returns: the exit status: 0, or 128 and the number of the signal that ended it.
+    /// - Throws: the failure that ended the connection.
+    func run() throws -> Int32 {
+        defer { suspend() }
+        resume()
+        while let batch = events.next(hasKeys: hasKeys) {
+            for item in batch.news {
+                switch item {
+                case .update(let update): _ = board.apply(update)
+                case .finished: break
+                case .ended(let failure): throw failure ?? PlayerLoop.connectionEnded
+                }
+            }
+            for number in batch.signals {
+                guard let status = handle(signal: number) else { continue }
+                return status
+            }
+            if board.isCurrent {
+                try draw()
+                if !board.isActive { return 0 }
+            }
+            if batch.isHungUp { return 128 + SIGHUP }
+            while hasKeys, let key = keyboard.next() {
+                if key == .character("q") { return 0 }
+            }
+        }
+        return 1
+    }
+
+    private func draw() throws {
+        let size = TerminalLocale.size ?? (80, 24)
+        // The last column stays empty: writing there wraps on some terminals.
+        let lines = board.lines(columns: max(1, size.columns - 1), rows: max(1, size.rows - 1))
+        try Output.write(block.show(lines, columns: size.columns), to: STDOUT_FILENO)
+    }
+
+    private func handle(signal number: Int32) -> Int32? {
+        switch number {
+        case SIGWINCH: break
+        case SIGTSTP:
+            suspend()
+            events.signals.stopProcess()
+            resume()
+        case SIGCONT: resume()
+        default: return 128 + number
+        }
+        return nil
+    }
+
+    private func suspend() {
+        try? Output.write(block.leave(), to: STDOUT_FILENO)
+        if hasKeys { keyboard.giveBack() }
+        hasKeys = false
+    }
+
+    private func resume() {
+        block.forget()
+        hasKeys = Keyboard.isOurs
+        if hasKeys { keyboard.take() }
+    }
+}

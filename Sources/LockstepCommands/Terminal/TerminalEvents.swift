@@ -1,0 +1,43 @@
+import BusKit
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What a screen waits for: signals, news and keys.
+struct TerminalEvents {
+    /// What woke it.
+    struct Batch {
+        /// The signals that came, in order.
+        var signals: [Int32] = []
+        /// The news, in order.
+        var news: [PlayerInbox.Item] = []
+        /// Whether nobody can press keys any more.
+        var isHungUp = false
+    }
+
+    let signals: TerminalSignals
+    let inbox: PlayerInbox
+
+    /// Waits until something comes, at most so many milliseconds; −1: for ever.
+    ///
+    /// - Parameter hasKeys: whether keys are waited for, too.
+    /// - Returns: nil when nothing can be waited for.
+    func next(within limit: Int32 = -1, hasKeys: Bool = true) -> Batch? {
+        var waiting = [
+            pollfd(fd: hasKeys ? STDIN_FILENO : -1, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: inbox.descriptor, events: Int16(POLLIN), revents: 0),
+        ]
+        if poll(&waiting, nfds_t(waiting.count), limit) < 0, errno != EINTR { return nil }
+        var batch = Batch()
+        while let number = signals.next() { batch.signals.append(number) }
+        batch.news = inbox.takeAll()
+        batch.isHungUp = waiting[0].revents & (Int16(POLLHUP) | Int16(POLLERR) | Int16(POLLNVAL)) != 0
+        return batch
+    }
+}
