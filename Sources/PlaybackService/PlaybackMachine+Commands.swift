@@ -13,6 +13,7 @@ extension PlaybackMachine {
             switch request.command {
             case .load(let load)?: try self.load(load, command)
             case .setPaused(let set)?: try setPaused(set.paused, command)
+            case .togglePaused?: try setPaused(loaded().status.willPlay, command)
             case .seek(let seek)?: try self.seek(seek, command)
             case .setSpeed(let set)?: try setSpeed(set.speed, command)
             case .setVolume(let set)?: try setVolume(set.volume, command)
@@ -160,10 +161,10 @@ extension PlaybackMachine {
         let session = try loaded()
         guard session.status != .finished else { throw Self.heard(session) }
         guard seek.loadID.isEmpty || seek.loadID == session.loadID.text else {
-            throw Failure(.nothingLoaded, "The episode that was to be moved in is no longer loaded.")
+            throw Failure(.nothingLoaded, "That episode is no longer loaded.")
         }
         guard let position = PlaybackPosition(seconds: seek.position) else {
-            throw Self.invalid("\(seek.position) s is no position.")
+            throw Self.invalid("\(seek.position) s isn’t a valid position.")
         }
         if let duration = session.duration, position.seconds > duration.seconds {
             throw Self.invalid("\(clockText(position.seconds)) is beyond the end at \(clockText(duration.seconds)).")

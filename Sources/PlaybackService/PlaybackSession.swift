@@ -16,6 +16,9 @@ struct PlaybackSession: Sendable, Hashable {
         case finished
         /// It could not go on; its position is kept. Exits: loading.
         case failed(Failure)
+
+        /// Whether it plays, or will when it can.
+        var willPlay: Bool { self == .playing || self == .loading(plays: true) }
     }
 
     /// How far the engine is involved.

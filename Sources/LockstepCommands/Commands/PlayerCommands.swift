@@ -9,24 +9,22 @@ struct Pause: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            // Asked for in any case: what is seen here may have changed before the player hears of it.
-            let before = try await session.view(of: [.playback]).player
+            _ = try await session.view(of: [.playback])
             let reply = try await session.playback { $0.setPaused.paused = true }
-            let isSame = reply.state.revision == before?.revision && reply.state.status != .loading
-            try session.report(reply.state, to: context.output, already: isSame)
+            try session.report(reply.state, to: context.output, already: !reply.changed)
         }
     }
 }
 
 struct Resume: LockstepCommand {
-    static let configuration = CommandConfiguration(commandName: "resume", abstract: "Go on with what is loaded.")
+    static let configuration = CommandConfiguration(commandName: "resume", abstract: "Resume the loaded episode.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            let before = try await session.view(of: [.playback]).player
+            _ = try await session.view(of: [.playback])
             let reply = try await session.playback { $0.setPaused.paused = false }
-            if reply.state.revision == before?.revision, reply.state.status == .playing {
+            if !reply.changed, reply.state.status == .playing {
                 return try session.report(reply.state, to: context.output, already: true)
             }
             let settled = try await session.settled(AwaitedLoad(reply.state.loadID), output: context.output)
@@ -38,19 +36,23 @@ struct Resume: LockstepCommand {
 struct Toggle: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "toggle",
-        abstract: "Pause what plays, or go on with what does not.", aliases: ["play-pause"])
+        abstract: "Pause if it plays, otherwise resume.", aliases: ["play-pause"])
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
-            let view = try await session.view(of: [.playback])
-            switch view.player?.status {
-            case .playing,
-                .loading where view.player?.willPlay != false:
-                let reply = try await session.playback { $0.setPaused.paused = true }
-                try session.report(reply.state, to: context.output)
-            default: try session.report(try await session.resume(context.output), to: context.output)
+            _ = try await session.view(of: [.playback])
+            // The player decides: what is seen here may have changed before it hears of this.
+            let reply: WirePlaybackReply
+            do throws(Failure) { reply = try await session.playback { $0.togglePaused = WireTogglePaused() } } catch {
+                guard error.known == .nothingLoaded else { throw error }
+                return try session.report(try await session.resume(context.output), to: context.output)
             }
+            let isPaused = reply.state.status == .paused || reply.state.status == .loading && !reply.state.willPlay
+            let state =
+                isPaused
+                ? reply.state : try await session.settled(AwaitedLoad(reply.state.loadID), output: context.output)
+            try session.report(state, to: context.output)
         }
     }
 }
@@ -92,7 +94,7 @@ struct Seek: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         guard let expression = SeekExpression(place) else {
             throw Failure(
-                .invalidArgument, "“\(place)” is no place in an episode. Give \(SeekExpression.forms).")
+                .invalidArgument, "“\(place)” isn’t a position in an episode. Give \(SeekExpression.forms).")
         }
         try await context.withSession { try await $0.seek(expression, output: context.output) }
     }

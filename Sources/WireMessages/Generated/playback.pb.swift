@@ -173,6 +173,14 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     set {command = .listOutputs(newValue)}
   }
 
+  public var togglePaused: WireTogglePaused {
+    get {
+      if case .togglePaused(let v)? = command {return v}
+      return WireTogglePaused()
+    }
+    set {command = .togglePaused(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -194,6 +202,7 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     case prepare(WirePrepareEpisode)
     case refreshEpisode(WireRefreshEpisode)
     case listOutputs(WireListOutputs)
+    case togglePaused(WireTogglePaused)
 
   }
 
@@ -355,6 +364,17 @@ public nonisolated struct WireSetPaused: Sendable {
   // methods supported on all messages.
 
   public var paused: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// The player decides: `set_paused` true of what plays or will play when it can, else false.
+public nonisolated struct WireTogglePaused: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1296,7 +1316,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.playback"
 
 nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0\u{3}set_setting\0\u{3}set_sleep\0\u{3}set_bookmark\0\u{3}remove_bookmark\0\u{1}bookmarks\0\u{1}prepare\0\u{3}refresh_episode\0\u{3}list_outputs\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0\u{3}set_setting\0\u{3}set_sleep\0\u{3}set_bookmark\0\u{3}remove_bookmark\0\u{1}bookmarks\0\u{1}prepare\0\u{3}refresh_episode\0\u{3}list_outputs\0\u{3}toggle_paused\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1538,6 +1558,19 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
           self.command = .listOutputs(v)
         }
       }()
+      case 19: try {
+        var v: WireTogglePaused?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .togglePaused(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .togglePaused(v)
+        }
+      }()
       default: break
       }
     }
@@ -1620,6 +1653,10 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
     case .listOutputs?: try {
       guard case .listOutputs(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 18)
+    }()
+    case .togglePaused?: try {
+      guard case .togglePaused(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 19)
     }()
     case nil: break
     }
@@ -1891,6 +1928,25 @@ nonisolated extension WireSetPaused: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
   public static func ==(lhs: WireSetPaused, rhs: WireSetPaused) -> Bool {
     if lhs.paused != rhs.paused {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireTogglePaused: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".TogglePaused"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireTogglePaused, rhs: WireTogglePaused) -> Bool {
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
