@@ -12,7 +12,7 @@ public enum AudioSource: Sendable, Hashable, CustomStringConvertible {
     public init(enclosure address: String) throws(Failure) {
         guard !address.isEmpty else { throw Failure(.episodeUnavailable, "The episode has no audio.") }
         guard !address.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
-            throw Failure(.badURL, "The episode's address holds control characters.")
+            throw Failure(.badURL, "The episode’s address holds control characters.")
         }
         if address.hasPrefix("/") {
             self = .file(path: address)

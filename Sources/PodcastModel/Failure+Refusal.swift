@@ -15,10 +15,10 @@ extension Failure {
         }
     }
 
-    /// The refusal of a text that `WebAddress` doesn’t accept. A user and password in it are left out.
+    /// The refusal of a text that `WebAddress` doesn’t accept, with the reason. A user and password in it are left out.
     public static func unusableAddress(_ text: String) -> Failure {
         Failure(
-            .badURL, "“\(WebAddress.quotable(text))” isn’t a usable address; it must begin with http:// or https://.")
+            .badURL, "“\(WebAddress.quotable(text))” isn’t a usable address: \(WebAddress.flaw(of: text)).")
     }
 }
 

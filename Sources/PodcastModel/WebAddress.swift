@@ -157,6 +157,31 @@ public struct WebAddress: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
+extension WebAddress {
+    /// Why a text isn’t accepted as an address, as the second half of a sentence: `its host is malformed`.
+    static func flaw(of text: String) -> String {
+        guard text.contains(where: { !$0.isWhitespace }) else { return "it is empty" }
+        guard text.utf8.count <= limit else { return "it is longer than \(limit) bytes" }
+        guard let parts = Reference(text) else { return "it contains control characters" }
+        switch parts.scheme {
+        case "http", "https", "feed", "itpc", "pcast":
+            guard let authority = parts.authority else { break }
+            func isAccepted(_ part: Substring) -> Bool { WebAuthority(part, scheme: "http") != nil }
+            let bytes = authority.utf8
+            let server = bytes.lastIndex(of: UInt8(ascii: "@")).map { authority[bytes.index(after: $0)...] }
+            if isAccepted(authority[...]) { return "it is longer than \(limit) bytes" }
+            if let server, isAccepted(server) { return "its user name or password is malformed" }
+            let host = server ?? authority[...]
+            let colon = host.utf8.lastIndex(of: UInt8(ascii: ":"))
+            if let colon, isAccepted(host[..<colon]) { return "its port is malformed" }
+            return host.isEmpty ? "it has no host" : "its host is malformed"
+        case "file": return "the address of a local file must be file:// and an absolute path"
+        default: break
+        }
+        return "it must begin with http:// or https://"
+    }
+}
+
 /// The parts of a URI reference, percent-encoded where a feed forgot to.
 private struct Reference {
     var scheme: String?

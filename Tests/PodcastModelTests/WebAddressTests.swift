@@ -122,3 +122,22 @@ func knowsTheSameFeed(left: String, right: String, same: Bool) throws {
     let right = try #require(WebAddress(right))
     #expect((PodcastID.feed(at: left) == PodcastID.feed(at: right)) == same)
 }
+
+@Test(
+    arguments: [
+        ("http://]/x", "its host is malformed"), ("http://[::", "its host is malformed"),
+        ("https://exa mple.org/", "its host is malformed"), ("http:///x", "it has no host"),
+        ("http://example.org:99999/", "its port is malformed"), ("http://example.org:x/", "its port is malformed"),
+        ("http://a%00b@example.org/", "its user name or password is malformed"),
+        ("ftp://example.org/", "it must begin with http:// or https://"),
+        ("example", "it must begin with http:// or https://"),
+        ("http:example.org", "it must begin with http:// or https://"),
+        ("", "it is empty"), ("http://example.org/\u{1}", "it contains control characters"),
+        ("file://host/a", "the address of a local file must be file:// and an absolute path"),
+        ("http://example.org/" + String(repeating: "a", count: 9_000), "it is longer than 8192 bytes"),
+        ("http://example.org/" + String(repeating: "ä", count: 4_000), "it is longer than 8192 bytes"),
+    ])
+func `the refusal of an address says what is wrong with it`(text: String, flaw: String) {
+    #expect(WebAddress(text) == nil)
+    #expect(Failure.unusableAddress(text).message.hasSuffix("isn’t a usable address: \(flaw)."))
+}
