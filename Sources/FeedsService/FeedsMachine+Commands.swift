@@ -50,19 +50,21 @@ extension FeedsMachine {
             }
         case .unsubscribe(let unsubscribe): return self.unsubscribe(unsubscribe, command, now: now)
         case .answerAlert(let answer):
-            return [answerAlert(answer, command)]
+            return [answerAlert(answer, command, at: now.wall)]
         case .fetchChapters(let fetch): return fetchChapters(fetch.episode, command)
         case nil:
             return [refuse(command, Failure(.unknownCommand, "Feeds does not know this command."))]
         }
     }
 
-    private mutating func answerAlert(_ answer: WireAnswerAlert, _ command: Command) -> Effect {
+    private mutating func answerAlert(_ answer: WireAnswerAlert, _ command: Command, at now: Timestamp) -> Effect {
         var reply = WireFeedsReply()
         reply.alertAnswered.alert = answer.alert
         reply.alertAnswered.action = answer.action
         do throws(Failure) {
-            guard let change = try alerts.answer(answer) else { return .reply(command.id, .success(reply.wireBytes)) }
+            guard let change = try alerts.answer(answer, at: now) else {
+                return .reply(command.id, .success(reply.wireBytes))
+            }
             return commit(
                 change.changes, change.publications, Unsettled(command: command.id),
                 answering: (command.id, reply.wireBytes))

@@ -112,22 +112,8 @@ extension FeedsMachine {
     }
 }
 
-/// The alert that the file of passwords was damaged, until it is answered.
-struct FeedsAlerts: Sendable {
-    private(set) var alerts: [String: WireAlert] = [:]
-    private var answers: [String: String] = [:]
-
-    /// Takes a stored record over; false: it is none of these.
-    mutating func restore(_ record: StoredRecord) throws -> Bool {
-        switch record.collection {
-        case "alert": alerts[record.key] = try WireAlert(wireBytes: record.value)
-        case "answer": answers[record.key] = try WireAlertAnswered(wireBytes: record.value).action
-        default: return false
-        }
-        return true
-    }
-
-    /// The file of passwords can’t be read.
+extension OwnerAlerts {
+    /// Raises the alert that the file of passwords can’t be read.
     mutating func raiseDamage(_ message: String, now: Timestamp) -> OwnerChange {
         var alert = WireAlert()
         alert.id = AlertID.derived(from: "secretsDamaged/\(now.milliseconds)").text
@@ -138,35 +124,6 @@ struct FeedsAlerts: Sendable {
         alert.actions = ["dismiss"]
         alert.raisedAt = now.milliseconds
         alert.owner = ServiceName.feeds.text
-        alerts[alert.id] = alert
-        return OwnerChange(
-            changes: [.putting("alert", alert.id, alert)],
-            publications: [Publication(.put, .alert(.feeds, alert.id), alert.wireBytes)])
-    }
-
-    /// An answer. Nil: the same one was given before.
-    ///
-    /// - Throws: see `WireAnswerAlert.isFirst`.
-    mutating func answer(_ answer: WireAnswerAlert) throws(Failure) -> OwnerChange? {
-        guard try answer.isFirst(after: answers[answer.alert], to: alerts[answer.alert]) else { return nil }
-        alerts[answer.alert] = nil
-        // An alert of this kind is rare: one answer is remembered.
-        var changes = answers.keys.sorted().map { WireChange.deleting("answer", $0) }
-        answers = [answer.alert: answer.action]
-        var answered = WireAlertAnswered()
-        answered.alert = answer.alert
-        answered.action = answer.action
-        changes += [.deleting("alert", answer.alert), .putting("answer", answer.alert, answered)]
-        return OwnerChange(changes: changes, publications: [Publication(.delete, .alert(.feeds, answer.alert))])
-    }
-
-    /// Everything, for a database that has lost some.
-    var everything: [WireChange] {
-        alerts.sorted { $0.key < $1.key }.map { .putting("alert", $0.key, $0.value) }
-    }
-
-    /// Everything, for the stream.
-    var retained: [Publication] {
-        alerts.sorted { $0.key < $1.key }.map { Publication(.put, .alert(.feeds, $0.key), $0.value.wireBytes) }
+        return raise(alert)
     }
 }

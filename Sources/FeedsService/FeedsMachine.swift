@@ -46,7 +46,7 @@ public struct FeedsMachine: OwnerMachine {
     var takesOverSecrets = false
     /// Outcomes of fetches that wait until the secrets are on the disk.
     var parked: [UInt64: FetchOutcome] = [:]
-    var alerts = FeedsAlerts()
+    var alerts = OwnerAlerts(.feeds)
     private let damage: String?
     private var lastTransaction: UInt64 = 0
 

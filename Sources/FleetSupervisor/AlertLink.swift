@@ -134,7 +134,7 @@ private struct AlertHandler: ServiceHandler {
             // Without a bus it is dropped, and put when there is one.
             return [.publish(alerts.note(concern, of: service, at: now.wall))]
         case .command(let command):
-            let answering = alerts.answer(command.payload)
+            let answering = alerts.answer(command.payload, at: now.wall)
             if let service = answering.retries { retry(service) }
             return [.publish(answering.publications), .reply(command.ticket, command.id, answering.result)]
         case .input(.stop), .stopping: return [.stop(nil)]

@@ -5,12 +5,6 @@ import WireMessages
 /// The supervisor's alerts, and the answers to them. They last as long as their causes, which end with the supervisor at
 /// the latest; so nothing of them is kept on disk.
 struct FleetAlerts: Sendable {
-    /// An alert, and whether somebody has put it away.
-    private struct Occurrence: Sendable {
-        var alert: WireAlert
-        var isAnswered = false
-    }
-
     /// What an answer leads to.
     struct Answering: Sendable {
         /// To whoever answered.
@@ -21,21 +15,20 @@ struct FleetAlerts: Sendable {
         var retries: String?
     }
 
-    private var occurrences: [String: Occurrence] = [:]
-    /// The winning answers, by alert.
-    private var answers: [String: String] = [:]
+    private var alerts = OwnerAlerts(.supervisor)
+    /// What needs attention of each service, also where somebody has put it away.
+    private var occurrences: [String: WireAlert] = [:]
 
     /// Every alert that waits for an answer.
-    var publications: [Publication] {
-        occurrences.values.filter { !$0.isAnswered }.map(\.alert).sorted { $0.id < $1.id }.map(Self.put)
-    }
+    var publications: [Publication] { alerts.retained }
 
     /// What needs attention of a service has changed; nil: nothing does any more.
     mutating func note(_ concern: FleetConcern?, of service: String, at now: Timestamp) -> [Publication] {
-        guard let concern else { return remove(service) }
-        if let known = occurrences[service], known.alert.code == concern.code {
-            occurrences[service]?.alert.describe(concern, of: service)
-            return known.isAnswered ? [] : occurrences[service].map { [Self.put($0.alert)] } ?? []
+        guard let concern else { return end(service) }
+        if var known = occurrences[service], known.code == concern.code {
+            known.describe(concern, of: service)
+            occurrences[service] = known
+            return alerts.isAnswered(known.id) ? [] : alerts.raise(known).publications
         }
         var alert = WireAlert()
         alert.id = AlertID.derived(from: "\(concern.code) \(service) \(now.milliseconds)").text
@@ -43,13 +36,13 @@ struct FleetAlerts: Sendable {
         alert.owner = ServiceName.supervisor.text
         alert.raisedAt = now.milliseconds
         alert.describe(concern, of: service)
-        let gone = remove(service)
-        occurrences[service] = Occurrence(alert: alert)
-        return gone + [Self.put(alert)]
+        let gone = end(service)
+        occurrences[service] = alert
+        return gone + alerts.raise(alert).publications
     }
 
     /// The first answer wins; the same one again is answered alike, another one is refused.
-    mutating func answer(_ request: [UInt8]) -> Answering {
+    mutating func answer(_ request: [UInt8], at now: Timestamp) -> Answering {
         if let failure = RequestLimits.refusal(origin: "", payload: request, service: .supervisor) {
             return Answering(result: .failure(failure))
         }
@@ -61,41 +54,29 @@ struct FleetAlerts: Sendable {
                         "On the bus the supervisor takes answers to its alerts only; for the rest it has its own socket."
                     )))
         }
-        let waiting = occurrences.first { $0.value.alert.id == answer.alert }
-        let isFirst: Bool
+        var reply = WireSupervisorReply()
+        reply.alertAnswered.alert = answer.alert
+        reply.alertAnswered.action = answer.action
+        var answering = Answering(result: .success(reply.wireBytes))
         do throws(Failure) {
-            isFirst = try answer.isFirst(after: answers[answer.alert], to: waiting?.value.alert)
+            guard let change = try alerts.answer(answer, at: now) else { return answering }
+            answering.publications = change.publications
         } catch {
             return Answering(result: .failure(error))
         }
-        guard isFirst, let (service, occurrence) = waiting else {
-            return Answering(result: .success(Self.reply(answer)))
+        // One that was put away stays so while it is the same occurrence; one that is retried may come back.
+        if answer.action == Self.retry, let service = occurrences.first(where: { $0.value.id == answer.alert })?.key {
+            occurrences[service] = nil
+            answering.retries = service
         }
-        answers[answer.alert] = answer.action
-        let publications = remove(service)
-        // One that was put away stays so while it is the same occurrence; one that is tried again may come back.
-        if answer.action != Self.retry { occurrences[service] = Occurrence(alert: occurrence.alert, isAnswered: true) }
-        return Answering(
-            result: .success(Self.reply(answer)), publications: publications,
-            retries: answer.action == Self.retry ? service : nil)
+        return answering
     }
 
     fileprivate static let retry = "retry"
 
-    private mutating func remove(_ service: String) -> [Publication] {
-        guard let gone = occurrences.removeValue(forKey: service), !gone.isAnswered else { return [] }
-        return [Publication(.delete, .alert(.supervisor, gone.alert.id))]
-    }
-
-    private static func put(_ alert: WireAlert) -> Publication {
-        Publication(.put, .alert(.supervisor, alert.id), alert.wireBytes)
-    }
-
-    private static func reply(_ answer: WireAnswerAlert) -> [UInt8] {
-        var reply = WireSupervisorReply()
-        reply.alertAnswered.alert = answer.alert
-        reply.alertAnswered.action = answer.action
-        return reply.wireBytes
+    private mutating func end(_ service: String) -> [Publication] {
+        guard let gone = occurrences.removeValue(forKey: service) else { return [] }
+        return alerts.end { $0.id == gone.id }.publications
     }
 }
 

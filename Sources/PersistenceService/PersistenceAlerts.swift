@@ -6,8 +6,6 @@ import WireMessages
 enum PersistenceAlerts {
     /// The collection of the service's own records that holds alerts nobody has answered.
     static let collection = "alert"
-    /// The collection that holds the winning answers, by alert.
-    static let answers = "answer"
 
     /// A copy was restored, or none was there.
     static func recovered(_ recovery: Recovery, now: Timestamp) -> WireAlert {

@@ -133,12 +133,12 @@ public struct PersistenceMachine: Sendable {
     private mutating func take(
         _ ticket: Ticket, _ payload: [UInt8], deadline: MonotonicTime?, now: Moment
     ) -> [Effect] {
-        if isStopping { return refuse(ticket, Failure(.unavailable, "The database's service is stopping.")) }
+        if isStopping { return refuse(ticket, Failure(.unavailable, "The database’s service is stopping.")) }
         if let deadline, deadline < now.monotonic {
             return refuse(ticket, Failure(.expired, "The time for this request was over before it began."))
         }
         guard let request = try? WirePersistenceRequest(wireBytes: payload) else {
-            return refuse(ticket, Failure(.malformed, "This is no request to the database's service."))
+            return refuse(ticket, Failure(.malformed, "This isn’t a request to the database’s service."))
         }
         if case .commit? = request.command {
             // Owners commit what they have checked; a record may be long.
@@ -158,7 +158,7 @@ public struct PersistenceMachine: Sendable {
             backupWaiters.append(ticket)
             schedule.wantsBackup = true
         case .answerAlert(let answer):
-            return answerAlert(answer, ticket)
+            return answerAlert(answer, ticket, now: now)
         case .loadRecords, .findReply, .podcasts, .episodes, .episodesByID, .findEpisode, .findPodcast, .aliases,
             .listBackups:
             if let command = request.command { questions.append((ticket, command)) }
@@ -166,7 +166,7 @@ public struct PersistenceMachine: Sendable {
             checkWaiters.append(ticket)
             if checkWaiters.count == 1, let command = request.command { questions.append((ticket, command)) }
         case nil:
-            return refuse(ticket, Failure(.unknownCommand, "The database's service does not know this command."))
+            return refuse(ticket, Failure(.unknownCommand, "The database’s service does not know this command."))
         }
         return []
     }
@@ -251,8 +251,8 @@ public struct PersistenceMachine: Sendable {
 
     // MARK: Alerts
 
-    private mutating func answerAlert(_ answer: WireAnswerAlert, _ ticket: Ticket) -> [Effect] {
-        switch board.answer(answer, ticket) {
+    private mutating func answerAlert(_ answer: WireAnswerAlert, _ ticket: Ticket, now: Moment) -> [Effect] {
+        switch board.answer(answer, ticket, at: now.wall) {
         case .replied(let effects):
             return effects
         case .write(let changes):

@@ -124,7 +124,7 @@ import WireMessages
         }
         #expect(try driver.replies[request]?.get() != nil)
         #expect(driver.machine.retained(now: driver.now).isEmpty)
-        #expect(driver.restarted().machine.alerts.alerts.isEmpty)
+        #expect(driver.restarted().machine.alerts.standing.isEmpty)
     }
 
     @Test func `an address that can’t be read doesn’t show its password`() throws {

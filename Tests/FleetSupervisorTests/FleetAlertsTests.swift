@@ -42,7 +42,7 @@ import WireMessages
 
     @Test mutating func oneThatWasDismissedStaysAwayUntilItHappensAnew() throws {
         let first = try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
-        let answering = alerts.answer(answer(first.id, "dismiss"))
+        let answering = alerts.answer(answer(first.id, "dismiss"), at: now)
         #expect(answering.publications.map(\.kind) == [.delete] && answering.retries == nil)
         #expect(try WireSupervisorReply(wireBytes: answering.result.get()).alertAnswered.action == "dismiss")
         #expect(alerts.note(.restartsOften(11, last: "exited with 1"), of: "feeds", at: now).isEmpty)
@@ -54,18 +54,31 @@ import WireMessages
 
     @Test mutating func theFirstAnswerWins() throws {
         let first = try alert(alerts.note(.doesNotStart("queue does not start: x."), of: "queue", at: now))
-        #expect(alerts.answer(answer(first.id, "retry")).retries == "queue")
-        #expect(throws: Never.self) { try alerts.answer(answer(first.id, "retry")).result.get() }
-        #expect(alerts.answer(answer(first.id, "retry")).retries == nil)
-        #expect(code(alerts.answer(answer(first.id, "dismiss"))) == .alreadyAnswered)
+        #expect(alerts.answer(answer(first.id, "retry"), at: now).retries == "queue")
+        #expect(throws: Never.self) { try alerts.answer(answer(first.id, "retry"), at: now).result.get() }
+        #expect(alerts.answer(answer(first.id, "retry"), at: now).retries == nil)
+        #expect(code(alerts.answer(answer(first.id, "dismiss"), at: now)) == .alreadyAnswered)
+    }
+
+    @Test mutating func `the newest 64 answers are remembered, and no more`() throws {
+        var ids: [String] = []
+        for number in 0..<66 {
+            let later = Timestamp(milliseconds: now.milliseconds + Int64(number))
+            let alert = try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: later))
+            #expect(throws: Never.self) { try alerts.answer(answer(alert.id, "dismiss"), at: later).result.get() }
+            _ = alerts.note(nil, of: "feeds", at: later)
+            ids.append(alert.id)
+        }
+        #expect(ids.prefix(2).allSatisfy { code(alerts.answer(answer($0, "dismiss"), at: now)) == .notFound })
+        #expect(ids.dropFirst(2).allSatisfy { code(alerts.answer(answer($0, "dismiss"), at: now)) == nil })
     }
 
     @Test mutating func whatIsNoAnswerToAnAlertIsRefused() throws {
         let first = try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
-        #expect(code(alerts.answer(answer(first.id, "retry"))) == .invalidArgument)
-        #expect(code(alerts.answer(answer("a0", "dismiss"))) == .notFound)
-        #expect(code(alerts.answer([])) == .unknownCommand)
-        #expect(code(alerts.answer([0xff, 0xff, 0xff])) == .unknownCommand)
+        #expect(code(alerts.answer(answer(first.id, "retry"), at: now)) == .invalidArgument)
+        #expect(code(alerts.answer(answer("a0", "dismiss"), at: now)) == .notFound)
+        #expect(code(alerts.answer([], at: now)) == .unknownCommand)
+        #expect(code(alerts.answer([0xff, 0xff, 0xff], at: now)) == .unknownCommand)
         #expect(alerts.publications.count == 1)
     }
 
