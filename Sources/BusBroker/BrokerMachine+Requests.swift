@@ -44,7 +44,7 @@ extension BrokerMachine {
         let deadline = min(
             MonotonicTime(nanoseconds: header.time), now.monotonic.advanced(by: limits.longestRequest))
         guard deadline > now.monotonic else {
-            let failure = Failure(.expired, "The request's time was over before it reached the \(name) service.")
+            let failure = Failure(.expired, "The request’s time was over before it reached the \(name) service.")
             return fail(client, id, failure, &effects)
         }
         guard let ticket = admit(client, id, place, deadline, message[5].count) else {

@@ -77,7 +77,7 @@ extension BusLoop {
             outboxIndex = 0
         }
         do throws(ZeroMQError) { try sockets.notifyWritable(!isEmpty, on: service) } catch {
-            log("the bus's socket cannot be watched", error)
+            log("the bus’s socket cannot be watched", error)
         }
     }
 

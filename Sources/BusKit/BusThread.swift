@@ -96,7 +96,7 @@ final class BusThread: Sendable {
     private static func failure(_ outcome: CommandOutcome) -> Failure? {
         switch outcome {
         case .accepted: nil
-        case .full: Failure(.busy, "Too much waits for the bus's thread.")
+        case .full: Failure(.busy, "Too much waits for the bus’s thread.")
         case .closed: isClosed
         }
     }

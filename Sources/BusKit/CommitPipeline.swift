@@ -255,7 +255,7 @@ extension CommitPipeline {
         if isAnother { needsReplacement = true }
         for (index, item) in items.enumerated() {
             guard outcomes.outcomes.indices.contains(index) else {
-                let failure = Failure(.internalError, "The database's answer does not name this change.")
+                let failure = Failure(.internalError, "The database’s answer does not name this change.")
                 return refuse(items[index...], failure, stored: nil, &effects)
             }
             let outcome = outcomes.outcomes[index]
@@ -330,7 +330,7 @@ extension CommitPipeline {
         _ items: ArraySlice<Item>, _ failure: Failure, stored: [UInt8]?, _ effects: inout [Effect]
     ) {
         if items.contains(where: { $0.transaction == nil && $0.partOf == nil }) { needsReplacement = true }
-        let follows = Failure(.busy, "A change before this one could not be saved, so this one was taken back too.")
+        let follows = Failure(.busy, "A change before this one could not be saved, so this one was rolled back too.")
         var first = true
         for item in items + queue {
             if let transaction = item.transaction {

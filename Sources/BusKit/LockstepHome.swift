@@ -145,7 +145,7 @@ public struct LockstepHome: Sendable, Hashable {
         guard lstat(runDirectory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else {
             throw Failure(
                 .badConfiguration,
-                "The folder \(runDirectory) is not this user's own; its sockets would not be safe. Remove it, or set LOCKSTEP_HOME to another folder."
+                "The folder \(runDirectory) is not this user’s own; its sockets would not be safe. Remove it, or set LOCKSTEP_HOME to another folder."
             )
         }
         if status.st_mode & 0o077 != 0, chmod(runDirectory, 0o700) != 0 {
@@ -163,7 +163,7 @@ public struct LockstepHome: Sendable, Hashable {
         guard length <= IPCEndpoint.maximumPathLength else {
             throw Failure(
                 .badConfiguration,
-                "The path \(longest) has \(length) bytes, and a socket's may have \(IPCEndpoint.maximumPathLength). Set LOCKSTEP_HOME to a folder with a shorter path."
+                "The path \(longest) has \(length) bytes, and a socket’s may have \(IPCEndpoint.maximumPathLength). Set LOCKSTEP_HOME to a folder with a shorter path."
             )
         }
     }

@@ -43,7 +43,7 @@ extension OwnerRuntime {
             do {
                 return .success(try WirePersistenceReply(wireBytes: payload))
             } catch {
-                return .failure(Failure(.malformed, "The database's answer cannot be read."))
+                return .failure(Failure(.malformed, "The database’s answer cannot be read."))
             }
         }
     }
@@ -70,7 +70,7 @@ extension OwnerRuntime {
                 restore(now, &effects)
             default:
                 phase = .stopped
-                effects.append(.stop(Failure(.malformed, "The database's answer cannot be read.")))
+                effects.append(.stop(Failure(.malformed, "The database’s answer cannot be read.")))
             }
         }
     }

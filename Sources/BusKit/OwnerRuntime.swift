@@ -239,7 +239,7 @@ extension OwnerRuntime {
             let result: Result<[UInt8], Failure> =
                 isDurable
                 ? .success(held.reply)
-                : .failure(Failure(.busy, "A change before this command could not be saved; it is to be tried again."))
+                : .failure(Failure(.busy, "An earlier change couldn’t be saved; try this one again."))
             note(ledger.handle(.answered(held.id, result), now: now.monotonic), now, &effects)
         }
     }

@@ -59,7 +59,7 @@ public struct OwnerSettings: Sendable {
         }
         if !setting.podcast.isEmpty {
             guard PodcastID(setting.podcast) != nil else {
-                throw Failure(.invalidArgument, "“\(setting.podcast)” is no podcast's id.")
+                throw Failure(.invalidArgument, "“\(setting.podcast)” isn’t a valid podcast ID.")
             }
             guard key.rule.isPerPodcast else {
                 throw Failure(.invalidArgument, "\(key.rawValue) holds for all podcasts; one cannot have its own.")

@@ -84,7 +84,7 @@ public struct PersistenceClient: Sendable {
         fill(&request)
         let answer = try await client.ask(.persistence, request, reply: WirePersistenceReply.self, within: limit)
         guard answer.reply.result != nil else {
-            throw Failure(.malformed, "The database's answer cannot be read.")
+            throw Failure(.malformed, "The database’s answer cannot be read.")
         }
         return read(answer.reply)
     }

@@ -52,7 +52,7 @@ extension DownloadFolder {
             return ([:], FolderSight())
         }
         defer { close(top) }
-        guard let marker = Self.marker(in: top) else { throw failure("The folder's marker cannot be read", "") }
+        guard let marker = Self.marker(in: top) else { throw failure("The folder’s marker cannot be read", "") }
         var sight = FolderSight(marker: marker)
         var files: [String: UInt64] = [:]
         for name in Self.names(in: top) where name != Self.partial && !name.hasPrefix(Self.markerName) {

@@ -196,7 +196,7 @@ struct DownloadFolder: Sendable {
     private static func parts(of path: String) throws(Failure) -> (folder: String, name: String) {
         let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
         guard parts.count == 2, parts.allSatisfy(isComponent) else {
-            throw Failure(.internalError, "“\(path)” is no path of a download.")
+            throw Failure(.internalError, "“\(path)” isn’t a valid download path.")
         }
         return (parts[0], parts[1])
     }

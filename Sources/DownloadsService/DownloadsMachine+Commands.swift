@@ -70,7 +70,7 @@ extension DownloadsMachine {
             throw Failure(.limitReached, "At most \(nameLimit) episodes can be named at once; use several steps.")
         }
         if let bad = episodes.first(where: { EpisodeID($0) == nil }) {
-            throw Failure(.invalidArgument, "“\(bad)” is no episode's id.")
+            throw Failure(.invalidArgument, "“\(bad)” isn’t a valid episode ID.")
         }
         var seen: Set<String> = []
         return episodes.filter { seen.insert($0).inserted }

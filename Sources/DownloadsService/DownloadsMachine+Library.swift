@@ -78,7 +78,7 @@ extension DownloadsMachine {
         do {
             reply = try WirePersistenceReply(wireBytes: result.get())
         } catch {
-            let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
+            let failure = error as? Failure ?? Failure(.internalError, "The database’s answer cannot be read: \(error)")
             switch purpose {
             case .add(let command, _), .titles(let command, _): return [.reply(command.id, .failure(failure))]
             case .why(let command): return Self.explain([Self.neverWanted(nil)], to: command)

@@ -168,7 +168,7 @@ extension DownloadsMachine {
             if !download.waitsFor.isEmpty {
                 sentences.append("It waits for \(download.waitsFor)\(download.waitsFor.hasSuffix(".") ? "" : ".")")
             }
-            if wait > 0 { sentences.append("It is tried again in \(wait) s.") }
+            if wait > 0 { sentences.append("The next attempt is in \(wait) s.") }
             if download.waitsFor.isEmpty, wait == 0 { sentences.append("It waits for its turn.") }
         case .downloaded:
             if absence(of: download) != nil {

@@ -68,7 +68,7 @@ struct FeedBuilder {
     mutating func warn(_ repairs: FeedRepairs) {
         warn("wrongBytes", "A byte or character is not what the encoding allows", count: repairs.wrongBytes)
         warn("bareAmpersand", "An “&” stands for itself", count: repairs.bareAmpersands)
-        warn("undeclaredEntity", "A character's name is HTML's, not XML's", count: repairs.undeclaredEntities)
+        warn("undeclaredEntity", "A character’s name is HTML’s, not XML’s", count: repairs.undeclaredEntities)
     }
 
     consuming func document() -> FeedDocument {

@@ -82,17 +82,17 @@ public struct FeedParser: ~Copyable {
         source.parse(text, hasKnownEncoding: input.isUTF8, isLast: isLast)
         if let failure = source.failure { throw failure }
         if input.hasSeenText, !input.beginsWithMarkup {
-            throw Failure(.notAFeed, "This is no podcast feed: it is not XML.")
+            throw Failure(.notAFeed, "This isn’t a podcast feed: it is not XML.")
         }
         if !source.hasRoot, received > limits.prologue {
-            throw Failure(.notAFeed, "This is no podcast feed: no XML element in its first \(received >> 10) KiB.")
+            throw Failure(.notAFeed, "This isn’t a podcast feed: no XML element in its first \(received >> 10) KiB.")
         }
     }
 
     /// Ends the reading. Throws `notAFeed` for what was empty, or is no feed.
     public consuming func finish() throws(Failure) -> FeedDocument {
         if let failure { throw failure }
-        guard received > 0 else { throw Failure(.notAFeed, "This is no podcast feed: it is empty.") }
+        guard received > 0 else { throw Failure(.notAFeed, "This isn’t a podcast feed: it is empty.") }
         let rest = input.finish()
         try pass(rest, isLast: true)
         return try source.finish(repairs: input.repairs)

@@ -130,7 +130,7 @@ struct FeedReader {
         if let failure { throw failure }
         guard hasRoot else {
             let detail = firstProblem.map { " (line \($0.line): \($0.message))" } ?? ""
-            throw Failure(.notAFeed, "This is no podcast feed: it holds no XML element\(detail).")
+            throw Failure(.notAFeed, "This isn’t a podcast feed: it holds no XML element\(detail).")
         }
         if let line, !isComplete {
             builder.warn("givenUp", "The feed could not be read beyond line \(line)")
@@ -164,7 +164,7 @@ struct FeedReader {
                 .notAFeed,
                 sawHTMLType
                     ? "This is a web page, not a podcast feed."
-                    : "This is no podcast feed: its first element is <\(other.prefix(60))>.")
+                    : "This isn’t a podcast feed: its first element is <\(other.prefix(60))>.")
         }
     }
 

@@ -20,7 +20,7 @@ extension FeedsMachine {
 
     mutating func fetchChapters(_ episode: String, _ command: Command) -> [Effect] {
         guard EpisodeID(episode) != nil else {
-            return [.reply(command.id, .failure(Failure(.invalidArgument, "“\(episode)” is no episode's id.")))]
+            return [.reply(command.id, .failure(Failure(.invalidArgument, "“\(episode)” isn’t a valid episode ID.")))]
         }
         if let number = searches.first(where: { $0.value.episode == episode })?.key {
             searches[number]?.commands.append(command.id)

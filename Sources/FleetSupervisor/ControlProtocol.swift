@@ -92,13 +92,13 @@ enum ControlCoding {
 
     static func request(_ line: [UInt8]) throws(Failure) -> ControlRequest {
         do { return try JSONDecoder().decode(ControlRequest.self, from: Data(line)) } catch {
-            throw Failure(.malformed, "That is no request: a JSON object with \"op\" was expected.")
+            throw Failure(.malformed, "That isn’t a request: a JSON object with \"op\" was expected.")
         }
     }
 
     static func reply(_ line: [UInt8]) throws(Failure) -> ControlReply {
         do { return try JSONDecoder().decode(ControlReply.self, from: Data(line)) } catch {
-            throw Failure(.malformed, "The supervisor's answer cannot be read.")
+            throw Failure(.malformed, "The supervisor’s answer cannot be read.")
         }
     }
 }

@@ -93,7 +93,7 @@ extension WireAlert {
         case .doesNotStart(let sentence):
             severity = .error
             title = "\(service) does not start"
-            message = sentence + " It is tried again by itself; “retry” does so now."
+            message = sentence + " It is retried automatically; “retry” does so now."
             actions = [FleetAlerts.retry, "dismiss"]
         }
     }

@@ -39,7 +39,7 @@ public struct SupervisorControlClient: Sendable {
         try ask(ControlRequest("restart", service: service), within: .seconds(5)).message ?? ""
     }
 
-    /// Has a failed service tried again now; returns what was done, in a sentence.
+    /// Retries a failed service now; returns what was done, in a sentence.
     ///
     /// - Throws: `notFound` for a name that is no service's.
     public func resetFailed(_ service: String) throws(Failure) -> String {

@@ -43,11 +43,11 @@ extension SupervisorLoop {
             let had = machine.service(name)
             take(.resetFailed(name))
             if had?.condition == .failed || had?.condition == .retrying {
-                return ControlReply(message: "\(name) is tried again now.")
+                return ControlReply(message: "Retrying \(name) now.")
             }
             return ControlReply(
                 message: had?.concern == nil
-                    ? "No change: \(name) has not failed." : "What was wrong with \(name) is forgotten.")
+                    ? "No change: \(name) has not failed." : "Cleared the earlier failure of \(name).")
         case "logs":
             let name = try request.service.map { service throws(Failure) in try known(service) }
             let lines = LogReader(configuration.home).last(min(max(request.lines ?? 100, 0), 1_000), of: name)

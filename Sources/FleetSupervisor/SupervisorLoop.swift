@@ -54,7 +54,7 @@ public final class SupervisorLoop {
             )
         }
         guard let log = LogWriter(folder: home.logDirectory) else {
-            throw Failure(.badConfiguration, "The log's thread cannot be started: \(SystemCall.reason()).")
+            throw Failure(.badConfiguration, "The log’s thread cannot be started: \(SystemCall.reason()).")
         }
         self.log = log
         do { alerts = try AlertLink(home: home) } catch {

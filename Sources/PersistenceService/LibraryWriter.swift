@@ -19,7 +19,7 @@ struct LibraryWriter {
     /// - Returns: what was stored before; nil: nothing that can be read.
     @discardableResult func put(_ podcast: WirePodcast) throws -> WirePodcast? {
         guard PodcastID(podcast.id) != nil else {
-            throw Failure(.invalidArgument, "“\(podcast.id)” is no id of a podcast.")
+            throw Failure(.invalidArgument, "“\(podcast.id)” isn’t a valid podcast ID.")
         }
         var stored = podcast
         stored.unplayedCount = 0
@@ -56,7 +56,7 @@ struct LibraryWriter {
     ///   hostile feed can make one that exists.
     func put(_ episode: WireEpisode) throws {
         guard EpisodeID(episode.id) != nil else {
-            throw Failure(.invalidArgument, "“\(episode.id)” is no id of an episode.")
+            throw Failure(.invalidArgument, "“\(episode.id)” isn’t a valid episode ID.")
         }
         let known = try Row.fetchOne(
             db.cachedStatement(sql: "SELECT place, podcast FROM episode WHERE id = ?"), arguments: [episode.id])
@@ -92,10 +92,10 @@ struct LibraryWriter {
     /// Stores the state of an episode, also of one that is not, or no longer, in the library.
     func put(_ state: WireEpisodeState) throws {
         guard EpisodeID(state.episode) != nil else {
-            throw Failure(.invalidArgument, "“\(state.episode)” is no id of an episode.")
+            throw Failure(.invalidArgument, "“\(state.episode)” isn’t a valid episode ID.")
         }
         guard PlaybackPosition(seconds: state.position) != nil, PlaybackPosition(seconds: state.duration) != nil else {
-            throw Failure(.invalidArgument, "The state of \(state.episode) has a position that is no moment.")
+            throw Failure(.invalidArgument, "The state of \(state.episode) has an invalid position.")
         }
         try db.cachedStatement(
             sql: """

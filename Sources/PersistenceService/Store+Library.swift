@@ -55,10 +55,10 @@ extension Store {
     func episodes(_ query: WireEpisodesQuery) throws(Failure) -> WireEpisodesPage {
         let limit = query.limit == 0 ? 20 : min(Int(query.limit), Self.rowLimit)
         guard let after = query.after.isEmpty ? Int64.max : Int64(query.after, radix: 36) else {
-            throw Failure(.invalidArgument, "“\(query.after)” is no place in a list of episodes.")
+            throw Failure(.invalidArgument, "“\(query.after)” isn’t a place in a list of episodes.")
         }
         guard query.podcast.isEmpty || PodcastID(query.podcast) != nil else {
-            throw Failure(.invalidArgument, "“\(query.podcast)” is no id of a podcast.")
+            throw Failure(.invalidArgument, "“\(query.podcast)” isn’t a valid podcast ID.")
         }
         let search = SearchText.query(query.search, podcast: query.podcast.isEmpty ? nil : query.podcast)
         let isSearch = !query.search.allSatisfy(\.isWhitespace)

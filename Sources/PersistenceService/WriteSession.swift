@@ -78,10 +78,10 @@ struct WriteSession {
 
     private static func refusalOfOwner(_ name: String) -> Failure? {
         guard let owner = ServiceName(name) else {
-            return Failure(.invalidArgument, "“\(name)” is no name of a service.")
+            return Failure(.invalidArgument, "“\(name)” isn’t a valid service name.")
         }
         guard owner != .persistence, owner != .bus else {
-            return Failure(.notOwner, "Nobody commits in the name of \(owner).")
+            return Failure(.notOwner, "\(owner) isn’t allowed to commit.")
         }
         return nil
     }

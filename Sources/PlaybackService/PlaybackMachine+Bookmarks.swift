@@ -29,7 +29,7 @@ extension PlaybackMachine {
             throw Failure(.nothingLoaded, "Nothing is loaded; name the episode that the bookmark is for.")
         }
         guard EpisodeID(bookmark.episode) != nil else {
-            throw Self.invalid("“\(bookmark.episode)” is no episode's id.")
+            throw Self.invalid("“\(bookmark.episode)” isn’t a valid episode ID.")
         }
         guard bookmarks.values.count(where: { $0.episode == bookmark.episode }) < Self.bookmarkLimit else {
             throw Failure(
@@ -37,7 +37,7 @@ extension PlaybackMachine {
         }
         if set.hasPosition {
             guard let position = PlaybackPosition(seconds: set.position) else {
-                throw Self.invalid("\(set.position) s is no position.")
+                throw Self.invalid("\(set.position) s isn’t a valid position.")
             }
             bookmark.position = position.seconds
         }

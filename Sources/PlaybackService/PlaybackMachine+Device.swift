@@ -135,7 +135,7 @@ extension PlaybackMachine {
         case .silent?:
             raise(
                 FailureCode.noSoundDevice.rawValue, title: "No sound device",
-                "No sound device can be opened; playback goes on without sound.", .warning, actions: ["dismiss"])
+                "Couldn’t open a sound device; playing silently.", .warning, actions: ["dismiss"])
         case .other?:
             raise(
                 DeviceAlert.missingOutput, title: "The chosen sound device is missing",

@@ -6,8 +6,10 @@ import WireMessages
 
 extension PlaybackMachine {
     mutating func load(_ load: WireLoadEpisode, _ command: Command) throws(Failure) {
-        guard let loadID = LoadID(load.loadID) else { throw Self.invalid("“\(load.loadID)” is no load's id.") }
-        guard EpisodeID(load.episode.id) != nil else { throw Self.invalid("“\(load.episode.id)” is no episode's id.") }
+        guard let loadID = LoadID(load.loadID) else { throw Self.invalid("“\(load.loadID)” isn’t a valid load ID.") }
+        guard EpisodeID(load.episode.id) != nil else {
+            throw Self.invalid("“\(load.episode.id)” isn’t a valid episode ID.")
+        }
         if session?.loadID == loadID { return answer(command, "It is loaded") }
         // What has no audio is loaded all the same, and fails where everybody sees it.
         let source = try? AudioSource(enclosure: load.episode.enclosureURL)

@@ -27,10 +27,10 @@ extension PlaybackMachine {
             return answer(command, "Nothing is prepared")
         }
         guard let loadID = LoadID(prepare.load.loadID), loadID != session.loadID else {
-            throw Self.invalid("“\(prepare.load.loadID)” is no id of a load that could follow.")
+            throw Self.invalid("“\(prepare.load.loadID)” isn’t a valid load ID for the next episode.")
         }
         guard EpisodeID(prepare.load.episode.id) != nil else {
-            throw Self.invalid("“\(prepare.load.episode.id)” is no episode's id.")
+            throw Self.invalid("“\(prepare.load.episode.id)” isn’t a valid episode ID.")
         }
         guard prepared?.load != prepare.load else { return answer(command, "It is prepared") }
         let enclosure = try AudioSource(enclosure: prepare.load.episode.enclosureURL)

@@ -94,7 +94,7 @@ extension PlaybackMachine {
 
     mutating func setPlayed(_ set: WireSetPlayed, _ command: Command) throws(Failure) {
         if set.episode.isEmpty, !set.episodes.isEmpty { return try setPlayed(set.episodes, set.played, command) }
-        guard EpisodeID(set.episode) != nil else { throw Self.invalid("“\(set.episode)” is no episode's id.") }
+        guard EpisodeID(set.episode) != nil else { throw Self.invalid("“\(set.episode)” isn’t a valid episode ID.") }
         guard let session, session.episode.id == set.episode, session.isStateKnown else {
             let call = CallID("played/\(command.id)")
             markings[call] = (command.id, set.played, Self.byHand(set.played, command.origin))

@@ -47,7 +47,7 @@ public final class PlayerService: Service {
                     case .suspends: inputs.send(.suspends)
                     case .wakes: inputs.send(.wakes)
                     case .ended(let reason):
-                        context.logger.debug("the machine's sleep is not noticed", metadata: ["why": "\(reason)"])
+                        context.logger.debug("the machine’s sleep is not noticed", metadata: ["why": "\(reason)"])
                     }
                 }
             case .examine(let load, let path):

@@ -84,7 +84,7 @@ extension QueueMachine {
                 }
             }
         } catch {
-            let failure = error as? Failure ?? Failure(.internalError, "The database's answer cannot be read: \(error)")
+            let failure = error as? Failure ?? Failure(.internalError, "The database’s answer cannot be read: \(error)")
             for lookup in asked {
                 switch lookup.purpose {
                 case .command(let command, _): effects.append(.reply(command.id, .failure(failure)))

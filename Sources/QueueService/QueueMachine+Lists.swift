@@ -18,7 +18,7 @@ extension QueueMachine {
             return commit(named, OwnerChange(), reply(named), answering: command)
         }
         guard QueueName.isValid(name) else {
-            throw Failure(.invalidArgument, "“\(name)” cannot be a queue's name, which is \(QueueName.rule).")
+            throw Failure(.invalidArgument, "“\(name)” cannot be a queue’s name, which is \(QueueName.rule).")
         }
         guard queues.current.count < Self.queueLimit else {
             throw Failure(
@@ -55,7 +55,7 @@ extension QueueMachine {
         var modes = named.modes
         if set.hasRepeat {
             if case .UNRECOGNIZED(let value) = set.repeat {
-                throw Failure(.invalidArgument, "There is no repeat mode \(value); there are off, all and one.")
+                throw Failure(.invalidArgument, "“\(value)” isn’t a repeat mode; use off, all or one.")
             }
             modes.repeat = set.repeat
         }
@@ -157,7 +157,7 @@ extension QueueMachine {
         guard target.count <= max(named.limit, named.queue.entries.count) else {
             throw Failure(
                 .limitReached,
-                "At revision \(revision) \(QueueName.shown(named.name)) held \(Self.counted(target.count)), and it takes at most \(named.limit) now; nothing was changed. Raise its limit, or take changes back with `lockstep queue undo`."
+                "At revision \(revision) \(QueueName.shown(named.name)) held \(Self.counted(target.count)), and it takes at most \(named.limit) now; nothing was changed. Raise its limit, or undo changes with `lockstep queue undo`."
             )
         }
         let loaded = player.map { $0.status == .idle ? "" : $0.queueEntry } ?? ""

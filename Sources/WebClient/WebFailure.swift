@@ -120,7 +120,7 @@ extension WebFailure {
     }
 
     static func badRedirect(_ host: String) -> WebFailure {
-        WebFailure(.badRedirect, "\(host) redirects to no usable address.", retry: false)
+        WebFailure(.badRedirect, "\(host) redirects to an address that can’t be used.", retry: false)
     }
 
     static func tls(_ host: String, _ reason: String, retry: Bool) -> WebFailure {

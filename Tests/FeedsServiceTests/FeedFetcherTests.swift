@@ -80,7 +80,10 @@ import WireMessages
             ("a closed feed", .status(403), "fetchFailed", "403"),
             ("a server in trouble", .status(503), "fetchFailed", "503"),
             ("a circle", .redirect(to: "/feed"), "fetchFailed", "circles"),
-            ("a redirect to a file", .redirect(to: "file:///etc/passwd"), "fetchFailed", "no usable address"),
+            (
+                "a redirect to a file", .redirect(to: "file:///etc/passwd"), "fetchFailed",
+                "redirects to an address that can’t be used"
+            ),
             ("a web page", .feed("<!DOCTYPE html><html></html>"), "notAFeed", "web page"),
             ("nothing", .feed(""), "notAFeed", "empty"),
             (

@@ -136,7 +136,7 @@ import WireMessages
         let away = Failure(.unavailable, "The downloads service is not running.")
         #expect(
             Why.lines(WireEpisode.with { $0.title = "A title" }, file: [], failure: away, places: []) == [
-                "A title", "Nothing can be said of its file: The downloads service is not running.", "Not played.",
+                "A title", "Couldn’t check its file: The downloads service is not running.", "Not played.",
                 "In no queue.",
             ])
     }

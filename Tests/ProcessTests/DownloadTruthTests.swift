@@ -46,7 +46,7 @@ struct DownloadTruthTests {
     /// Where the file is, once it is there; what is seen before may be the file that is gone.
     private func add(_ fleet: ProcessFleet, _ observer: FleetObserver) async throws -> String {
         let before = observer.view.downloads.values.first?.requestedAt ?? 0
-        #expect(try await fleet.succeed("download", "add", "One") == "To be downloaded: “One”.\n")
+        #expect(try await fleet.succeed("download", "add", "One") == "Queued for download: “One”.\n")
         try await observer.until("it is downloaded") { view in
             view.downloads.values.contains { $0.state == .downloaded && $0.requestedAt > before }
         }
@@ -124,7 +124,7 @@ struct DownloadTruthTests {
             #expect(try await fleet.succeed("show", "One").contains(says))
             #expect(
                 try await fleet.succeed("download", "resume", "One")
-                    == "Going on with the download of “One”. \(says)\n")
+                    == "Resumed the download of “One”. \(says)\n")
         }
     }
 

@@ -100,8 +100,8 @@ import Testing
         try await ProcessFleet.with(podcast: 4) { fleet in
             try await fleet.run([
                 CommandStep("queue add Part_1", 0, "Added “Part 1 of many”."),
-                CommandStep("queue create evening", 0, "There is a queue “evening” now."),
-                CommandStep("queue create evening", 0, "No change: there is a queue “evening” already."),
+                CommandStep("queue create evening", 0, "Created queue “evening”."),
+                CommandStep("queue create evening", 0, "No change: queue “evening” already exists."),
                 CommandStep("queue --queue evening", 0, "“evening” is empty."),
                 CommandStep("play --queue evening", 69, "lockstep: “evening” is empty."),
                 CommandStep("queue add --queue evening Part_2 Part_3", 0, "Added "),

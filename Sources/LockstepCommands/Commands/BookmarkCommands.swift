@@ -5,7 +5,7 @@ import WireMessages
 
 struct BookmarkCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "bookmark", abstract: "Keep places in episodes, with notes.",
+        commandName: "bookmark", abstract: "Keep bookmarks in episodes, with notes.",
         subcommands: [
             BookmarkList.self, BookmarkAdd.self, BookmarkNote.self, BookmarkRemove.self, BookmarkPlay.self,
         ],
@@ -43,7 +43,7 @@ struct BookmarkList: LockstepCommand {
 
 struct BookmarkAdd: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Keep a place: where it is now, unless said otherwise.")
+        commandName: "add", abstract: "Add a bookmark, by default at the current position.")
     @Option(help: "The place: 12:34, 90, 1h30m, 50%, +30 or -15.") var at: String?
     @Option(parsing: .unconditional, help: "What is worth remembering there.") var note: String?
     @Option(help: "Another episode than the loaded one.", completion: .episodes) var episode: String?
@@ -53,7 +53,7 @@ struct BookmarkAdd: LockstepCommand {
         let place = try at.map { text throws(Failure) in
             guard let place = SeekExpression(text) else {
                 throw Failure(
-                    .invalidArgument, "“\(text)” is no place in an episode. Give \(SeekExpression.forms).")
+                    .invalidArgument, "“\(text)” isn’t a position in an episode. Give \(SeekExpression.forms).")
             }
             return place
         }
@@ -90,8 +90,8 @@ struct BookmarkAdd: LockstepCommand {
 }
 
 struct BookmarkNote: LockstepCommand {
-    static let configuration = CommandConfiguration(commandName: "note", abstract: "Change a bookmark's note.")
-    @Argument(help: "The bookmark's id, or the beginning of one.", completion: .bookmarks) var id: String
+    static let configuration = CommandConfiguration(commandName: "note", abstract: "Change a bookmark’s note.")
+    @Argument(help: "The bookmark’s id, or the beginning of one.", completion: .bookmarks) var id: String
     @Argument(help: "The note.") var text: String
     @OptionGroup var options: GlobalOptions
 
@@ -114,7 +114,7 @@ struct BookmarkNote: LockstepCommand {
 
 struct BookmarkRemove: LockstepCommand {
     static let configuration = CommandConfiguration(commandName: "remove", abstract: "Remove a bookmark.")
-    @Argument(help: "The bookmark's id, or the beginning of one.", completion: .bookmarks) var id: String
+    @Argument(help: "The bookmark’s id, or the beginning of one.", completion: .bookmarks) var id: String
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -129,7 +129,7 @@ struct BookmarkRemove: LockstepCommand {
 struct BookmarkPlay: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "play", abstract: "Play from a bookmark on.", aliases: ["go"])
-    @Argument(help: "The bookmark's id, or the beginning of one.", completion: .bookmarks) var id: String
+    @Argument(help: "The bookmark’s id, or the beginning of one.", completion: .bookmarks) var id: String
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {

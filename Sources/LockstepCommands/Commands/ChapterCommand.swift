@@ -8,7 +8,7 @@ struct ChapterCommand: LockstepCommand {
         commandName: "chapter", abstract: "List the chapters of what is loaded, or go to one.",
         discussion: "`previous` goes to the start of the chapter first, and from its first seconds to the one before.")
     @Argument(
-        help: "next, previous or a chapter's number; without it, they are listed.",
+        help: "next, previous or a chapter’s number; without it, they are listed.",
         completion: .list(["next", "previous", "list"]))
     var target: String?
     @OptionGroup var options: GlobalOptions
@@ -16,7 +16,7 @@ struct ChapterCommand: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         let target = try target.map { text throws(Failure) in
             guard let target = ChapterTarget(text) else {
-                throw Failure(.invalidArgument, "“\(text)” is no chapter. Give next, previous or a number.")
+                throw Failure(.invalidArgument, "“\(text)” isn’t a chapter. Give next, previous or a number.")
             }
             return target
         }

@@ -195,7 +195,7 @@ extension EpisodeDetails.Place {
 struct Why: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "why",
-        abstract: "Say why an episode is as it is: downloaded or not, played or not, in a queue or not.")
+        abstract: "Explain why an episode is downloaded, played or in a queue, or why it isn’t.")
     @Argument(help: "An id, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
     @OptionGroup var options: GlobalOptions
 
@@ -228,7 +228,7 @@ struct Why: LockstepCommand {
     ) -> [String] {
         var lines = [DisplayText.sanitised(episode.title)]
         lines += file.map { Sentence.stopped(DisplayText.sanitised($0)) }
-        if let failure { lines.append("Nothing can be said of its file: \(DisplayText.sanitised(failure.message))") }
+        if let failure { lines.append("Couldn’t check its file: \(DisplayText.sanitised(failure.message))") }
         let played = episode.state.played ? "Played" : "Not played"
         let reason = episode.state.reason.isEmpty ? "" : ": \(DisplayText.sanitised(episode.state.reason))"
         lines.append(Sentence.stopped(played + reason + EpisodeDetails.place(episode, at: episode.state.position)))

@@ -71,7 +71,7 @@ struct FeedResults {
     }
 
     private func sum(_ verb: String) -> [String] {
-        guard results.count > 1 else { return results.isEmpty ? ["No change: there is no podcast."] : [] }
+        guard results.count > 1 else { return results.isEmpty ? ["No change: there are no podcasts."] : [] }
         let done = results.count - failed.count
         return [
             "\(done) of \(NumberText.counted(results.count, "podcast")) \(verb)"

@@ -59,7 +59,7 @@ struct Down: LockstepCommand {
 
 struct Processes: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ps", abstract: "Show the fleet's processes.")
+        commandName: "ps", abstract: "Show the fleet’s processes.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -155,8 +155,8 @@ private let serviceNames = ["bus", "persistence", "playback", "queue", "feeds", 
 
 struct Restart: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "restart", abstract: "Stop a service in order, and start it again.")
-    @Argument(help: "The service's name, as `ps` shows it.", completion: .list(serviceNames)) var service: String
+        commandName: "restart", abstract: "Restart a service.")
+    @Argument(help: "The service’s name, as `ps` shows it.", completion: .list(serviceNames)) var service: String
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -168,7 +168,7 @@ struct Restart: LockstepCommand {
 struct ResetFailed: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "reset-failed", abstract: "Retry a failed service now.")
-    @Argument(help: "The service's name, as `ps` shows it.", completion: .list(serviceNames)) var service: String
+    @Argument(help: "The service’s name, as `ps` shows it.", completion: .list(serviceNames)) var service: String
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {

@@ -40,7 +40,7 @@ enum PlayerLevel: String, Sendable {
         let expression = try text.map { text throws(Failure) in
             guard let expression = LevelExpression(text, unit: unit) else {
                 throw Failure(
-                    .invalidArgument, "“\(text)” is no \(rawValue). Give \(limits), \(example), up or down.")
+                    .invalidArgument, "“\(text)” isn’t a valid \(rawValue). Give \(limits), \(example), up or down.")
             }
             return expression
         }

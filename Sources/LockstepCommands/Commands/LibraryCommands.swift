@@ -148,7 +148,7 @@ struct Refresh: LockstepCommand {
 struct Podcasts: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "podcasts", abstract: "List the podcasts that are subscribed to.")
-    @Flag(help: "Also those that are no longer subscribed to.") var all = false
+    @Flag(help: "Include podcasts that are no longer subscribed to.") var all = false
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {

@@ -6,7 +6,7 @@ import WireMessages
 struct SetOutput: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "output", abstract: "List the sound devices, or choose one.")
-    @Argument(help: "A device's name, a part of one, or `default`; without it, the devices are listed.")
+    @Argument(help: "A device’s name, a part of one, or `default`; without it, the devices are listed.")
     var device: String?
     @OptionGroup var options: GlobalOptions
 

@@ -6,10 +6,10 @@ import WireMessages
 struct Play: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "play",
-        abstract: "Play an episode or an entry of Up Next; without one, go on.",
+        abstract: "Play an episode or an entry of Up Next; without one, resume.",
         discussion: "Returns when it plays, or when it cannot be played.")
     @Argument(
-        help: "An id, the beginning of one, a part of a title, or an entry's number in Up Next.",
+        help: "An id, the beginning of one, a part of a title, or an entry’s number in Up Next.",
         completion: .episodes)
     var episode: String?
     @OptionGroup var queue: QueueOption

@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 struct QueueUndo: LockstepCommand {
-    static let configuration = CommandConfiguration(commandName: "undo", abstract: "Take the last change back.")
+    static let configuration = CommandConfiguration(commandName: "undo", abstract: "Undo the last change.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
@@ -16,7 +16,8 @@ struct QueueUndo: LockstepCommand {
 }
 
 struct QueueRedo: LockstepCommand {
-    static let configuration = CommandConfiguration(commandName: "redo", abstract: "Do again what was undone last.")
+    static let configuration = CommandConfiguration(
+        commandName: "redo", abstract: "Redo the change that was undone last.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
@@ -73,7 +74,7 @@ struct QueueHistory: LockstepCommand {
 
 struct QueueRestore: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "restore", abstract: "Make it what it was at an earlier revision; undo takes that back.")
+        commandName: "restore", abstract: "Restore an earlier revision of the queue; this can be undone.")
     @Argument(help: "A revision out of `lockstep queue history`.") var revision: UInt64
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions

@@ -88,7 +88,7 @@ struct QueueRepeat: LockstepCommand {
     }
 
     static let configuration = CommandConfiguration(
-        commandName: "repeat", abstract: "Say what follows the end: nothing, the entry again, or the first one.")
+        commandName: "repeat", abstract: "Choose what follows the end: nothing, the entry again, or the first one.")
     @Argument(help: "off, one or all.") var kind: Kind
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
@@ -110,7 +110,7 @@ struct QueueConsume: LockstepCommand {
     }
 
     static let configuration = CommandConfiguration(
-        commandName: "consume", abstract: "Say whether entries leave when they have ended.")
+        commandName: "consume", abstract: "Choose whether entries leave the queue when they have ended.")
     @Argument(help: "on or off.") var isOn: Switch
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
@@ -123,7 +123,7 @@ struct QueueConsume: LockstepCommand {
 
 struct QueueLimit: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "limit", abstract: "Say how many entries it takes; more are refused, none is dropped.")
+        commandName: "limit", abstract: "Limit the number of entries; more are refused, and none is dropped.")
     @Argument(help: "How many; 0: 10000, which is the most.") var count: UInt32
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
@@ -168,15 +168,15 @@ struct QueueCreate: LockstepCommand {
             try context.output.change(
                 reply.json,
                 reply.changed
-                    ? "There is a queue “\(name)” now. `lockstep queue add --queue \(name) EPISODE` fills it."
-                    : "No change: there is a queue “\(name)” already.")
+                    ? "Created queue “\(name)”. `lockstep queue add --queue \(name) EPISODE` fills it."
+                    : "No change: queue “\(name)” already exists.")
         }
     }
 }
 
 struct QueueDelete: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "delete", abstract: "Remove a queue that is empty.")
+        commandName: "delete", abstract: "Delete an empty queue.")
     @Argument(help: "Its name.", completion: .queues) var name: String
     @OptionGroup var options: GlobalOptions
 

@@ -23,7 +23,7 @@ struct SetCommand: LockstepCommand {
 
     func validate() throws {
         guard unset == nil || key == nil else {
-            throw ValidationError("--unset takes the setting's name, and no value.")
+            throw ValidationError("--unset takes the setting’s name, and no value.")
         }
     }
 

@@ -6,7 +6,7 @@ import PodcastModel
 struct Doctor: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Look for what is wrong, and say what to do about it.",
+        abstract: "Find problems, and say what to do about them.",
         discussion: "Changes nothing. Ends with 0 unless something does not work: then with 69, or 78 for the settings."
     )
     static let judgesSettings = true

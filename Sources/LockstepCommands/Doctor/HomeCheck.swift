@@ -47,7 +47,7 @@ struct HomeCheck: Sendable {
         }
         guard findings.isEmpty else { return findings }
         return [
-            .ok("folders", "\(home.dataDirectory), \(home.stateDirectory) and \(home.runDirectory) are this user's.")
+            .ok("folders", "\(home.dataDirectory), \(home.stateDirectory) and \(home.runDirectory) are this user’s.")
         ]
     }
 
@@ -56,7 +56,7 @@ struct HomeCheck: Sendable {
         guard stat(path, &status) == 0 else {
             guard errno == ENOENT else {
                 return .fault(
-                    "folders", "\(path) cannot be looked at: \(Self.reason).", do: "Check its parents' modes.")
+                    "folders", "\(path) cannot be looked at: \(Self.reason).", do: "Check its parents’ modes.")
             }
             // Whoever needs it makes it.
             return nil
@@ -150,7 +150,7 @@ struct HomeCheck: Sendable {
         }
         if let newestFile, newestFile > now + 60 {
             return .warning(
-                "clock", "The clock was set back by \(TimeText.span(newestFile - now)) since the fleet's last start.",
+                "clock", "The clock was set back by \(TimeText.span(newestFile - now)) since the fleet’s last start.",
                 do: "Check it with `timedatectl`; nothing is lost, but times in lists may be off.")
         }
         return .ok("clock", "It is \(TimeText.minute(milliseconds: Int64(now * 1_000))) UTC.")

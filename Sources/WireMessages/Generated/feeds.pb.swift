@@ -237,7 +237,7 @@ public nonisolated struct WireFeedResult: @unchecked Sendable {
     set {_uniqueStorage()._kept = newValue}
   }
 
-  /// what the parser had to forgive
+  /// what is wrong with the feed but could be read all the same
   public var warnings: [String] {
     get {_storage._warnings}
     set {_uniqueStorage()._warnings = newValue}
