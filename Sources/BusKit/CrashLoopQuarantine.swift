@@ -12,9 +12,9 @@ import Darwin
 
 /// Sets work aside that crashes its process again and again, so that nothing durable keeps a service from running.
 ///
-/// A small file names the work in hand. What was in hand when the process crashed is suspect in the next one: it runs
-/// while no other suspect does, and after `crashLimit` crashes it is refused until it is released. Work that ends, however
-/// it ends, is no longer suspect. A crash counts if the supervisor says that the previous process crashed or hung, and the
+/// A small file names the work in hand: a line is appended when work begins or ends, and now and then it is written anew.
+/// What was in hand when the process crashed is suspect in the next one: it runs while no other suspect does, and after
+/// `crashLimit` crashes it is refused until it is released. Work that ends, however it ends, is no longer suspect. A crash counts if the supervisor says that the previous process crashed or hung, and the
 /// work had begun at most `window` before: a process that was killed from outside proves nothing.
 public final class CrashLoopQuarantine: Sendable {
     /// Tells a service how its previous process ended: `previousCrash`, or anything else.
@@ -29,6 +29,8 @@ public final class CrashLoopQuarantine: Sendable {
     static let window: Int64 = 600
     /// The maximum number of suspects that are remembered.
     static let suspectLimit = 256
+    /// The size at which the file is written anew, in bytes.
+    static let fileLimit = 256 << 10
 
     /// What is known of one piece of work. Times are monotonic, in seconds.
     private struct Record: Sendable {
@@ -52,6 +54,10 @@ public final class CrashLoopQuarantine: Sendable {
         var keys: [UInt64: String] = [:]
         /// Suspects that wait until none is in hand, in order.
         var waiting: [Waiting] = []
+        /// Where lines are appended; −1: the file must be written anew first.
+        var file: Int32 = -1
+        /// Bytes in the file.
+        var size = 0
     }
 
     private let path: String
@@ -76,6 +82,14 @@ public final class CrashLoopQuarantine: Sendable {
         self.clock = clock
         let suspects = Self.suspects(in: Self.contents(of: path), hasCrashed: hasCrashed, now: Self.seconds(clock()))
         state = NIOLockedValueBox(State(records: suspects))
+        // What the last process had in hand is judged: it must not be judged again in the next.
+        state.withLockedValue { rewrite(&$0) }
+    }
+
+    deinit {
+        state.withLockedValue { state in
+            if state.file >= 0 { close(state.file) }
+        }
     }
 
     /// Why work was refused, in a sentence whose subject is `service`.
@@ -107,8 +121,10 @@ public final class CrashLoopQuarantine: Sendable {
             state.waiting.removeAll { $0.number == number }
             guard let key = state.keys.removeValue(forKey: number) else { return }
             state.records[key]?.count -= 1
-            if state.records[key]?.count == 0 { state.records[key] = nil }
-            save(state)
+            if state.records[key]?.count == 0 {
+                state.records[key] = nil
+                save(key, &state)
+            }
             let waiting = state.waiting
             state.waiting = []
             for work in waiting { admit(work, &state) }
@@ -122,7 +138,7 @@ public final class CrashLoopQuarantine: Sendable {
                 Self.seconds(clock()) - record.crashedAt >= pause.components.seconds
             else { return }
             state.records[key]?.crashes = Self.crashLimit - 1
-            save(state)
+            save(key, &state)
         }
     }
 
@@ -132,36 +148,48 @@ public final class CrashLoopQuarantine: Sendable {
         let isBlocked = record.crashes > 0 && state.records.contains { $0.key != work.key && $0.value.isSuspectInHand }
         guard !isBlocked else { return state.waiting.append(work) }
         record.count += 1
+        let isInHand = record.begunAt != nil
         record.begunAt = record.begunAt ?? Self.seconds(clock())
         state.records[work.key] = record
         state.keys[work.number] = work.key
-        save(state)
+        if !isInHand { save(work.key, &state) }
         if injected.contains(work.key[...]) { abort() }
         work.start()
     }
 
     // MARK: - The file
 
-    /// A line for each key: its crashes, when the last one was, when it was begun (−1: not in hand), and itself.
-    private func save(_ state: State) {
-        let lines = state.records.sorted { $0.key < $1.key }.map { key, record in
-            "\(record.crashes) \(record.crashedAt) \(record.begunAt ?? -1) \(key)\n"
+    /// Appends the record of a key as it is now: what the process leaves behind if it dies in the next moment.
+    private func save(_ key: String, _ state: inout State) {
+        let line = Array(Self.line(key, state.records[key] ?? Record()).utf8)
+        if state.file >= 0, state.size + line.count <= Self.fileLimit {
+            state.size += line.count
+            if write(state.file, line, line.count) == line.count { return }
         }
-        // It need not survive more than this process: nothing is synchronised, and what fails is noted the next time.
-        let temporary = path + ".new"
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return }
-        let bytes = Array(lines.joined().utf8)
-        let isWhole = write(descriptor, bytes, bytes.count) == bytes.count
-        close(descriptor)
-        if isWhole { rename(temporary, path) }
+        rewrite(&state)
+    }
+
+    /// Writes the file anew with what is known now. What fails is tried again with the next change.
+    private func rewrite(_ state: inout State) {
+        if state.file >= 0 { close(state.file) }
+        state.file = -1
+        let text = state.records.sorted { $0.key < $1.key }.map(Self.line).joined()
+        // It need not survive more than this process.
+        do throws(Failure) { try SmallFile.replaceWhole(path, with: text, isDurable: false) } catch { return }
+        state.size = text.utf8.count
+        state.file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC)
+    }
+
+    /// A key's crashes, when the last one was, when it was begun (−1: not in hand), and itself. The last line of a key counts.
+    private static func line(_ key: String, _ record: Record) -> String {
+        "\(record.crashes) \(record.crashedAt) \(record.begunAt ?? -1) \(key)\n"
     }
 
     private static func contents(of path: String) -> String {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return "" }
         defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 256 << 10)
+        var bytes = [UInt8](repeating: 0, count: 2 * fileLimit)
         let count = read(descriptor, &bytes, bytes.count)
         return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
     }
@@ -178,7 +206,7 @@ public final class CrashLoopQuarantine: Sendable {
                 record.crashes += 1
                 record.crashedAt = now
             }
-            if record.crashes > 0 { suspects[String(fields[3])] = record }
+            suspects[String(fields[3])] = record.crashes > 0 ? record : nil
         }
         guard suspects.count > suspectLimit else { return suspects }
         let newest = suspects.sorted { ($0.value.crashedAt, $0.key) > ($1.value.crashedAt, $1.key) }

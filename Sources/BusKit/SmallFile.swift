@@ -34,14 +34,16 @@ package enum SmallFile {
     }
 
     /// Writes a file anew: whole and on disk, or not at all, also on a full disk.
+    ///
+    /// - Parameter isDurable: false for a file that only has to survive this process: it is written faster.
     /// - Throws: see `replace`.
-    package static func replaceWhole(_ path: String, with text: String) throws(Failure) {
+    package static func replaceWhole(_ path: String, with text: String, isDurable: Bool = true) throws(Failure) {
         let temporary = path + ".new"
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw failure("write", temporary) }
         let bytes = Array(text.utf8)
         errno = 0
-        let written = write(descriptor, bytes, bytes.count) == bytes.count && fsync(descriptor) == 0
+        let written = write(descriptor, bytes, bytes.count) == bytes.count && (!isDurable || fsync(descriptor) == 0)
         // A write that is cut short says so by its count alone: there was no more room.
         let number = errno == 0 ? ENOSPC : errno
         _ = close(descriptor)
@@ -50,7 +52,7 @@ package enum SmallFile {
             throw failure("write", temporary, number)
         }
         guard rename(temporary, path) == 0 else { throw failure("rename", path) }
-        try synchronizeFolder(of: path)
+        if isDurable { try synchronizeFolder(of: path) }
     }
 
     private static func synchronizeFolder(of path: String) throws(Failure) {

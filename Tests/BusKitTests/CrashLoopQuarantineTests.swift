@@ -88,6 +88,40 @@ struct CrashLoopQuarantineTests {
         #expect(begin(["a"], in: third).withLockedValue(\.self) == ["+a"])
     }
 
+    @Test func `what was in hand at a crash is judged once`() {
+        _ = begin(["a"], in: process())
+        // This one crashes before it begins anything.
+        _ = process()
+        let third = process()
+        #expect(begin(["a"], in: third).withLockedValue(\.self) == ["+a"])
+    }
+
+    @Test func `work that begins and ends is appended to a file that stays small`() throws {
+        func file() throws -> (number: UInt64, size: UInt64) {
+            let attributes = try FileManager.default.attributesOfItem(atPath: folder.path + "/work")
+            return (
+                try #require(attributes[.systemFileNumber] as? UInt64), try #require(attributes[.size] as? UInt64)
+            )
+        }
+        let quarantine = process()
+        let before = try file()
+        for number in 0..<100 {
+            _ = begin(["a"], in: quarantine)
+            quarantine.end(0)
+            if number == 50 { #expect(try file().size > before.size) }
+        }
+        #expect(try file().number == before.number, "the file was written anew")
+        let key = String(repeating: "k", count: 200)
+        for _ in 0..<2_000 {
+            _ = begin([key], in: quarantine)
+            quarantine.end(0)
+        }
+        #expect(try file().size <= CrashLoopQuarantine.fileLimit)
+        _ = begin(["b"], in: quarantine)
+        _ = begin(["b"], in: process())
+        #expect(begin(["a", "b", key], in: process()).withLockedValue(\.self) == ["+a", "-b", "+\(key)"])
+    }
+
     @Test func `work that ends while it waits is not begun`() {
         _ = begin(["a", "b"], in: process())
         let second = process()
