@@ -1,5 +1,6 @@
 import CProcess
 import NIOConcurrencyHelpers
+import PodcastModel
 
 #if canImport(Glibc)
 import Glibc
@@ -140,7 +141,7 @@ private struct LogFile {
         if dropped > 0 {
             let note = LogLine.json(
                 "\(dropped) lines could not be written and are lost", level: "warning", service: service,
-                at: SystemCall.milliseconds())
+                at: SystemClocks.wall().milliseconds)
             guard put(note) else {
                 dropped += 1
                 return

@@ -37,10 +37,10 @@ public struct StraySupervisors: Sendable {
         let still = Set(find())
         let stopped = strays.filter { still.contains($0.pid) }
         for stray in stopped { _ = lockstep_pidfd_send_signal(stray.descriptor, SIGTERM) }
-        let due = SystemCall.now().advanced(by: limit)
+        let due = SystemClocks.monotonic().advanced(by: limit)
         let left = stopped.filter { stray in
             var waiting = pollfd(fd: stray.descriptor, events: Int16(POLLIN), revents: 0)
-            return poll(&waiting, 1, Int32(max(0, due.since(SystemCall.now()).inSeconds * 1_000))) == 0
+            return poll(&waiting, 1, Int32(max(0, due.since(SystemClocks.monotonic()).inSeconds * 1_000))) == 0
         }
         guard left.isEmpty else {
             let pids = left.map { String($0.pid) }.joined(separator: ", ")

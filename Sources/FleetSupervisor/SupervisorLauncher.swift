@@ -54,7 +54,7 @@ public struct SupervisorLauncher: Sendable {
         try refuseStray()
         let client = SupervisorControlClient(home: home)
         let program = Self.programDirectory(environment) + "/lockstep-supervisor"
-        let due = SystemCall.now().advanced(by: limit)
+        let due = SystemClocks.monotonic().advanced(by: limit)
         while true {
             if FileLock.isHeld(home.fleetLock) {
                 // Another has it; it may only just be opening its socket, or be about to end: then it is our turn.
@@ -62,7 +62,8 @@ public struct SupervisorLauncher: Sendable {
                     try client.ready(within: limit)
                     return .alreadyRunning
                 } catch {
-                    guard error.known == .noFleet || error.known == .alreadyRunning, SystemCall.now() < due else {
+                    guard error.known == .noFleet || error.known == .alreadyRunning, SystemClocks.monotonic() < due
+                    else {
                         throw error
                     }
                 }
@@ -79,7 +80,7 @@ public struct SupervisorLauncher: Sendable {
             case nil:
                 try client.ready(within: limit)
                 return .started
-            case SupervisorProcess.alreadyRunningCode where SystemCall.now() < due: continue
+            case SupervisorProcess.alreadyRunningCode where SystemClocks.monotonic() < due: continue
             default:
                 throw Failure(
                     .badConfiguration,

@@ -83,7 +83,7 @@ extension SupervisorLoop {
         } else if wasReady {
             say("every service is ready again")
         } else {
-            say("every service is ready, \(rounded(SystemCall.now().since(startedAt))) s after the start")
+            say("every service is ready, \(rounded(SystemClocks.monotonic().since(startedAt))) s after the start")
         }
         wasReady = wasReady || failure == nil
         for index in connections.indices where connections[index].waitsForReady {
@@ -97,7 +97,7 @@ extension SupervisorLoop {
     private func rounded(_ duration: Duration) -> Double { (duration.inSeconds * 100).rounded() / 100 }
 
     private func reports() -> [ServiceReport] {
-        let now = SystemCall.now()
+        let now = SystemClocks.monotonic()
         let crashed = crashes.all()
         var reports = machine.services.map { service in
             ServiceReport(

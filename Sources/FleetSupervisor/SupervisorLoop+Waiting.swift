@@ -36,7 +36,7 @@ extension SupervisorLoop {
         readEnds(ready)
         if let signals = configuration.signals, ready.contains(signals) { readSignals() }
         if ready.contains(alerts.descriptor) { readNews() }
-        let now = SystemCall.now()
+        let now = SystemClocks.monotonic()
         if ready.contains(listener.descriptor) || listener.deadline.map({ $0 <= now }) ?? false {
             connections += listener.accept(now: now)
         }
@@ -50,7 +50,7 @@ extension SupervisorLoop {
         // Without pidfds ends are looked for.
         if children.values.contains(where: { $0.pidDescriptor < 0 }) { longest = 50 }
         guard let deadline = [machine.nextDeadline, listener.deadline].compactMap(\.self).min() else { return longest }
-        let left = deadline.since(SystemCall.now()).inSeconds
+        let left = deadline.since(SystemClocks.monotonic()).inSeconds
         return min(longest, Int32(max(0, min(left * 1_000 + 1, 60_000))))
     }
 

@@ -21,7 +21,7 @@ public final class SupervisorLoop {
     var machine: SupervisorMachine
     var children: [String: ChildProcess] = [:]
     var connections: [ControlConnection] = []
-    let startedAt = SystemCall.now()
+    let startedAt = SystemClocks.monotonic()
     /// Unlike that of any supervisor before: the player takes a restart of its own for a crash, one of the fleet not.
     private let fleetRun = String(UInt64.random(in: .min ... .max), radix: 36)
     private var lock: FileLock?
@@ -111,7 +111,7 @@ public final class SupervisorLoop {
         guard events.count == 1 else { return }
         while let next = events.first {
             if next == .stop || next == .kill { alerts.stop() }
-            for effect in machine.handle(next, now: SystemCall.now()) { perform(effect) }
+            for effect in machine.handle(next, now: SystemClocks.monotonic()) { perform(effect) }
             events.removeFirst()
         }
     }
@@ -178,7 +178,7 @@ public final class SupervisorLoop {
 
     /// A line of the supervisor's own.
     func say(_ text: String) {
-        let line = LogLine.json(text, level: "info", service: "supervisor", at: SystemCall.milliseconds())
+        let line = LogLine.json(text, level: "info", service: "supervisor", at: SystemClocks.wall().milliseconds)
         record([line], of: "supervisor")
         if configuration.printsLog {
             let printed = Array("lockstep: \(text)\n".utf8)
@@ -188,7 +188,7 @@ public final class SupervisorLoop {
 
     func record(_ lines: [[UInt8]], of name: String) {
         guard !lines.isEmpty else { return }
-        let time = SystemCall.milliseconds()
+        let time = SystemClocks.wall().milliseconds
         let lines = lines.map { LogLine.json($0, service: name, at: time) }
         for line in lines { log.append(name, line) }
         for index in connections.indices {

@@ -46,10 +46,10 @@ struct Survivors {
         defer { for survivor in found { close(survivor.descriptor) } }
         // Between the look and the open the number may have passed to another process: look again.
         let still = Set(find(services))
-        let due = SystemCall.now().advanced(by: limit)
+        let due = SystemClocks.monotonic().advanced(by: limit)
         return found.filter { still.contains($0.pid) }.filter { survivor in
             _ = lockstep_pidfd_send_signal(survivor.descriptor, SIGKILL)
-            let left = due.since(SystemCall.now()).inSeconds
+            let left = due.since(SystemClocks.monotonic()).inSeconds
             var waiting = pollfd(fd: survivor.descriptor, events: Int16(POLLIN), revents: 0)
             return poll(&waiting, 1, Int32(max(0, left * 1_000))) == 0
         }.map(\.pid)

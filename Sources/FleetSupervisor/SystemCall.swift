@@ -9,29 +9,13 @@ import Musl
 import Darwin
 #endif
 
-/// The clocks and files of the supervisor.
+/// The files and times of the supervisor.
 enum SystemCall {
-    /// CLOCK_MONOTONIC.
-    static func now() -> MonotonicTime {
-        var time = timespec()
-        _ = clock_gettime(CLOCK_MONOTONIC, &time)
-        return MonotonicTime(
-            nanoseconds: UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec))
-    }
-
-    /// The time of day in milliseconds since 1970, as services write it into their logs.
-    static func milliseconds() -> Int64 {
-        var time = timespec()
-        _ = clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
-    }
-
     /// The time of day as RFC 3339 in UTC, to the millisecond.
     static func timestamp() -> String {
-        var time = timespec()
-        _ = clock_gettime(CLOCK_REALTIME, &time)
+        let now = SystemClocks.wall().milliseconds
         var parts = tm()
-        var seconds = time.tv_sec
+        var seconds = time_t(now / 1_000)
         gmtime_r(&seconds, &parts)
         func digits(_ number: some BinaryInteger, _ width: Int) -> String {
             let text = String(number)
@@ -39,7 +23,7 @@ enum SystemCall {
         }
         return "\(digits(parts.tm_year + 1_900, 4))-\(digits(parts.tm_mon + 1, 2))-\(digits(parts.tm_mday, 2))"
             + "T\(digits(parts.tm_hour, 2)):\(digits(parts.tm_min, 2)):\(digits(parts.tm_sec, 2))"
-            + ".\(digits(time.tv_nsec / 1_000_000, 3))Z"
+            + ".\(digits(now % 1_000, 3))Z"
     }
 
     /// The meaning of an error number.

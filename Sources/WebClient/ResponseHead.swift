@@ -1,13 +1,5 @@
 import PodcastModel
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
-
 /// The status and the fields of an answer, before its body.
 struct ResponseHead: Sendable {
     var status: Int
@@ -62,7 +54,7 @@ struct ResponseHeadReader {
     }
 
     func response(at address: WebAddress, after redirects: [WebRedirect]) -> ResponseHead {
-        let wait = headers["retry-after"].flatMap { RetryAfter.parse($0, now: Self.wallTime()) }
+        let wait = headers["retry-after"].flatMap { RetryAfter.parse($0, now: SystemClocks.wall()) }
         return ResponseHead(
             status: status, headers: headers, address: address, redirects: redirects,
             retryAfter: wait.map { .milliseconds(Int64(min($0, Self.longestWait) * 1_000)) },
@@ -75,12 +67,6 @@ struct ResponseHeadReader {
         while let first = rest.first, first == 0x20 || first == 0x09 { rest = rest.dropFirst() }
         while let last = rest.last, last == 0x20 || last == 0x09 { rest = rest.dropLast() }
         return String(Substring(rest))
-    }
-
-    private static func wallTime() -> Timestamp {
-        var time = timespec()
-        _ = clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(milliseconds: Int64(time.tv_sec) &* 1_000 &+ Int64(time.tv_nsec) / 1_000_000)
     }
 }
 

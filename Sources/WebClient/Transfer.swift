@@ -162,12 +162,12 @@ final class Transfer {
     /// The request is about to be sent: from here on the server is waited for.
     fileprivate func connected() {
         phase = .waitingForHead
-        progress = TransferLoop.now()
+        progress = SystemClocks.monotonic()
     }
 
     /// Reads a line of the head. Returns whether the transfer may go on.
     fileprivate func receive(header line: UnsafeRawBufferPointer) -> Bool {
-        progress = TransferLoop.now()
+        progress = SystemClocks.monotonic()
         guard phase == .waitingForHead else { return true }
         switch head.read(line, limit: Self.headerLimit) {
         case .incomplete: return true
@@ -191,7 +191,7 @@ final class Transfer {
 
     /// Takes bytes of the body. Returns whether the transfer may go on.
     fileprivate func receive(body bytes: UnsafeRawBufferPointer) -> Bool {
-        progress = TransferLoop.now()
+        progress = SystemClocks.monotonic()
         received += UInt64(bytes.count)
         if phase == .discarding { return received <= Self.discardLimit }
         guard received <= request.bodyLimit else {
@@ -294,22 +294,28 @@ final class Transfer {
 
 // MARK: - What libcurl calls
 
+/// libcurl has bytes of the body.
 private func bodyArrived(
     _ bytes: UnsafeMutablePointer<CChar>, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
-    guard let context else { return 0 }
-    let length = size &* count
-    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-    return transfer.receive(body: UnsafeRawBufferPointer(start: bytes, count: length)) ? length : 0
+    hand(bytes, size &* count, to: context) { $0.receive(body: $1) }
 }
 
+/// libcurl has a line of the head.
 private func headerArrived(
     _ bytes: UnsafeMutablePointer<CChar>, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
+    hand(bytes, size &* count, to: context) { $0.receive(header: $1) }
+}
+
+/// Hands bytes to the transfer behind libcurl's context; any result but their number ends the transfer.
+private func hand(
+    _ bytes: UnsafeMutablePointer<CChar>, _ length: Int, to context: UnsafeMutableRawPointer?,
+    _ receive: (Transfer, UnsafeRawBufferPointer) -> Bool
+) -> Int {
     guard let context else { return 0 }
-    let length = size &* count
     let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-    return transfer.receive(header: UnsafeRawBufferPointer(start: bytes, count: length)) ? length : 0
+    return receive(transfer, UnsafeRawBufferPointer(start: bytes, count: length)) ? length : 0
 }
 
 private func connectionStands(

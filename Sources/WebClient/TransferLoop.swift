@@ -1,14 +1,6 @@
 import CCurl
 import PodcastModel
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
-
 /// Runs all transfers of a client on one thread, with libcurl’s multi interface.
 ///
 /// It and everything that it holds, libcurl’s handles above all, exist on that thread only: libcurl allows no handle to be
@@ -43,7 +35,7 @@ final class TransferLoop {
                 break
             }
             reap(multi)
-            let now = Self.now()
+            let now = SystemClocks.monotonic()
             for transfer in transfers.values { transfer.pauseIfFull() }
             for transfer in transfers.values {
                 if let failure = transfer.expired(at: now) { end(transfer, failure, multi) }
@@ -59,12 +51,12 @@ final class TransferLoop {
     private func handle(_ message: TransferMailbox.Message, _ multi: UnsafeMutableRawPointer) {
         switch message {
         case .start(let request, let exchange):
-            guard let transfer = Transfer(request, exchange, options: options, now: Self.now()) else {
+            guard let transfer = Transfer(request, exchange, options: options, now: SystemClocks.monotonic()) else {
                 return exchange.fail(.unavailable("libcurl has no memory"))
             }
             transfers[exchange.number] = transfer
             begin(transfer, multi)
-        case .resume(let number): transfers[number]?.resume(now: Self.now())
+        case .resume(let number): transfers[number]?.resume(now: SystemClocks.monotonic())
         case .cancel(let number): if let transfer = transfers[number] { end(transfer, .cancelled, multi) }
         }
     }
@@ -89,7 +81,7 @@ final class TransferLoop {
         var code = CURLE_OK
         while let easy = ccurl_multi_ended(multi, &code) {
             guard let transfer = transfers.values.first(where: { $0.easy == easy }) else { continue }
-            switch transfer.ended(code, now: Self.now()) {
+            switch transfer.ended(code, now: SystemClocks.monotonic()) {
             case .complete: end(transfer, nil, multi)
             case .failed(let failure): end(transfer, failure, multi)
             case .redirected:
@@ -123,12 +115,5 @@ final class TransferLoop {
         for transfer in transfers.values { if let deadline = transfer.deadline { next = min(next, deadline) } }
         let wait = next.since(now) / .milliseconds(1)
         return Int32(min(max(wait.rounded(.up), 0), 60_000))
-    }
-
-    static func now() -> MonotonicTime {
-        var time = timespec()
-        _ = clock_gettime(CLOCK_MONOTONIC, &time)
-        return MonotonicTime(
-            nanoseconds: UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec))
     }
 }

@@ -113,9 +113,9 @@ private final class Run: Sendable {
 /// Waits until the condition holds, asking again every few milliseconds; at most a minute. Records what did not come.
 @discardableResult
 func eventually(_ what: String, within limit: Duration = .seconds(60), _ condition: () -> Bool) -> Bool {
-    let due = SystemCall.now().advanced(by: limit)
+    let due = SystemClocks.monotonic().advanced(by: limit)
     while !condition() {
-        guard SystemCall.now() < due else {
+        guard SystemClocks.monotonic() < due else {
             Issue.record("within \(limit) it did not come to this: \(what)")
             return false
         }

@@ -1,5 +1,3 @@
-public import PodcastModel
-
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)
@@ -26,7 +24,7 @@ public enum SystemClocks {
     }
 
     /// Nanoseconds since 1970, UTC.
-    static func wallNanoseconds() -> UInt64 { read(CLOCK_REALTIME) }
+    public static func wallNanoseconds() -> UInt64 { read(CLOCK_REALTIME) }
 
     /// Names this boot of the machine, as `/proc/sys/kernel/random/boot_id` does; `unknown` where there is none.
     public static let bootID: String = {
