@@ -67,9 +67,10 @@ let package = Package(
         .systemLibrary(
             name: "CLibXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"]), .brew(["libxml2"])]),
         .systemLibrary(name: "CNcurses", providers: [.apt(["libncurses-dev"]), .brew(["ncurses"])]),
-        .target(name: "CMPV"),
-        .target(name: "CCurl"),
-        .target(name: "CLogind"),
+        .target(name: "CLibraryLoader"),
+        .target(name: "CMPV", dependencies: ["CLibraryLoader"]),
+        .target(name: "CCurl", dependencies: ["CLibraryLoader"]),
+        .target(name: "CLogind", dependencies: ["CLibraryLoader"]),
         .target(name: "CProcess"),
         .target(name: "CConnectionGuard"),
 

@@ -1,6 +1,6 @@
 #include "CCurl.h"
 
-#include <dlfcn.h>
+#include <CLibraryLoader.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -38,16 +38,7 @@ static bool brotli;
 static char failure[256];
 
 static void open_library(void) {
-    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        const char *reason = dlerror();
-        snprintf(failure, sizeof failure, "%s", reason ? reason : "libcurl cannot be opened");
-        return;
-    }
-    const struct {
-        const char *name;
-        void **function;
-    } wanted[] = {
+    const struct library_function wanted[] = {
         {"curl_global_init", (void **)&functions.global_init},
         {"curl_version_info", (void **)&functions.version_info},
         {"curl_easy_strerror", (void **)&functions.easy_strerror},
@@ -69,13 +60,8 @@ static void open_library(void) {
         {"curl_slist_append", (void **)&functions.slist_append},
         {"curl_slist_free_all", (void **)&functions.slist_free_all},
     };
-    for (size_t index = 0; index < sizeof wanted / sizeof *wanted; index++) {
-        *wanted[index].function = dlsym(library, wanted[index].name);
-        if (!*wanted[index].function) {
-            snprintf(failure, sizeof failure, "libcurl has no function %s", wanted[index].name);
-            return;
-        }
-    }
+    static const char *const names[] = {"libcurl.so.4", NULL};
+    if (!library_load(names, wanted, sizeof wanted / sizeof *wanted, failure, sizeof failure)) return;
     // Not safe beside other threads in older versions: here it runs once, before any other use.
     if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         snprintf(failure, sizeof failure, "libcurl cannot be initialised");

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #ifdef __linux__
-#include <dlfcn.h>
+#include <CLibraryLoader.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -57,16 +57,7 @@ struct clogind {
 static bool open_library(char *error, size_t capacity) {
     static bool opened;
     if (opened) return true;
-    void *library = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        const char *reason = dlerror();
-        snprintf(error, capacity, "%s", reason ? reason : "libsystemd cannot be opened");
-        return false;
-    }
-    const struct {
-        const char *name;
-        void **function;
-    } wanted[] = {
+    const struct library_function wanted[] = {
         {"sd_bus_open_system", (void **)&sd.open_system},
         {"sd_bus_flush_close_unref", (void **)&sd.flush_close_unref},
         {"sd_bus_add_match_async", (void **)&sd.add_match_async},
@@ -78,15 +69,9 @@ static bool open_library(char *error, size_t capacity) {
         {"sd_bus_message_read", (void **)&sd.message_read},
         {"sd_bus_message_is_method_error", (void **)&sd.message_is_method_error},
     };
-    for (size_t index = 0; index < sizeof wanted / sizeof *wanted; index++) {
-        *wanted[index].function = dlsym(library, wanted[index].name);
-        if (*wanted[index].function) continue;
-        snprintf(error, capacity, "libsystemd has no function %s", wanted[index].name);
-        dlclose(library);
-        return false;
-    }
-    opened = true;
-    return true;
+    static const char *const names[] = {"libsystemd.so.0", NULL};
+    opened = library_load(names, wanted, sizeof wanted / sizeof *wanted, error, capacity);
+    return opened;
 }
 
 // Takes the lock that the manager has sent, unless the sleep is under way already.

@@ -1,34 +1,13 @@
 #include "CMPV.h"
 
-#include <dlfcn.h>
-#include <stdbool.h>
-#include <stdio.h>
-
-static bool resolve(void *library, const char *name, void **function, char *error, size_t capacity) {
-    *function = dlsym(library, name);
-    if (*function) return true;
-    snprintf(error, capacity, "libmpv has no function %s", name);
-    return false;
-}
+#include <CLibraryLoader.h>
 
 const struct cmpv_functions *cmpv_open(char *error, size_t capacity) {
     static struct cmpv_functions functions;
     static bool opened;
     if (opened) return &functions;
 
-    // Version 2 of the library's interface, then version 1, whose part that is used here is the same.
-    void *library = dlopen("libmpv.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        const char *reason = dlerror();
-        snprintf(error, capacity, "%s", reason ? reason : "libmpv cannot be opened");
-        library = dlopen("libmpv.so.1", RTLD_NOW | RTLD_LOCAL);
-    }
-    if (!library) return NULL;
-
-    const struct {
-        const char *name;
-        void **function;
-    } wanted[] = {
+    const struct library_function wanted[] = {
         {"mpv_client_api_version", (void **)&functions.client_api_version},
         {"mpv_error_string", (void **)&functions.error_string},
         {"mpv_create", (void **)&functions.create},
@@ -45,12 +24,8 @@ const struct cmpv_functions *cmpv_open(char *error, size_t capacity) {
         {"mpv_free", (void **)&functions.free},
         {"mpv_free_node_contents", (void **)&functions.free_node_contents},
     };
-    for (size_t index = 0; index < sizeof wanted / sizeof *wanted; index++) {
-        if (!resolve(library, wanted[index].name, wanted[index].function, error, capacity)) {
-            dlclose(library);
-            return NULL;
-        }
-    }
-    opened = true;
-    return &functions;
+    // Version 2 of the library's interface, then version 1, whose part that is used here is the same.
+    static const char *const names[] = {"libmpv.so.2", "libmpv.so.1", NULL};
+    opened = library_load(names, wanted, sizeof wanted / sizeof *wanted, error, capacity);
+    return opened ? &functions : NULL;
 }
