@@ -60,13 +60,15 @@ import WireMessages
             let sql = "SELECT count(*) FROM record"
             let before = try Int.fetchOne(db, sql: sql)
             let remaining = NIOLockedValueBox<Result<Int, any Error>?>(nil)
+            let ended = DispatchSemaphore(value: 0)
             let thread = Thread {
                 for number in 10..<30 { _ = write(number, to: store) }
                 let result = Result { try store.checkpoint() }
                 remaining.withLockedValue { $0 = result }
+                ended.signal()
             }
             thread.start()
-            while remaining.withLockedValue({ $0 == nil }) { usleep(1_000) }
+            ended.wait()
             #expect(try Int.fetchOne(db, sql: sql) == before)
             return (before, try remaining.withLockedValue { try $0?.get() })
         }
