@@ -10,7 +10,7 @@ import WireMessages
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
-                CommandStep("set speed", 0, "speed 1 (standard): "),
+                CommandStep("set speed", 0, "speed 1 (default): "),
                 CommandStep("set speed 1.50", 0, "speed is 1.5."),
                 CommandStep("set speed 1.5", 0, "No change: speed is 1.5 already."),
                 CommandStep("speed", 0, "Speed 1.5."),
@@ -21,7 +21,7 @@ import WireMessages
                 CommandStep(
                     "set --podcast Many --unset speed", 0,
                     "No change: speed for “Many parts” is 1.5 (set for all) already."),
-                CommandStep("set --unset speed", 0, "speed is 1 (standard)."),
+                CommandStep("set --unset speed", 0, "speed is 1 (default)."),
                 CommandStep("set gain -5", 0, "gain is -5."),
                 CommandStep("set skip-forward 45", 0, "skipForward is 45."),
                 CommandStep("seek 0:10", 0, "Paused at 0:10"), CommandStep("skip forward", 0, "Paused at 0:55"),

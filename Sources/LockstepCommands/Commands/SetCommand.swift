@@ -115,7 +115,7 @@ struct SetCommand: LockstepCommand {
         case .podcast: "set for this podcast"
         case .all: podcast == nil ? "set" : "set for all"
         case .file: "config.yaml"
-        case .standard: "standard"
+        case .standard: "default"
         }
     }
 

@@ -30,7 +30,11 @@ struct HomeCheck: Sendable {
         }
         let isThere = access(home.configurationFile, F_OK) == 0
         return [
-            .ok("settings", "\(home.configurationFile) is \(isThere ? "in order" : "not there: the defaults hold").")
+            .ok(
+                "settings",
+                isThere
+                    ? "\(home.configurationFile) is valid."
+                    : "There is no \(home.configurationFile); the defaults are used.")
         ]
     }
 

@@ -53,7 +53,7 @@ struct LibraryCheck: Sendable {
     /// Whether there is anything that sound could come out of.
     func sound() -> Finding {
         if environment["LOCKSTEP_AO"] == "null" {
-            return .ok("sound", "None is wanted (ao: null): it plays in silence.")
+            return .ok("sound", "Turned off (ao: null); episodes play silently.")
         }
         var systems: [String] = []
         if let run = environment["XDG_RUNTIME_DIR"] {
@@ -66,7 +66,7 @@ struct LibraryCheck: Sendable {
         #endif
         guard systems.isEmpty else { return .ok("sound", "\(systems.joined(separator: ", ")).") }
         return .warning(
-            "sound", "No sound system was found: episodes play in silence.",
+            "sound", "No sound system was found; episodes play silently.",
             do: "Start PipeWire or PulseAudio in this session, or add the user to the group `audio`.")
     }
 
