@@ -29,9 +29,13 @@ extension BrokerMachine {
         }
         let client = message[0]
         let id = message[2]
-        guard let name = message[3].text.flatMap({ ServiceName($0) }), message[4].text != nil else {
+        guard let name = message[3].text.flatMap({ ServiceName($0) }) else {
             malformed.add("cli.sock", FrameError.badText.description)
             return fail(client, id, Failure(.malformed, "The request does not name its service."), &effects)
+        }
+        guard message[4].text != nil else {
+            malformed.add("cli.sock", FrameError.badText.description)
+            return fail(client, id, Failure(.malformed, "The origin of the request isn’t UTF-8."), &effects)
         }
         if let failure = RequestLimits.refusal(originBytes: message[4].count) {
             return fail(client, id, failure, &effects)

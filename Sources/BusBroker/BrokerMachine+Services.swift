@@ -31,7 +31,10 @@ extension BrokerMachine {
         if header.kind == .hello { return hello(peer, header, message, now, &effects) }
         guard let place = peer.withUnsafeBytes({ registry.place(of: $0) }) else {
             if header.kind == .live { return }
-            return reject(peer, registry.isFenced(peer) ? .fenced : .helloRequired, header.originSequence, &effects)
+            if let newer = registry.generationFencing(peer) {
+                return reject(peer, .fenced, header.originSequence, registered: newer, &effects)
+            }
+            return reject(peer, .helloRequired, header.originSequence, &effects)
         }
         registry[place].lastHeard = now.monotonic
         switch header.kind {
@@ -71,10 +74,10 @@ extension BrokerMachine {
         let known = registry.place(named: name)
         let before = known.map { registry[$0] }
         switch registry.greet(name, generation: generation, routingID: peer, now: now.monotonic) {
-        case .fenced: reject(peer, .fenced, 0, &effects)
+        case .fenced(let newer): reject(peer, .fenced, 0, registered: newer, &effects)
         case .full: reject(peer, .busy, 0, &effects)
         case .welcome(let place, let replaced):
-            if let replaced { reject(replaced, .fenced, 0, &effects) }
+            if let replaced { reject(replaced, .fenced, 0, registered: generation, &effects) }
             // What was with the old connection may have been lost with it.
             if known != nil { loseRequests(at: place, &effects) }
             let welcome = BusHeader(.welcome, generation: generation, epoch: epoch, sequence: head)
@@ -266,8 +269,10 @@ extension BrokerMachine {
         reject(registry[place].routingID, .helloRequired, origin, &effects)
     }
 
-    func reject(_ peer: Frame, _ code: RejectCode, _ origin: UInt64, _ effects: inout [BrokerEffect]) {
-        let header = BusHeader(.reject, epoch: epoch, originSequence: origin)
+    func reject(
+        _ peer: Frame, _ code: RejectCode, _ origin: UInt64, registered: UInt32 = 0, _ effects: inout [BrokerEffect]
+    ) {
+        let header = BusHeader(.reject, generation: registered, epoch: epoch, originSequence: origin)
         effects.append(.toService([peer, Frame(header.encoded), Frame(code.rawValue)], .other))
     }
 }

@@ -71,7 +71,7 @@ struct BrokerShell: PollHandler {
     /// When the first message of this turn came; nil: none has come yet.
     private var turnBegan: Moment?
     /// The most bytes of a subscription.
-    private static var longestSubscription: Int64 { 4_096 }
+    private static var longestSubscription: Int64 { 512 }
 
     init(
         endpoints: BusEndpoints, epoch: UInt64, limits: BrokerLimits, logger: Logger,

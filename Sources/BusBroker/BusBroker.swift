@@ -163,7 +163,7 @@ public final class BusBroker: Service {
     private static func prepareDescriptors() -> String? {
         do throws(ZeroMQError) {
             let limit = try FileDescriptorLimit.raise()
-            _ = lockstep_guard_start(Int32(DescriptorWatch.reserve(of: limit)))
+            _ = lockstep_guard_start(Int32(DescriptorWatch.reserve(of: limit)), ChildGuard.supervisor() ?? 0)
             return nil
         } catch {
             return "cannot raise the limit of open files: \(error)"

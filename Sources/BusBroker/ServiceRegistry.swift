@@ -47,7 +47,8 @@ struct ServiceRegistry: Sendable {
     enum Greeting: Sendable, Hashable {
         /// Registered at this index. `replaced` is the routing id of a smaller generation that is fenced by it.
         case welcome(place: Int, replaced: Frame?)
-        case fenced
+        /// A newer generation, this one, is registered.
+        case fenced(UInt32)
         case full
     }
 
@@ -100,7 +101,7 @@ struct ServiceRegistry: Sendable {
             return .welcome(place: place, replaced: nil)
         }
         let old = services[place]
-        guard generation >= old.generation else { return .fenced }
+        guard generation >= old.generation else { return .fenced(old.generation) }
         lives += 1
         services[place] = Service(
             name: name, rule: old.rule, generation: generation, routingID: routingID, state: .starting, life: lives,
@@ -143,9 +144,10 @@ struct ServiceRegistry: Sendable {
     }
 
     /// Whether a peer that is not registered is the smaller generation of one that is. Reads `name#generation`.
-    func isFenced(_ peer: Frame) -> Bool {
-        guard let (name, generation) = Self.parts(of: peer), let place = places[name] else { return false }
-        return generation < services[place].generation
+    func generationFencing(_ peer: Frame) -> UInt32? {
+        guard let (name, generation) = Self.parts(of: peer), let place = places[name] else { return nil }
+        let registered = services[place].generation
+        return generation < registered ? registered : nil
     }
 
     /// The name and the generation in a service's routing id.

@@ -61,7 +61,7 @@ struct BusHooks: Sendable {
     /// The bus refused a publication.
     var rejected: @Sendable (Publication, String) -> Void = { _, _ in }
     /// A younger process has taken over.
-    var fenced: @Sendable () -> Void = {}
+    var fenced: @Sendable (Failure) -> Void = { _ in }
     /// The time of `BusCommand.alarm` has come.
     var alarm: @Sendable () -> Void = {}
     /// Once a second, as long as the thread turns.

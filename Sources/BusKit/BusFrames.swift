@@ -149,7 +149,7 @@ extension Failure {
 enum ServiceMessage: Sendable, Hashable {
     case welcome(generation: UInt32, epoch: UInt64, head: UInt64)
     case acknowledge(epoch: UInt64, count: UInt64, origin: UInt64, sequence: UInt64)
-    case reject(code: String, epoch: UInt64, origin: UInt64)
+    case reject(code: String, epoch: UInt64, origin: UInt64, generation: UInt32)
     case pong(epoch: UInt64, head: UInt64)
     /// Where another service stands; `ready` is its generation if it is READY.
     case status(ServiceName, ready: UInt32?, epoch: UInt64)
@@ -168,7 +168,8 @@ enum ServiceMessage: Sendable, Hashable {
             guard message.count >= 2, let code = message[1].text else {
                 throw .frameCount(expected: 2, got: message.count)
             }
-            self = .reject(code: code, epoch: header.epoch, origin: header.originSequence)
+            self = .reject(
+                code: code, epoch: header.epoch, origin: header.originSequence, generation: header.generation)
         case .pong: self = .pong(epoch: header.epoch, head: header.sequence)
         case .status:
             guard message.count >= 2, let status = try? WireServiceStatus(wireBytes: message[1].bytes),

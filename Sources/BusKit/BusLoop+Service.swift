@@ -12,8 +12,8 @@ extension BusLoop {
             link(.welcome(generation: generation, epoch: epoch, head: head), now, sockets)
         case .acknowledge(let epoch, let count, let origin, let sequence):
             link(.acknowledge(epoch: epoch, count: count, origin: origin, sequence: sequence), now, sockets)
-        case .reject(let code, let epoch, let origin):
-            link(.reject(code: code, epoch: epoch, origin: origin), now, sockets)
+        case .reject(let code, let epoch, let origin, let generation):
+            link(.reject(code: code, epoch: epoch, origin: origin, generation: generation), now, sockets)
         case .pong(let epoch, let head): link(.pong(epoch: epoch, head: head), now, sockets)
         case .status(let name, let ready, let epoch):
             guard epoch == link?.epoch else { break }
@@ -54,7 +54,7 @@ extension BusLoop {
             case .placed(let token, let position): finish(token, .success(position))
             case .dropped(let token, let failure): finish(token, .failure(failure))
             case .rejected(let publication, let code): hooks.rejected(publication, code)
-            case .fenced: hooks.fenced()
+            case .fenced(let failure): hooks.fenced(failure)
             }
         }
         flushOutbox(sockets)

@@ -19,9 +19,14 @@ public enum ChildGuard {
     /// One value for the life of a supervisor: by it a service tells its own restart from that of the whole fleet.
     public static let fleetRunVariable = "LOCKSTEP_FLEET_RUN"
 
+    /// The supervisor that started this process; nil: it was started by hand.
+    public static func supervisor(_ environment: [String: String] = ProcessEnvironment.current) -> Int32? {
+        environment[supervisorVariable].flatMap(Int32.init).flatMap { $0 > 0 ? $0 : nil }
+    }
+
     /// To be called first in a service's `main`. Without a supervisor nothing is tied.
     public static func arm(environment: [String: String] = ProcessEnvironment.current) {
-        guard let supervisor = environment[supervisorVariable].flatMap(Int32.init) else { return }
+        guard let supervisor = supervisor(environment) else { return }
         _ = lockstep_set_parent_death_signal(SIGKILL)
         // It may have died between the fork and here: then no signal will come.
         if getppid() != supervisor { _exit(0) }

@@ -8,7 +8,7 @@ import Musl
 import Darwin
 #endif
 
-/// The count of a service's lives: seconds since 1970, and always larger than the last, whatever the clock says.
+/// The stored generation of a service: seconds since 1970, and always larger than the last, whatever the clock says.
 struct GenerationFile {
     let path: String
 
@@ -18,6 +18,12 @@ struct GenerationFile {
         let next = max(clock, last.map { $0 == .max ? $0 : $0 + 1 } ?? 1)
         try SmallFile.replace(path, with: "\(next)\n")
         return next
+    }
+
+    /// Makes the next generation larger than `generation`, which the bus or the database has registered for the service.
+    func record(_ generation: UInt32) throws(Failure) {
+        guard generation > last ?? 0 else { return }
+        try SmallFile.replace(path, with: "\(generation)\n")
     }
 
     /// A file that is missing or cannot be read counts for nothing: the clock alone decides then.

@@ -25,7 +25,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
         case alarm
         case input(Machine.Input)
         case stopping
-        case fenced
+        case fenced(Failure)
     }
 
     enum Effect: Sendable {
@@ -126,7 +126,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
             }
             phase = .stopping(until: now.monotonic.advanced(by: Self.stopLimit))
             run(.stopping, now, &effects)
-        case .fenced: fenced(Failure(.fenced, "A newer process of the same service has taken over."), &effects)
+        case .fenced(let failure): fenced(failure, &effects)
         }
         if deferred.isEmpty { settle(now, &effects) }
         return effects

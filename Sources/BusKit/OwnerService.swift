@@ -81,7 +81,7 @@ struct OwnerHandler<Machine: OwnerMachine>: ServiceHandler {
         case .status(let service, let ready): .status(service, ready: ready)
         case .update(let update): .update(update)
         case .rejected(let publication, let code): .rejected(publication, code: code)
-        case .fenced: .fenced
+        case .fenced(let failure): .fenced(failure)
         case .alarm: .alarm
         case .input(.machine(let input)): .input(input)
         case .input(.answered(let purpose, let result)): .answered(purpose, result)

@@ -39,7 +39,8 @@ public struct PublishLink: Sendable {
         /// The bus has placed publishes.
         case acknowledge(epoch: UInt64, count: UInt64, origin: UInt64, sequence: UInt64)
         /// The bus refused a message.
-        case reject(code: String, epoch: UInt64, origin: UInt64)
+        /// `generation` is the registered one where the code is `fenced`.
+        case reject(code: String, epoch: UInt64, origin: UInt64, generation: UInt32 = 0)
         /// The bus has answered a PING.
         case pong(epoch: UInt64, head: UInt64)
         /// The bus lives: its heartbeat has come on the other socket.
@@ -72,8 +73,8 @@ public struct PublishLink: Sendable {
         case dropped(Token, Failure)
         /// The bus refused this one publication.
         case rejected(Publication, code: String)
-        /// A younger process of the same service has taken over: stop.
-        case fenced
+        /// A newer process of the same service has taken over: stop.
+        case fenced(Failure)
     }
 
     /// A message for the bus.
@@ -111,7 +112,8 @@ public struct PublishLink: Sendable {
     /// The epoch in which the service has been accepted; nil: in none.
     public private(set) var epoch: UInt64?
     private var started = false
-    private var fenced = false
+    /// Why it has ended, once a newer process has taken over.
+    private var fenced: Failure?
     /// The bus's last sign of life, on either socket.
     private var lastHeard = MonotonicTime(nanoseconds: 0)
     /// Since when something sent on the service's own socket is unanswered: the socket may be broken while the bus lives.
@@ -142,7 +144,7 @@ public struct PublishLink: Sendable {
 
     /// When `tick` is due; nil: never.
     public var deadline: MonotonicTime? {
-        guard started, !fenced else { return nil }
+        guard started, fenced == nil else { return nil }
         return min(nextSign, silenceEnds)
     }
 
@@ -157,8 +159,8 @@ public struct PublishLink: Sendable {
     /// Decides.
     public mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
         var effects: [Effect] = []
-        guard !fenced else {
-            if case .publish(let token, _, _) = event { effects.append(.dropped(token, Self.isFenced)) }
+        if let fenced {
+            if case .publish(let token, _, _) = event { effects.append(.dropped(token, fenced)) }
             return effects
         }
         switch event {
@@ -178,7 +180,8 @@ public struct PublishLink: Sendable {
             guard epoch == self.epoch else { break }
             heard(now)
             placed(count, origin, sequence, &effects)
-        case .reject(let code, let epoch, let origin): rejected(code, epoch, origin, now, &effects)
+        case .reject(FailureCode.fenced.rawValue, _, _, let generation): superseded(by: generation, &effects)
+        case .reject(let code, let epoch, let origin, _): rejected(code, epoch, origin, now, &effects)
         case .heartbeat(let epoch):
             if epoch == self.epoch { heartbeat(epoch, now, &effects) }
         case .pong(let epoch, _):
@@ -206,7 +209,6 @@ public struct PublishLink: Sendable {
 // MARK: - The epoch
 
 extension PublishLink {
-    private static let isFenced = Failure(.fenced, "A newer process of the same service has taken over.")
     private static let lost = Failure(.lostInFlight, "The bus went away before it had placed the event.")
 
     private mutating func hello(_ now: MonotonicTime, _ effects: inout [Effect]) {
@@ -281,14 +283,17 @@ extension PublishLink {
         }
     }
 
+    private mutating func superseded(by generation: UInt32, _ effects: inout [Effect]) {
+        leaveEpoch(&effects)
+        let failure = Failure.fenced(by: generation)
+        fenced = failure
+        effects.append(.fenced(failure))
+    }
+
     private mutating func rejected(
         _ code: String, _ epoch: UInt64, _ origin: UInt64, _ now: MonotonicTime, _ effects: inout [Effect]
     ) {
         switch FailureCode(rawValue: code) {
-        case .fenced:
-            leaveEpoch(&effects)
-            fenced = true
-            effects.append(.fenced)
         case .helloRequired:
             // One that answers what was sent before the last HELLO says nothing new.
             guard self.epoch != nil else { return }

@@ -46,9 +46,19 @@ public struct ServiceContext: Sendable {
         of name: ServiceName, home: LockstepHome, logger: Logger,
         notifier: ProcessNotifier = ProcessNotifier(environment: [:]), environment: [String: String] = [:]
     ) throws(Failure) -> ServiceContext {
-        let file = GenerationFile(path: home.stateFile("\(name.text).generation"))
-        return ServiceContext(
-            name: name, generation: try file.next(now: SystemClocks.wall()), home: home, logger: logger,
-            notifier: notifier, environment: environment)
+        ServiceContext(
+            name: name, generation: try generationFile(of: name, home).next(now: SystemClocks.wall()), home: home,
+            logger: logger, notifier: notifier, environment: environment)
+    }
+
+    /// Makes the generation of the service's next process larger than `generation`.
+    ///
+    /// - Throws: `storageFailed` or `diskFull` when it cannot be written.
+    func recordGeneration(_ generation: UInt32) throws(Failure) {
+        try Self.generationFile(of: name, home).record(generation)
+    }
+
+    private static func generationFile(of name: ServiceName, _ home: LockstepHome) -> GenerationFile {
+        GenerationFile(path: home.stateFile("\(name.text).generation"))
     }
 }

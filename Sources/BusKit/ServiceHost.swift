@@ -9,7 +9,7 @@ public final class ServiceHost: Sendable {
     private enum Signal: Sendable {
         case began
         case pulse
-        case fenced
+        case fenced(Failure)
     }
 
     private struct State {
@@ -39,7 +39,7 @@ public final class ServiceHost: Sendable {
         var hooks = BusHooks()
         hooks.began = { _ in signal.yield(.began) }
         hooks.pulse = { signal.yield(.pulse) }
-        hooks.fenced = { signal.yield(.fenced) }
+        hooks.fenced = { signal.yield(.fenced($0)) }
         hooks.command = { command in
             if case .enqueued = commandInput.yield(command) { true } else { false }
         }
@@ -88,7 +88,7 @@ public final class ServiceHost: Sendable {
         for await signal in signals {
             switch signal {
             case .pulse: pulse()
-            case .fenced: throw Failure(.fenced, "A newer process of the same service has taken over.")
+            case .fenced(let failure): throw failure
             case .began:
                 guard state.withLockedValue({ $0.isReady }) else { continue }
                 let puts = await retained()

@@ -17,8 +17,8 @@ public enum ServiceEvent<Input: Sendable>: Sendable {
     case update(ReplicaUpdate)
     /// The bus refused a publication.
     case rejected(Publication, code: String)
-    /// A younger process has taken over.
-    case fenced
+    /// A newer process of the same service has taken over.
+    case fenced(Failure)
     /// The handler's deadline has come.
     case alarm
     /// The service's own shell reports.
@@ -82,6 +82,7 @@ public struct ServiceInputs<Input: Sendable>: Sendable {
 
 /// A service's connection to the bus and its handler, on one thread.
 public final class ServiceLoop<Handler: ServiceHandler>: Service {
+    private let context: ServiceContext
     private let inbox: ServiceInbox<Handler.Input>
     private let thread: BusThread
     private let ended: AsyncStream<Failure?>
@@ -107,7 +108,7 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
         hooks.status = { inbox.note(.status($0, ready: $1)) }
         if observes != nil { hooks.update = { inbox.note(.update($0)) } }
         hooks.rejected = { inbox.note(.rejected($0, code: $1)) }
-        hooks.fenced = { inbox.note(.fenced) }
+        hooks.fenced = { inbox.note(.fenced($0)) }
         hooks.alarm = { inbox.note(.alarm) }
         hooks.pulse = { context.notifyAlive() }
         hooks.makeResident = {
@@ -121,6 +122,7 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
                 service: (context.name, context.generation), logger: context.logger), hooks: hooks)
         inbox.onArrival { [weak thread] in thread?.send(.attend) }
         inbox.note(.started)
+        self.context = context
         self.inbox = inbox
         self.thread = thread
         self.ended = ended
@@ -153,7 +155,10 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
             await leave()
             thread.stop()
             try await group.waitForAll()
-            if let failure { throw failure }
+            guard let failure else { return }
+            // Else the next process would be fenced too, for as long as the clock is behind what is registered.
+            try context.recordGeneration(failure.fencingGeneration)
+            throw failure
         }
     }
 

@@ -3,6 +3,9 @@
 // The greeting's bytes, the flags of a frame, and what libzmq needs for a frame beside its bytes.
 enum { GREETING = 64, MORE = 1, LARGE = 2, COMMAND = 4, FRAME_COST = 64 };
 
+// The lengths of the names SUBSCRIBE and CANCEL; no other command of ZMTP 3 has a name of one of these lengths.
+enum { SUBSCRIBE = 9, CANCEL = 6 };
+
 // The signature begins with 0xff, ends with 0x7f, and is followed by the major version (rfc.zeromq.org/spec/23).
 static int greeting_is_wrong(struct lockstep_frames *f, uint8_t byte) {
     switch (f->greeting) {
@@ -20,6 +23,13 @@ static void end_frame(struct lockstep_frames *f) {
     f->bytes = 0;
 }
 
+static int count_subscription(struct lockstep_frames *f, uint64_t bytes) {
+    if (!f->is_publisher) return 0;
+    f->subscriptions++;
+    f->subscription_bytes += (uint32_t)bytes;
+    return f->subscriptions > LOCKSTEP_SUBSCRIPTIONS || f->subscription_bytes > LOCKSTEP_SUBSCRIPTION_BYTES ? -1 : 0;
+}
+
 static int begin_frame(struct lockstep_frames *f) {
     uint8_t flags = f->header[0];
     uint64_t length = 0;
@@ -34,18 +44,18 @@ static int begin_frame(struct lockstep_frames *f) {
     if (flags & COMMAND) {
         // It stands between messages, or between the frames of one, and is never kept.
         f->is_command = 1;
-        f->messages++;
-    } else {
-        f->is_command = 0;
-        f->has_more = flags & MORE;
-        f->frames++;
-        f->total += length;
-        f->bytes += FRAME_COST;
-        if (f->frames > LOCKSTEP_MESSAGE_FRAMES || f->total > LOCKSTEP_MESSAGE_BYTES) return -1;
-        if (!f->has_more) f->messages++;
-        if (length == 0) end_frame(f);
+        f->is_at_name = 1;
+        return 0;
     }
-    return f->is_publisher && f->messages > LOCKSTEP_SUBSCRIPTIONS ? -1 : 0;
+    f->is_command = 0;
+    f->is_at_name = 0;
+    f->has_more = flags & MORE;
+    f->frames++;
+    f->total += length;
+    f->bytes += FRAME_COST;
+    if (f->frames > LOCKSTEP_MESSAGE_FRAMES || f->total > LOCKSTEP_MESSAGE_BYTES) return -1;
+    if (length == 0) end_frame(f);
+    return count_subscription(f, length);
 }
 
 int lockstep_frames_read(struct lockstep_frames *f, const uint8_t *bytes, size_t count) {
@@ -56,6 +66,10 @@ int lockstep_frames_read(struct lockstep_frames *f, const uint8_t *bytes, size_t
             bytes++;
             count--;
         } else if (f->left > 0) {
+            if (f->is_at_name) {
+                f->is_at_name = 0;
+                if ((*bytes == SUBSCRIBE || *bytes == CANCEL) && count_subscription(f, f->left) < 0) return -1;
+            }
             size_t taken = f->left < count ? (size_t)f->left : count;
             f->left -= taken;
             bytes += taken;

@@ -27,13 +27,15 @@ enum { MOST_DESCRIPTORS = 1 << 16, LONG_MESSAGE = 64 << 10 };
 // By descriptor: the connections that the guard watches.
 static _Atomic(struct lockstep_frames *) connections[MOST_DESCRIPTORS];
 static atomic_int reserve = -1;
+static atomic_int supervisor;
 // Closed to accept, and refuse, a connection when no other descriptor is left.
 static atomic_int spare = -1;
 static atomic_uint_fast64_t refused;
 static atomic_uint_fast64_t ended;
 static atomic_int_fast64_t unfinished;
 
-int lockstep_guard_start(int descriptors) {
+int lockstep_guard_start(int descriptors, int supervisor_pid) {
+    atomic_store(&supervisor, supervisor_pid);
     if (atomic_load(&spare) < 0) atomic_store(&spare, open("/dev/null", O_RDONLY | O_CLOEXEC));
     atomic_store(&reserve, descriptors);
     return 1;
@@ -82,15 +84,15 @@ static pid_t parent_of(pid_t pid) {
     return parent;
 }
 
-// Whether the peer is the process that started this one, or was started by it too: the supervisor and its services.
+// Whether the peer is the supervisor, this process, or another one that the supervisor started.
 static int is_of_the_fleet(int connection) {
     struct ucred peer;
     socklen_t length = sizeof peer;
     if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.pid <= 0) return 0;
-    pid_t supervisor = getppid();
+    pid_t parent = atomic_load(&supervisor);
     if (peer.pid == getpid()) return 1;
-    if (supervisor <= 1) return 0;
-    return peer.pid == supervisor || parent_of(peer.pid) == supervisor;
+    if (parent <= 0) return 0;
+    return peer.pid == parent || parent_of(peer.pid) == parent;
 }
 
 // Whether the connection would use the reserve without being entitled to it.
@@ -175,8 +177,9 @@ __attribute__((visibility("default"), used)) int close(int descriptor) {
 #include <malloc.h>
 #endif
 
-int lockstep_guard_start(int descriptors) {
+int lockstep_guard_start(int descriptors, int supervisor_pid) {
     (void)descriptors;
+    (void)supervisor_pid;
     return 0;
 }
 

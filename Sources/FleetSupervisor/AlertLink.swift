@@ -138,7 +138,7 @@ private struct AlertHandler: ServiceHandler {
             if let service = answering.retries { retry(service) }
             return [.publish(answering.publications), .reply(command.ticket, command.id, answering.result)]
         case .input(.stop), .stopping: return [.stop(nil)]
-        case .fenced: return [.stop(Failure(.fenced, "A newer process of the same service has taken over."))]
+        case .fenced(let failure): return [.stop(failure)]
         case .started, .status, .update, .rejected, .alarm: return []
         }
     }

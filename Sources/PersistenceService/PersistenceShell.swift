@@ -100,7 +100,7 @@ private struct PersistenceHandler: ServiceHandler {
             return decide(.wake, now)
         case .input(let event): return decide(event, now)
         case .stopping: return decide(.stopping, now)
-        case .fenced: return [.stop(Failure(.fenced, "A newer process of the same service has taken over."))]
+        case .fenced(let failure): return [.stop(failure)]
         case .update, .status, .rejected: return []
         }
     }

@@ -73,7 +73,9 @@ struct WriteSession {
     // MARK: Owners
 
     static func fenced(_ owner: String, _ generation: UInt32, _ known: UInt32) -> Failure {
-        Failure(.fenced, "Generation \(generation) of \(owner) has been replaced by generation \(known).")
+        var failure = Failure.fenced(by: known)
+        failure.message = "Generation \(generation) of \(owner) has been replaced by generation \(known)."
+        return failure
     }
 
     private static func refusalOfOwner(_ name: String) -> Failure? {

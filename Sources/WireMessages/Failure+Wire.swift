@@ -1,6 +1,23 @@
 import FoundationEssentials
 public import PodcastModel
 
+extension Failure {
+    /// The failure of a service process whose name a newer generation has registered.
+    public static func fenced(by generation: UInt32) -> Failure {
+        var superseded = WireSuperseded()
+        superseded.generation = generation
+        return Failure(
+            code: FailureCode.fenced.rawValue, message: "A newer process of the same service has taken over.",
+            detail: superseded.wireBytes)
+    }
+
+    /// The newest generation of the service that the sender of a `fenced` knows; 0: it doesn't say.
+    public var fencingGeneration: UInt32 {
+        guard known == .fenced else { return 0 }
+        return (try? WireSuperseded(wireBytes: detail))?.generation ?? 0
+    }
+}
+
 extension WireFailure {
     /// The failure as the wire carries it.
     public init(_ failure: Failure) {

@@ -76,6 +76,7 @@ import ZeroMQ
         bench.service("queue#5", BusHeader(.ping, generation: 5, epoch: 1_000))
         bench.service("queue#5", BusHeader(.hello, generation: 5), "queue")
         #expect(bench.rejections == ["fenced", "fenced", "fenced"])
+        #expect(bench.sent(.reject).map(\.header.generation) == [6, 6, 6])
         #expect(bench.published.isEmpty)
         bench.publish(.put, "stream/queue/a", generation: 6)
         #expect(bench.published.map(\.header.generation) == [6])

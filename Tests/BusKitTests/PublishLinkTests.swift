@@ -105,8 +105,9 @@ struct PublishLinkTests {
 
     @Test func aYoungerLifeEndsThisOne() {
         var link = welcomed()
-        let effects = link.handle(.reject(code: "fenced", epoch: 5, origin: 0), now: start)
-        #expect(effects.contains { if case .fenced = $0 { true } else { false } })
+        let effects = link.handle(.reject(code: "fenced", epoch: 5, origin: 0, generation: 9), now: start)
+        #expect(
+            effects.contains { if case .fenced(let failure) = $0 { failure.fencingGeneration == 9 } else { false } })
         #expect(dropped(link.handle(.publish(1, [put], wall: 0), now: start)) == [.fenced])
         #expect(link.deadline == nil)
     }

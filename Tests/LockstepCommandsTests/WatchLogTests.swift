@@ -48,6 +48,8 @@ import WireMessages
     @Test func `a topic that is not known is printed as bytes`() {
         let json = StreamPayload.json(Self.event(.put, Topic("stream/other/thing"), 1, [1, 2, 3]))
         #expect(json == .object(["base64": .string("AQID")]))
+        let delta = StreamPayload.json(Self.event(.delta, Topic("stream/other/thing"), 2, [1, 2, 3]))
+        #expect(delta == .object(["base64": .string("AQID"), "delta": .bool(true)]))
         #expect(StreamPayload.json(Self.event(.delete, .playbackState, 1)) == .null)
     }
 

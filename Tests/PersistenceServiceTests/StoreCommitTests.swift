@@ -133,6 +133,7 @@ import WireMessages
                     WireCommit("a", at: 0, [.put("e", "1", "old")]),
                 ]))
         #expect(late.outcomes.map(\.failure.code) == ["fenced", "fenced"])
+        #expect(late.outcomes.map(\.failure.failure.fencingGeneration) == [6, 6])
         #expect(try store.texts("queue") == ["e/1=old"])
         #expect(throws: Failure.self) { try store.load("queue", generation: 5) }
         store.close()

@@ -102,7 +102,7 @@ struct KillTests {
 }
 
 /// The ends of processes, told by the kernel at the moment that they happen.
-private final class ProcessEnds {
+final class ProcessEnds {
     private var descriptors: [pollfd] = []
 
     init(_ pids: [pid_t]) throws {

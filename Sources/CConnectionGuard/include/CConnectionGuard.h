@@ -21,6 +21,8 @@
 #define LOCKSTEP_UNFINISHED_BYTES (64 << 20)
 /// The most subscriptions and cancellations on one connection to `pub.sock`.
 #define LOCKSTEP_SUBSCRIPTIONS 4096
+/// The most bytes of them: libzmq keeps a node for each byte of a topic.
+#define LOCKSTEP_SUBSCRIPTION_BYTES (64 << 10)
 
 /// What the guard has done since the program began.
 struct lockstep_guard_counts {
@@ -31,9 +33,10 @@ struct lockstep_guard_counts {
 };
 
 /// Turns the guard on for the sockets that the program's libzmq accepts connections on from now on.
-/// `reserve` is the number of descriptors that only the fleet's processes may use.
+/// `reserve` is the number of descriptors that only the fleet's processes may use: `supervisor`, and those that it
+/// started; 0: there is none.
 /// Returns 0 if this build has no guard.
-int lockstep_guard_start(int reserve);
+int lockstep_guard_start(int reserve, int supervisor);
 
 /// What it has done.
 struct lockstep_guard_counts lockstep_guard_count(void);
@@ -44,12 +47,14 @@ struct lockstep_frames {
     uint64_t bytes;       // of the unfinished message that have come, and what libzmq needs beside them
     uint64_t total;       // of its frames, as they are announced
     uint32_t frames;      // of the unfinished message
-    uint32_t messages;    // finished ones and commands
+    uint32_t subscriptions;      // and cancellations that have come
+    uint32_t subscription_bytes; // of their topics
     uint8_t header[16];   // of the greeting or of the frame that is being read
     uint8_t have;         // bytes of it
     uint8_t greeting;     // bytes of the greeting that have come
     uint8_t has_more;     // whether another frame follows
     uint8_t is_command;   // whether the frame is a command of ZMTP
+    uint8_t is_at_name;   // whether the next byte is the length of the command's name
     uint8_t is_publisher; // whether the socket is `pub.sock`
 };
 

@@ -4,10 +4,13 @@ import WireMessages
 /// The payloads of the stream as JSON, chosen by topic.
 enum StreamPayload {
     /// The payload of `event`: null for a key that is gone; an object `{"base64"}` for a topic that this version does
-    /// not know or a payload that it cannot read.
+    /// not know or a payload that it cannot read, with `"delta":true` if that changes the value before it.
     static func json(_ event: StreamEvent) -> JSONValue {
         guard event.header.kind != .delete else { return .null }
-        return (try? known(event)) ?? .object(["base64": .string(base64(event.payload))])
+        if let known = try? known(event) { return known }
+        let bytes = JSONValue.string(base64(event.payload))
+        return event.header.kind == .delta
+            ? .object(["base64": bytes, "delta": .bool(true)]) : .object(["base64": bytes])
     }
 
     private static func known(_ event: StreamEvent) throws -> JSONValue? {
