@@ -61,7 +61,7 @@ END {
             printf "%s\n{\"name\":%s,\"value\":%s,\"unit\":%s,\"peer\":%s,\"peerValue\":%s,\"ratio\":%s,\"budget\":%s,\"met\":%s}", \
                 (i > 1 ? "," : ""), text(name[i]), number(value[i]), text(unit[i]), text(peer[i]), number(beside), \
                 number(ratio), text(budget[i]), (met == "" ? "null" : met)
-        } else if (!(name[i] in named)) {
+        } else if (!(name[i] in named) || budget[i] != "") {
             printf "%-34s %12s %-11s  %-24s %10s %7s  %-10s %s\n", name[i], short(value[i]), unit[i], peer[i], \
                 short(beside), short(ratio), budget[i], (met == "true" ? "yes" : met == "false" ? "NO" : "")
         }
