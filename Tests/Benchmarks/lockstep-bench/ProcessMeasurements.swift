@@ -32,14 +32,43 @@ enum ProcessMeasurements {
         let services = try fleet.services()
         let seconds = 20.0
         let before = services.map { processorTime($0.pid) }
+        let switchesBefore = services.map { switches($0.pid) }.reduce(0, +)
         Thread.sleep(forTimeInterval: seconds)
+        let switchesNow = services.map { switches($0.pid) }.reduce(0, +)
         var sum = 0.0
         for (service, before) in zip(services, before) {
             let part = (processorTime(service.pid) - before) / seconds * 100
             sum += part
             Row(name: "cpu.idle.\(service.name)", value: part, unit: "%").print()
         }
-        Row(name: "cpu.idle", value: sum, unit: "%", peer: nil, budget: "<= 0.5").print()
+        Row(name: "cpu.idle", value: sum, unit: "%", peer: nil, budget: "<= 0.3").print()
+        let rate = Double(switchesNow - switchesBefore) / seconds
+        Row(name: "switches.idle", value: rate, unit: "1/s", peer: nil, budget: "<= 60").print()
+    }
+
+    /// How often the threads of a process have begun to wait.
+    private static func switches(_ pid: Int32?) -> Int {
+        guard let pid, let threads = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task") else {
+            return 0
+        }
+        return threads.map { number("voluntary_ctxt_switches:", in: "/proc/\(pid)/task/\($0)/status") }.reduce(0, +)
+    }
+
+    /// The number behind a word in a file of /proc; 0 where there is none.
+    private static func number(_ word: String, in path: String) -> Int {
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix(word) })
+        else { return 0 }
+        return Int(line.dropFirst(word.count).split(separator: " ").first?.filter(\.isNumber) ?? "") ?? 0
+    }
+
+    /// What the bus keeps for itself a minute after its observers have left.
+    static func busAfterObservers(_ fleet: BenchFleet) throws {
+        guard let pid = try fleet.services().first(where: { $0.name == "bus" })?.pid else { return }
+        Thread.sleep(forTimeInterval: 60)
+        let kilobytes = number("Anonymous:", in: "/proc/\(pid)/smaps_rollup")
+        Row(name: "bus.after.observers", value: Double(kilobytes) / 1_000, unit: "MB", peer: nil, budget: "<= 12")
+            .print()
     }
 
     /// Seconds of processor time that a process has used.

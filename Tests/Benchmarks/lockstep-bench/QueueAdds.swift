@@ -41,7 +41,7 @@ enum QueueAdds {
             }
         }
         let rate = Double(rest.count) / (monotonicSeconds() - start)
-        Row(name: "queue.add.rate64", value: rate, unit: "1/s", peer: "sqlite.commits", budget: ">= 0.5x").print()
+        Row(name: "queue.add.rate64", value: rate, unit: "1/s", peer: "sqlite.commits", budget: ">= 0.7x").print()
         try client.ask(.queue, WireQueueRequest.with { $0.clear = WireClearQueue() })
     }
 
