@@ -3,10 +3,9 @@ import PodcastModel
 /// What the engine's library says only in its log: why a file did not open, and that a stream was cut.
 ///
 /// The wordings are those of mpv 0.35 and FFmpeg 5.1 (`stream_file.c`, `http.c`, `tcp.c`, `mp3dec.c`, `demux.c`);
-/// one that changes costs a less exact message, or a stricter or laxer proof of an end, nothing else.
+/// one that changes costs a less exact message, or a stricter or laxer proof of an end, nothing else. FFmpeg has one log
+/// for the whole process, whose lines libmpv gives to the instance that was there first: another one never gets any.
 struct MPVLogReader: Sendable {
-    /// The status that a server refused with.
-    private(set) var httpStatus: Int?
     /// The file could not be found.
     private(set) var missing = false
     /// The last complaint, for messages.
@@ -29,10 +28,8 @@ struct MPVLogReader: Sendable {
             cut = true
         }
         if text.contains("Cannot seek backward in linear streams") { cannotGoBack = true }
-        // Lengths are reckoned, and refusals met, when a file is opened: perhaps this is of the other. What is not known to
-        // be a refusal is tried again.
+        // Lengths are reckoned when a file is opened: perhaps this is of the other.
         if opensOther { return }
-        if let status = Self.httpStatus(in: text) { httpStatus = status }
         if prefix == "file" && text.contains("No such file") { missing = true }
         if text.contains("using bitrate for duration") || text.contains("Estimating duration from bitrate") {
             estimated = true
@@ -42,7 +39,6 @@ struct MPVLogReader: Sendable {
 
     /// Why `source` could not be opened.
     func failure(opening source: AudioSource) -> Failure {
-        if let httpStatus { return Failure(refusedWith: httpStatus, by: source.host) }
         if let text = complaint, let (host, reason) = Self.lostConnection(in: text) {
             return Failure(.streamFailed, "\(host) could not be reached: \(reason).")
         }
@@ -65,14 +61,6 @@ struct MPVLogReader: Sendable {
             return (host, named[1])
         }
         return nil
-    }
-
-    private static func httpStatus(in text: String) -> Int? {
-        let words = text.split(separator: " ")
-        guard let index = words.firstIndex(of: "HTTP"), words.count > index + 2, words[index + 1] == "error",
-            let code = Int(words[index + 2]), (100...599).contains(code)
-        else { return nil }
-        return code
     }
 }
 

@@ -209,16 +209,18 @@ extension MPVPlayer {
         current?.endTold = true
         let position = core.number("time-pos") ?? now.duration ?? 0
         let end = EndOfFile(
-            position: PlaybackPosition(clamping: position), measured: measured, cut: now.log.cut && !allRead,
+            position: PlaybackPosition(clamping: position), measured: measured,
+            cut: isCut(log: now.log),
             hasSize: core.number("stream-end").map { $0 > 0 } ?? false)
         observer(.ended(now.load.id, end))
     }
 
-    /// Whether the stream was read to its last byte, but for tags behind the audio.
-    private var allRead: Bool {
+    /// Whether the audio ended before the bytes of its source did. Where that is not in the log, more is left than tags
+    /// behind the audio, or tables, may take.
+    private func isCut(log: MPVLogReader) -> Bool {
         guard let end = core.number("stream-end"), let position = core.number("stream-pos"), end > 0 else {
-            return false
+            return log.cut
         }
-        return position >= end - max(65_536, end / 100)
+        return position < end - max(65_536, end / (log.cut ? 100 : 10))
     }
 }

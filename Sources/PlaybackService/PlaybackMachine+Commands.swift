@@ -94,14 +94,14 @@ extension PlaybackMachine {
         case .loading(plays: true) where session.engine == .closed:
             // It waits for its next try, which is for whoever resumes it.
             self.session?.status = .paused
-            self.session?.retry = nil
+            self.session?.endRetries()
             self.session?.pausedAt = now.wall
             markPosition()
             pending.state = true
             pending.commit = true
         case .loading(plays: true):
             self.session?.status = .loading(plays: false)
-            self.session?.retry = nil
+            self.session?.endRetries()
             self.session?.pausedAt = now.wall
             book.mark(.session)
             pending.state = true
@@ -140,7 +140,7 @@ extension PlaybackMachine {
         case .paused where session.isBeingLookedUp:
             self.session?.status = .loading(plays: true)
         case .paused, .failed:
-            self.session?.retry = nil
+            self.session?.endRetries()
             self.session?.status = .loading(plays: true)
             setAnchor(session.position(at: now.monotonic), running: false)
             opens = true
@@ -217,7 +217,7 @@ extension PlaybackMachine {
                 self.session?.status = .paused
                 self.session?.pausedBy = .stop
                 self.session?.buffering = false
-                self.session?.retry = nil
+                self.session?.endRetries()
                 if session.status != .paused { self.session?.pausedAt = now.wall }
                 if isClosing {
                     setAnchor(session.position(at: now.monotonic), running: false)

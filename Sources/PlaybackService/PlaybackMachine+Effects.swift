@@ -45,10 +45,11 @@ struct PlaybackTimers: Sendable {
     static let retry = TimerName("retry")
     static let reconnect = TimerName("reconnect")
     static let opening = TimerName("opening")
+    static let probe = TimerName("probe")
     static let device = TimerName("device")
     static let milestone = TimerName("milestone")
     static let sleep = TimerName("sleep")
-    private static let all = [sample, save, retry, reconnect, opening, device, milestone, sleep]
+    private static let all = [sample, save, retry, reconnect, opening, probe, device, milestone, sleep]
 
     var wanted: [TimerName: MonotonicTime] = [:]
     private var set: [TimerName: MonotonicTime] = [:]
@@ -144,6 +145,8 @@ extension PlaybackMachine {
         let isWaiting = session?.status == .loading(plays: true) && session?.isOpened == true
         timers.wanted[PlaybackTimers.reconnect] = isStopping ? nil : session?.retry?.nextAt
         timers.wanted[PlaybackTimers.opening] = isStopping || session?.engine != .open ? nil : session?.opensBy
+        timers.wanted[PlaybackTimers.probe] =
+            isStopping || session?.undecided == nil ? nil : session?.probe?.answersBy
         timers.wanted[PlaybackTimers.milestone] = isStopping ? nil : nextMilestone()
         timers.wanted[PlaybackTimers.sleep] = isStopping ? nil : sleepDue
         timers.wanted[PlaybackTimers.device] = isStopping ? nil : deviceLoss.nextAt
@@ -185,6 +188,8 @@ extension PlaybackMachine {
             let seconds = Int(context.limits.opening / .seconds(1))
             recover(
                 from: Failure(.streamFailed, "\(session?.source?.host ?? "It") did not answer within \(seconds) s."))
+        case PlaybackTimers.probe:
+            decide()
         case PlaybackTimers.device:
             deviceIsDue()
         case PlaybackTimers.milestone:

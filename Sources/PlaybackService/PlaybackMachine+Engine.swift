@@ -24,9 +24,8 @@ extension PlaybackMachine {
         guard let session else { return }
         self.session?.isOpened = true
         self.session?.opensBy = nil
-        // A server that lets the audio be opened has refused nothing, whatever it says to a question beside it.
-        self.session?.refusal = nil
         self.session?.wasLetIn = true
+        doubtProbe()
         if let stub = standIn(audio.duration) { return recover(from: stub) }
         keepTag()
         self.session?.measured = audio.duration
@@ -196,7 +195,7 @@ extension PlaybackMachine {
         self.session?.engine = .closed
         self.session?.buffering = false
         self.session?.resumedAt = nil
-        self.session?.retry = nil
+        self.session?.endRetries()
         setAnchor(session.duration.flatMap { PlaybackPosition(seconds: $0.seconds) } ?? position, running: false)
         pending.perform(.engine(.unload))
         endAlerts(of: session.loadID)
@@ -216,7 +215,7 @@ extension PlaybackMachine {
         self.session?.pausedAt = now.wall
         self.session?.engine = .closed
         self.session?.buffering = false
-        self.session?.retry = nil
+        self.session?.endRetries()
         markPosition()
         // The failure says more.
         if session.hasStandIn { endAlerts(code: "audioChanged") }

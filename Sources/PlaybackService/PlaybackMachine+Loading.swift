@@ -166,14 +166,15 @@ extension PlaybackMachine {
         self.session?.isOpened = false
         self.session?.starving = nil
         self.session?.hasSounded = false
-        self.session?.refusal = nil
         self.session?.wasLetIn = false
+        self.session?.probe = nil
+        self.session?.undecided = nil
         self.session?.playedFrom = session.anchor.position
         self.session?.opensBy = session.isStream ? now.monotonic.advanced(by: context.limits.opening) : nil
-        if case .web(let url) = source {
+        if session.isStream {
             self.session?.sourceTag = nil
             self.session?.sameness = .unknown
-            pending.perform(.identify(session.loadID, url: url, podcast: session.episode.podcastID))
+            askServer()
         }
         count += 1
         self.session?.openedAs = count

@@ -83,13 +83,17 @@ extension PlaybackMachine {
         if case .web? = session.enclosure, session.localPath != nil, failure.known != .noSoundDevice {
             return playStream(insteadOfFile: failure)
         }
-        let failure = failure.known == .streamFailed ? session.refusal ?? failure : failure
+        guard failure.retry, session.isStream, session.status.isUnderWay else { return fail(failure) }
+        recoverStream(from: failure)
+    }
+
+    /// A stream is tried again, or has failed for good.
+    mutating func tryAgain(after failure: Failure) {
+        guard let session else { return }
         // Nobody waits for it: it is tried again by whoever resumes it.
-        if failure.retry, session.isStream, session.status == .loading(plays: false) { return rest(after: failure) }
+        if failure.retry, session.status == .loading(plays: false) { return rest(after: failure) }
         let made = session.retry?.attempt ?? 0
-        guard failure.retry, session.isStream, made < context.limits.reconnect.count, session.status.isUnderWay else {
-            return fail(failure)
-        }
+        guard failure.retry, made < context.limits.reconnect.count else { return fail(failure) }
         let wait = context.limits.reconnect[made]
         closeFile()
         setAnchor(session.position(at: now.monotonic), running: false)
@@ -112,15 +116,6 @@ extension PlaybackMachine {
         book.mark(.session)
         pending.state = true
         pending.commit = true
-    }
-
-    /// The server has refused the stream. The engine fails of it too, perhaps without saying why.
-    mutating func noteRefusal(_ status: Int) {
-        guard let session, session.isStream, !session.wasLetIn, let source = session.source else { return }
-        let failure = Failure(refusedWith: status, by: source.host)
-        guard !failure.retry else { return }
-        self.session?.refusal = failure
-        if session.retry != nil, session.engine == .closed { fail(failure) }
     }
 
     /// The wait is over, or somebody does not want to wait.
@@ -153,7 +148,7 @@ extension PlaybackMachine {
         return now.monotonic.since(starving.since) >= limit
     }
 
-    private mutating func closeFile() {
+    mutating func closeFile() {
         if session?.engine == .open { pending.perform(.engine(.unload)) }
         session?.engine = .closed
         session?.isOpened = false

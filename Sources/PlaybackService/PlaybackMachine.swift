@@ -27,6 +27,8 @@ public struct PlaybackLimits: Sendable, Hashable {
     public var opening: Duration = .seconds(60)
     /// Without any data coming while it waits for some.
     public var stall: Duration = .seconds(20)
+    /// For a server's answer to the question why its stream fails.
+    public var probe: Duration = .seconds(15)
     /// From a sound device's return to its use: sound systems announce devices before they can be opened.
     public var deviceSettling: Duration = .milliseconds(800)
     /// From there until it must be heard.
@@ -48,10 +50,8 @@ public enum PlaybackInput: Sendable, Hashable {
     case engine(EngineEvent)
     /// Whether the file of a load is there, as `examine` asked.
     case examined(LoadID, isThere: Bool)
-    /// What the stream of a load is known by, as `identify` asked; see `AudioTag`.
-    case identified(LoadID, AudioTag)
-    /// The server refused the stream of a load with this status, as `identify` found out.
-    case refused(LoadID, status: Int)
+    /// What the server of a load's stream says, as `probe` asked with this number.
+    case probed(LoadID, serial: UInt64, ProbeAnswer)
     /// The machine is about to sleep, and waits for `allowSuspend`.
     case suspends
     /// The machine has woken.
@@ -64,8 +64,8 @@ public enum PlaybackAction: Sendable, Hashable {
     case engine(EngineCommand)
     /// See whether a file is there, and report `examined`.
     case examine(LoadID, path: String)
-    /// Ask a web server which audio it has at an address, and report `identified` if it says.
-    case identify(LoadID, url: String, podcast: String)
+    /// Ask a web server which audio it has at an address, and report `probed` with the same number.
+    case probe(LoadID, url: String, podcast: String, serial: UInt64)
     /// Let the machine sleep: what had to be saved is.
     case allowSuspend
 }
@@ -175,8 +175,7 @@ public struct PlaybackMachine: OwnerMachine {
         case .timer(let name): handleTimer(name)
         case .input(.engine(let event)): if !isStopping { handle(event) }
         case .input(.examined(let load, let isThere)): handleExamined(load, isThere: isThere)
-        case .input(.identified(let load, let tag)): if isOpen(load) { identify(tag) }
-        case .input(.refused(let load, let status)): if session?.loadID == load { noteRefusal(status) }
+        case .input(.probed(let load, let serial, let answer)): if !isStopping { handleProbe(load, serial, answer) }
         case .input(.suspends): suspend()
         case .input(.wakes): wake()
         case .observed(let event): observe(event)
@@ -230,7 +229,7 @@ public struct PlaybackMachine: OwnerMachine {
             markPosition()
             setAnchor(session?.position(at: now.monotonic) ?? .zero, running: false)
             session?.engine = .closed
-            session?.retry = nil
+            session?.endRetries()
             pending.state = true
             pending.commit = true
         }

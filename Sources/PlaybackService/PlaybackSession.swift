@@ -90,8 +90,12 @@ struct PlaybackSession: Sendable, Hashable {
     var retry: StreamRetry?
     /// The stream must be open by then.
     var opensBy: MonotonicTime?
-    /// What its server said when it was asked beside the engine, whose library does not tell every status.
-    var refusal: Failure?
+    /// What its server is or was asked beside the engine.
+    var probe: ServerProbe?
+    /// Its server refuses the question, but not the engine.
+    var ignoresProbes = false
+    /// What the stream has failed of; what follows waits for its server's answer.
+    var undecided: Failure?
     /// Which audio its source has, as far as it says; the episode's once it is open and no stand-in.
     var sourceTag: AudioTag?
     /// The tag in its register is not stored yet.
@@ -176,6 +180,12 @@ struct PlaybackSession: Sendable, Hashable {
         case .playing, .loading(plays: true): true
         default: false
         }
+    }
+
+    /// Nothing is tried again by itself any more.
+    mutating func endRetries() {
+        retry = nil
+        undecided = nil
     }
 
     func position(at now: MonotonicTime) -> PlaybackPosition {

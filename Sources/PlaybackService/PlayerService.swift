@@ -53,12 +53,9 @@ public final class PlayerService: Service {
             case .examine(let load, let path):
                 // A file on a sleeping disk or a lost mount may take its time.
                 Task.detached { inputs.send(.examined(load, isThere: access(path, F_OK) == 0)) }
-            case .identify(let load, let url, let podcast):
+            case .probe(let load, let url, let podcast, let serial):
                 probe.ask(url, secrets.credentials(of: podcast)) { answer in
-                    switch answer {
-                    case .audio(let tag): inputs.send(.identified(load, tag))
-                    case .refused(let status): inputs.send(.refused(load, status: status))
-                    }
+                    inputs.send(.probed(load, serial: serial, answer))
                 }
             case .allowSuspend:
                 suspension.release()

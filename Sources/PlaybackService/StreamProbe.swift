@@ -4,16 +4,8 @@ import WebClient
 
 /// Asks web servers which audio they have at an address, beside the engine, whose library does not tell.
 ///
-/// It asks for the first byte alone, which servers that count downloads do not count. Whatever goes wrong is no news:
-/// the engine meets the same trouble and says so.
+/// It asks for the first byte alone, which servers that count downloads do not count.
 final class StreamProbe: Sendable {
-    /// What a server says.
-    enum Answer: Sendable {
-        case audio(AudioTag)
-        /// It answers with this status, 400 or more.
-        case refused(Int)
-    }
-
     private struct State {
         var tasks: [UInt64: Task<Void, Never>] = [:]
         var count: UInt64 = 0
@@ -29,17 +21,19 @@ final class StreamProbe: Sendable {
         client = WebClient(options)
     }
 
-    /// Calls `report` once with what the server says, if it says anything.
+    /// Calls `report` once with what the server says, or that it says nothing within 15 s; not after `shutdown`.
     func ask(
-        _ url: String, _ credentials: [WebOrigin: WebCredentials] = [:], report: @escaping @Sendable (Answer) -> Void
+        _ url: String, _ credentials: [WebOrigin: WebCredentials] = [:],
+        report: @escaping @Sendable (ProbeAnswer) -> Void
     ) {
-        guard let address = WebAddress(url) else { return }
+        guard let address = WebAddress(url) else { return report(.unanswered(nil)) }
         state.withLockedValue { state in
             guard !state.isShut else { return }
             state.count += 1
             let number = state.count
             state.tasks[number] = Task {
-                if let answer = await self.ask(address, credentials) { report(answer) }
+                let answer = await self.ask(address, credentials)
+                if !Task.isCancelled { report(answer) }
                 self.state.withLockedValue { _ = $0.tasks.removeValue(forKey: number) }
             }
         }
@@ -56,16 +50,24 @@ final class StreamProbe: Sendable {
         await client.shutdown()
     }
 
-    private func ask(_ address: WebAddress, _ credentials: [WebOrigin: WebCredentials]) async -> Answer? {
+    private func ask(_ address: WebAddress, _ credentials: [WebOrigin: WebCredentials]) async -> ProbeAnswer {
         var request = WebRequest(address)
         request.credentials = credentials
         request.decompresses = false
         request.range = WebRange(from: 0, to: 0)
         request.timeLimits = WebTimeLimits(silence: .seconds(10), total: .seconds(15))
         // The body is not read: the transfer ends with the response.
-        guard let response = try? await client.send(request) else { return nil }
-        guard (200..<300).contains(response.status) else {
-            return response.status >= 400 ? .refused(response.status) : nil
+        let response: WebResponse
+        do {
+            response = try await client.send(request)
+        } catch {
+            // The engine's library checks no certificates.
+            guard error.kind != .tls else { return .unanswered(nil) }
+            return .unanswered(Failure(.streamFailed, error.message))
+        }
+        guard (200..<300).contains(response.status) else { return .refused(response.status) }
+        if response.headers["Content-Type"]?.lowercased().hasPrefix("text/html") == true {
+            return .unanswered(Failure(.streamFailed, "\(address.host) sent a web page instead of audio."))
         }
         let whole =
             response.status == 206

@@ -43,11 +43,12 @@ extension QueueSimulation {
                     device.opens()
                     complain(listening.open(load, of: playerState.episode))
                 }
+                if command == .unload { device.closes() }
                 if command == .reloadOutput { complain(device.tryAgain(at: now.monotonic)) }
                 engine.perform(command)
             case .perform(.examine(let load, let path)):
                 playerInbox.append(.input(.examined(load, isThere: sources.isThere(path))))
-            case .perform(.identify(let load, let url, _)): identify(load, url)
+            case .perform(.probe(let load, let url, _, let serial)): probe(load, url, serial)
             case .timer(let name, let time): playerTimers[name] = time
             case .log(_, let text):
                 checks.note("player: \(text)")
@@ -58,14 +59,16 @@ extension QueueSimulation {
     }
 
     /// What a server says beside the engine, if it says anything.
-    private func identify(_ load: LoadID, _ url: String) {
+    private func probe(_ load: LoadID, _ url: String, _ serial: UInt64) {
         guard random.below(2) == 0 else { return }
+        let answer: ProbeAnswer
         switch sources.fault(of: url) {
-        case .gone: playerInbox.append(.input(.refused(load, status: 404)))
-        case .busy: playerInbox.append(.input(.refused(load, status: 503)))
-        case .silent: break
-        default: playerInbox.append(.input(.identified(load, AudioTag(etag: SimulatedSources.tag(of: url), size: 0))))
+        case .gone: answer = .refused(404)
+        case .busy: answer = .refused(503)
+        case .silent: return
+        default: answer = .audio(AudioTag(etag: SimulatedSources.tag(of: url), size: 0))
         }
+        playerInbox.append(.input(.probed(load, serial: serial, answer)))
     }
 
     func settlePlayer() throws {

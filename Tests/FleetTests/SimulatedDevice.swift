@@ -14,6 +14,8 @@ struct SimulatedDevice {
     private(set) var works = true
 
     // What the player has been told, and has said.
+    /// Whether the player has a file open: what is told of the output before that is of none that was heard.
+    private var isOpen = false
     /// Whether there was sound, for which load.
     private var heard: (load: String, silent: Bool)?
     private var seen = Self.listed
@@ -45,7 +47,7 @@ struct SimulatedDevice {
     mutating func give(to engine: SimulatedEngine) {
         if !isThere { engine.setDevices([], works: false) }
         if !works { engine.setSilent(true) }
-        heard = nil
+        closes()
         wakeUp()
     }
 
@@ -81,7 +83,7 @@ struct SimulatedDevice {
     ) -> String? {
         let isLost = outputs.silent == true && heard?.load == before.loadID && heard?.silent == false
         if waiting != nil, heard?.silent == true, outputs.silent == false, returned == nil { returned = now }
-        if let silent = outputs.silent { heard = (before.loadID, silent) }
+        if let silent = outputs.silent, isOpen { heard = (before.loadID, silent) }
         if let devices = outputs.devices {
             if waiting != nil, seen.isEmpty, !devices.isEmpty { returned = now }
             seen = devices
@@ -93,7 +95,10 @@ struct SimulatedDevice {
     }
 
     /// The player opens a file: what is heard of it may be nothing from the beginning.
-    mutating func opens() { heard = nil }
+    mutating func opens() { (isOpen, heard) = (true, nil) }
+
+    /// The player closes its file.
+    mutating func closes() { (isOpen, heard) = (false, nil) }
 
     /// The player opens its output anew.
     mutating func tryAgain(at now: MonotonicTime) -> String? {

@@ -109,19 +109,14 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
-    @Test(
-        "A refused request names the server's status, and whether trying again helps",
-        arguments: [
-            (404, false), (410, false), (503, true),
-        ])
-    func httpStatus(code: Int, retry: Bool) async throws {
+    @Test("A refused request fails; why, the server is asked", arguments: [404, 410, 503])
+    func httpStatus(code: Int) async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             server.route("/a.mp3", .status(code))
             harness.engine.perform(.open(EngineLoad(id: .random(), source: .web(url: server.url("/a.mp3")))))
             let failure = try await harness.failed()
-            #expect(failure.known == (code == 503 ? .streamFailed : .episodeUnavailable) && failure.retry == retry)
-            #expect(failure.message.contains("\(code)"))
+            #expect(failure.known == .streamFailed && failure.retry)
             await harness.engine.close()
         }
     }
@@ -197,18 +192,6 @@ struct MPVEngineTests {
 }
 
 struct MPVLogReaderTests {
-    @Test(
-        "The status of a refused request is found in the log",
-        arguments: [
-            ("http: HTTP error 404 Not Found\n", 404), ("https: HTTP error 503 ", 503), ("HTTP error x", nil),
-            ("HTTP error 99999 x", nil), ("", nil),
-        ])
-    func status(text: String, code: Int?) {
-        var reader = MPVLogReader()
-        reader.read(prefix: "ffmpeg", text: text)
-        #expect(reader.httpStatus == code)
-    }
-
     @Test("Cuts and estimates are found in the log, other lines are not taken for them")
     func signs() {
         var reader = MPVLogReader()

@@ -271,7 +271,7 @@ struct MPVSoundTests {
             #expect(end.isProven(announced: nil))
             harness.engine.perform(.unload)
             harness.engine.perform(.open(second))
-            #expect(try await harness.failed().known == .episodeUnavailable)
+            #expect(try await harness.failed().known == .streamFailed)
             await harness.engine.close()
         }
     }

@@ -332,17 +332,21 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .paused && !rig.state.hasRetry && rig.opens == opens && rig.alerts.isEmpty)
     }
 
-    @Test("What a server says to the question beside the engine is nothing once the engine was let in")
-    func refusesLate() throws {
+    @Test(
+        "What a server says to the question beside the engine is nothing where the engine is let in",
+        arguments: [false, true])
+    func refusesLate(answersLate: Bool) throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 130, declared: 600, cut: true))
+        rig.answers["https://a/e1.mp3"] = .refused(403)
+        rig.holdsProbes = answersLate
         try rig.load(episode, at: 100)
-        try rig.report(.refused(try #require(LoadID("l1")), status: 403))
+        try rig.releaseProbes()
         try rig.advance(31)
         #expect(rig.state.status == .loading && rig.state.retry.attempt == 1)
-        try rig.report(.refused(try #require(LoadID("l1")), status: 403))
-        #expect(rig.state.status == .loading)
+        try rig.advance(2.1)
+        #expect(rig.state.retry.attempt == 2)
     }
 
     @Test("An episode that was replaced by a much shorter one plays when its listener accepts that, or is as announced")

@@ -45,11 +45,16 @@ final class PlayerRig {
     private(set) var commits = 0
     private(set) var performed = 0
     private(set) var examined: [String] = []
-    private(set) var identified: [String] = []
+    private(set) var probes: [String] = []
     private(set) var logs: [String] = []
     private(set) var allowedSuspends = 0
     /// Which audio servers have.
     var tags: [String: AudioTag] = [:]
+    /// What servers say when they are asked beside the engine, where that is not which audio they have.
+    var answers: [String: ProbeAnswer] = [:]
+    /// Servers give no answer yet.
+    var holdsProbes = false
+    private var heldProbes: [(load: LoadID, serial: UInt64, url: String)] = []
     /// The process is killed when something has become durable, before it hears of it.
     var killsAtOutcome = false
     /// After so many effects the process is killed.
@@ -64,6 +69,7 @@ final class PlayerRig {
     /// A new life of the process; what the old one had in memory is gone.
     func start() throws {
         inbox = []
+        heldProbes = []
         timers = [:]
         held = []
         reported.withLockedValue { $0 = [] }
@@ -288,13 +294,22 @@ final class PlayerRig {
             case .perform(.examine(let load, let path)):
                 examined.append(path)
                 inbox.append(.input(.examined(load, isThere: files[.file(path: path)] != nil)))
-            case .perform(.identify(let load, let url, _)):
-                identified.append(url)
-                if let tag = tags[url] { inbox.append(.input(.identified(load, tag))) }
+            case .perform(.probe(let load, let url, _, let serial)):
+                probes.append(url)
+                heldProbes.append((load, serial, url))
+                if !holdsProbes { answerProbes() }
             case .perform(.allowSuspend): allowedSuspends += 1
             case .log(_, let line): logs.append(line)
             }
         }
+    }
+
+    private func answerProbes() {
+        for (load, serial, url) in heldProbes {
+            let answer = answers[url] ?? .audio(tags[url] ?? AudioTag(etag: "", size: 0))
+            inbox.append(.input(.probed(load, serial: serial, answer)))
+        }
+        heldProbes = []
     }
 
     private func conclude(_ transaction: Transaction) {
@@ -366,6 +381,13 @@ final class PlayerRig {
         var reply = WirePersistenceReply()
         reply.podcasts.podcasts = [found]
         inbox.append(.answered(call, .success(reply.wireBytes)))
+    }
+
+    /// Lets servers answer what they were asked while they were silent.
+    func releaseProbes() throws {
+        holdsProbes = false
+        answerProbes()
+        try settle()
     }
 
     /// Gives the lookups that were held back their answers.

@@ -1,0 +1,168 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// What becomes of a stream that fails is for its server to say, whenever it does.
+struct PlaybackProbeTests {
+    private let rig = PlayerRig()
+    private static let address = "https://a/e1.mp3"
+    /// All that the engine's library says of a failure for sure.
+    private static let vague = Failure(.streamFailed, "a does not answer.")
+
+    /// When the server answers, as the engine fails.
+    enum Moment: CaseIterable { case before, after, never }
+
+    private func load(_ audio: SimulatedEngine.Audio, _ answer: ProbeAnswer, paused: Bool = false) throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(audio)
+        rig.answers[Self.address] = answer
+        try rig.load(episode, at: 100, paused: paused)
+    }
+
+    private func fail(_ answer: ProbeAnswer, _ moment: Moment, paused: Bool = false) throws {
+        rig.holdsProbes = moment != .before
+        try load(.broken(Self.vague), answer, paused: paused)
+        guard moment != .before else { return }
+        #expect(rig.state.status == .loading && rig.state.willPlay != paused && !rig.state.hasRetry)
+        try rig.advance(14.9)
+        #expect(rig.state.status == .loading && !rig.state.hasRetry && rig.alerts.isEmpty)
+        if moment == .after { try rig.releaseProbes() } else { try rig.advance(0.2) }
+    }
+
+    @Test("A 404 is announced as no retry, whenever the server says it", arguments: [Moment.before, .after])
+    func isGone(_ moment: Moment) throws {
+        try fail(.refused(404), moment)
+        #expect(rig.state.status == .failed && rig.state.error.code == "episodeUnavailable")
+        #expect(rig.position == 100 && rig.alerts.map(\.code) == ["episodeUnavailable"])
+        #expect(!rig.states.contains { $0.hasRetry })
+        #expect(rig.opens == 1)
+    }
+
+    @Test("A server that says 404 only after its time ends the retries then")
+    func isGoneLate() throws {
+        try fail(.refused(404), .never)
+        #expect(rig.state.status == .loading && rig.state.retry.attempt == 1)
+        #expect(rig.state.retry.error.message == Self.vague.message)
+        try rig.releaseProbes()
+        #expect(rig.state.status == .failed && rig.state.error.code == "episodeUnavailable" && rig.opens == 1)
+    }
+
+    @Test("A 503 is tried again, whenever the server says it", arguments: Moment.allCases)
+    func isBusy(_ moment: Moment) throws {
+        try fail(.refused(503), moment)
+        #expect(rig.state.status == .loading && rig.state.willPlay && rig.state.retry.attempt == 1)
+        #expect(rig.state.retry.error.message.contains("503") == (moment != .never))
+        rig.holdsProbes = false
+        try rig.advance(17.5)
+        #expect(rig.state.status == .failed && rig.state.error.code == "streamFailed" && rig.position == 100)
+        #expect(rig.state.error.message.contains("503") && rig.opens == 4)
+    }
+
+    @Test(
+        "A connection that cannot be made is tried again, and the reason is the question’s",
+        arguments: Moment.allCases)
+    func isUnreachable(_ moment: Moment) throws {
+        try fail(.unanswered(Failure(.streamFailed, "a cannot be reached: no route to host.")), moment)
+        #expect(rig.state.retry.attempt == 1)
+        #expect(rig.state.retry.error.message.contains("no route") == (moment != .never))
+    }
+
+    @Test(
+        "What was paused before it was open rests, or has failed, when the server has answered",
+        arguments: [404, 503])
+    func failsPaused(status: Int) throws {
+        try fail(.refused(status), .after, paused: true)
+        #expect(rig.state.status == (status == 404 ? .failed : .paused) && !rig.state.hasRetry)
+    }
+
+    @Test("A stream that breaks off while it plays is asked about anew", arguments: [true, false])
+    func breaksOff(isGone: Bool) throws {
+        try load(SimulatedEngine.Audio(length: 600), .audio(AudioTag(etag: "a", size: 1)))
+        try rig.advance(10)
+        rig.answers[Self.address] = isGone ? .refused(404) : .refused(503)
+        rig.holdsProbes = true
+        rig.engine.breakOff(Self.vague)
+        try rig.advance(1)
+        #expect(rig.probes.count == 2)
+        #expect(rig.state.status == .loading && rig.state.willPlay && !rig.state.hasRetry)
+        #expect(!rig.state.anchor.running && abs(rig.position - 110) < 0.1)
+        try rig.releaseProbes()
+        #expect(rig.state.status == (isGone ? .failed : .loading) && rig.state.hasRetry == !isGone)
+        #expect(abs(rig.position - 110) < 0.1 && abs(rig.stored().position - 110) < 0.1)
+    }
+
+    @Test("A cut keeps its own reason while the server has the audio, and loses it where that is gone")
+    func isCut() throws {
+        try load(SimulatedEngine.Audio(length: 110, declared: 600, cut: true), .audio(AudioTag(etag: "a", size: 1)))
+        try rig.advance(10.1)
+        #expect(rig.state.retry.attempt == 1 && rig.state.retry.error.code == "endedEarly")
+        rig.answers[Self.address] = .refused(410)
+        rig.setStream(.broken(Self.vague))
+        try rig.advance(2)
+        #expect(rig.state.status == .failed && rig.state.error.code == "episodeUnavailable")
+        #expect(abs(rig.position - 110) < 0.1)
+    }
+
+    @Test("An answer to an earlier question decides nothing")
+    func isStale() throws {
+        rig.holdsProbes = true
+        try load(SimulatedEngine.Audio(length: 600), .refused(404))
+        try rig.advance(10)
+        let load = try #require(LoadID("l1"))
+        let first = try #require(rig.machine.session?.probe?.serial)
+        rig.engine.breakOff(Self.vague)
+        try rig.advance(0.1)
+        try rig.report(.probed(load, serial: first, .refused(404)))
+        #expect(rig.state.status == .loading && !rig.state.hasRetry)
+        try rig.report(.probed(load, serial: try #require(rig.machine.session?.probe?.serial), .refused(503)))
+        #expect(rig.state.retry.attempt == 1)
+    }
+
+    @Test("Whoever pauses, stops, loads or unloads while the server is waited for is not overruled", arguments: 0..<4)
+    func leaves(_ way: Int) throws {
+        rig.holdsProbes = true
+        try load(.broken(Self.vague), .refused(503))
+        switch way {
+        case 0: try rig.setPaused(true)
+        case 1: try rig.send { $0.stop = WireStopPlayback() }
+        case 2: try rig.load(rig.episode("e2"), as: "l2")
+        default: try rig.send { $0.unload.loadID = "l1" }
+        }
+        let (status, opens) = (rig.state.status, rig.opens)
+        try rig.releaseProbes()
+        try rig.advance(20)
+        #expect(rig.state.status == status && rig.opens == opens && !rig.state.hasRetry)
+        guard way < 2 else { return }
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test("Seeking while the server is waited for moves the place that it is tried at")
+    func seeks() throws {
+        rig.holdsProbes = true
+        try load(.broken(Self.vague), .refused(503))
+        try rig.seek(300)
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        try rig.releaseProbes()
+        #expect(rig.state.retry.attempt == 1)
+        try rig.advance(3)
+        #expect(rig.state.status == .playing && abs(rig.position - 301) < 0.2)
+    }
+
+    @Test("A crash while the server is waited for keeps the position, and begins anew")
+    func crashes() throws {
+        rig.holdsProbes = true
+        try load(SimulatedEngine.Audio(length: 600), .refused(503))
+        try rig.advance(8)
+        rig.engine.breakOff(Self.vague)
+        try rig.advance(0.1)
+        try rig.start()
+        #expect(rig.state.status == .loading || rig.state.status == .playing)
+        #expect(abs(rig.position - 108) < 0.3)
+    }
+}
