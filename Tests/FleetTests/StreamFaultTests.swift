@@ -139,8 +139,8 @@ struct StreamFaultTests {
     func slow() async throws {
         try await play { fleet, server, states in
             let slow = HTTPTestResponse(
-                headers: [("Content-Type", "audio/mpeg")], body: .bytes(Tone.slowMP3(seconds: 40)),
-                acceptsRanges: true, chunkSize: 100, chunkInterval: 100)
+                headers: [("Content-Type", "audio/mpeg")], body: .bytes(Tone.slowMP3(seconds: 30)),
+                acceptsRanges: true, chunkSize: 250, chunkInterval: 250)
             server.route("/1.wav", slow)
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
             try await fleet.watcher.until("it plays") {
