@@ -46,10 +46,13 @@ struct PlaybackTimers: Sendable {
     static let reconnect = TimerName("reconnect")
     static let opening = TimerName("opening")
     static let probe = TimerName("probe")
+    static let comeback = TimerName("comeback")
     static let device = TimerName("device")
     static let milestone = TimerName("milestone")
     static let sleep = TimerName("sleep")
-    private static let all = [sample, save, retry, reconnect, opening, probe, device, milestone, sleep]
+    private static let all = [
+        sample, save, retry, reconnect, opening, probe, comeback, device, milestone, sleep,
+    ]
 
     var wanted: [TimerName: MonotonicTime] = [:]
     private var set: [TimerName: MonotonicTime] = [:]
@@ -147,6 +150,7 @@ extension PlaybackMachine {
         timers.wanted[PlaybackTimers.opening] = isStopping || session?.engine != .open ? nil : session?.opensBy
         timers.wanted[PlaybackTimers.probe] =
             isStopping || session?.undecided == nil ? nil : session?.probe?.answersBy
+        timers.wanted[PlaybackTimers.comeback] = isStopping ? nil : session?.comeback?.nextAt
         timers.wanted[PlaybackTimers.milestone] = isStopping ? nil : nextMilestone()
         timers.wanted[PlaybackTimers.sleep] = isStopping ? nil : sleepDue
         timers.wanted[PlaybackTimers.device] = isStopping ? nil : deviceLoss.nextAt
@@ -190,6 +194,8 @@ extension PlaybackMachine {
                 from: Failure(.streamFailed, "\(session?.source?.host ?? "It") did not answer within \(seconds) s."))
         case PlaybackTimers.probe:
             decide()
+        case PlaybackTimers.comeback:
+            comebackIsDue()
         case PlaybackTimers.device:
             deviceIsDue()
         case PlaybackTimers.milestone:

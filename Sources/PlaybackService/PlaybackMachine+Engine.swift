@@ -207,7 +207,9 @@ extension PlaybackMachine {
     }
 
     /// It cannot go on: the position is kept, and an alert offers to try again.
-    mutating func fail(_ failure: Failure) {
+    ///
+    /// - Parameter mayComeBack: whether it goes on by itself when its server is back.
+    mutating func fail(_ failure: Failure, mayComeBack: Bool = false) {
         guard let session else { return }
         setAnchor(session.position(at: now.monotonic), running: false)
         if session.engine == .open { pending.perform(.engine(.unload)) }
@@ -219,10 +221,15 @@ extension PlaybackMachine {
         markPosition()
         // The failure says more.
         if session.hasStandIn { endAlerts(code: "audioChanged") }
+        if session.comeback != nil, !mayComeBack { endAlerts(code: FailureCode.streamFailed.rawValue) }
         let actions = session.hasStandIn ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]
-        let advice =
-            session.hasStandIn
-            ? " Answer `accept` to play it all the same; a place that it does not have is given up." : ""
+        var advice = ""
+        if session.hasStandIn {
+            advice = " Answer `accept` to play it all the same; a place that it does not have is given up."
+        } else if mayComeBack {
+            let minutes = Int(context.limits.comebackWindow / .seconds(60))
+            advice = " It plays on by itself if its server is back within \(minutes) min."
+        }
         let title = "“\(session.episode.title)”"
         let isNamed = session.episode.title.isEmpty || failure.message.contains(title)
         raise(

@@ -40,6 +40,8 @@ extension PlaybackMachine {
         if session.engine == .open {
             if case .audio(let tag) = answer { identify(tag) }
             if session.wasLetIn { doubtProbe() }
+        } else if session.comeback?.nextAt != nil {
+            comeBack(answer)
         } else if let retry = session.retry, retry.nextAt != nil {
             // It has taken longer than the decision has waited.
             let failure = judged(retry.failure)

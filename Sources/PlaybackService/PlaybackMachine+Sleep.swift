@@ -121,8 +121,9 @@ extension PlaybackMachine {
         let wasPlaying = session?.wantsToPlay ?? false
         hold()
         if wasPlaying { session?.pausedBy = .sleepTimer }
-        // A device that comes back in the morning wakes nobody.
+        // A device or a server that comes back in the morning wakes nobody.
         forgetDevice()
+        session?.comeback = nil
         endSleep()
     }
 

@@ -93,7 +93,12 @@ extension PlaybackMachine {
         // Nobody waits for it: it is tried again by whoever resumes it.
         if failure.retry, session.status == .loading(plays: false) { return rest(after: failure) }
         let made = session.retry?.attempt ?? 0
-        guard failure.retry, made < context.limits.reconnect.count else { return fail(failure) }
+        guard failure.retry, made < context.limits.reconnect.count else {
+            let passes = failure.retry && failure.known == .streamFailed && !context.limits.comeback.isEmpty
+            fail(failure, mayComeBack: passes)
+            if passes { awaitComeback(session.comeback) }
+            return
+        }
         let wait = context.limits.reconnect[made]
         closeFile()
         setAnchor(session.position(at: now.monotonic), running: false)
@@ -128,8 +133,10 @@ extension PlaybackMachine {
 
     /// A failure is over once it has been played beyond the place of it.
     mutating func passFailure(at progress: EngineProgress) {
-        guard progress.running, let retry = session?.retry else { return }
-        if progress.position.seconds >= retry.position.seconds + Self.passes { session?.retry = nil }
+        guard progress.running, let session else { return }
+        let place = progress.position.seconds - Self.passes
+        if let retry = session.retry, place >= retry.position.seconds { self.session?.retry = nil }
+        if let comeback = session.comeback, place >= comeback.position.seconds { self.session?.comeback = nil }
     }
 
     /// Whether it has waited too long for data. A slow stream whose data comes drop by drop is none.

@@ -12,6 +12,7 @@ extension PlaybackMachine {
     /// The machine is awake: where the engine is now is told first, whatever was reckoned before.
     mutating func wake() {
         isSuspending = false
+        askAfterSleep()
         guard session?.engine == .open else { return }
         session?.hasSlept = true
         pending.perform(.engine(.sample))

@@ -27,6 +27,10 @@ public struct PlaybackLimits: Sendable, Hashable {
     public var opening: Duration = .seconds(60)
     /// Without any data coming while it waits for some.
     public var stall: Duration = .seconds(20)
+    /// Between the questions to the server of a stream that has failed; the last one repeats. Empty: none is asked.
+    public var comeback: [Duration] = [.seconds(30), .seconds(60), .seconds(120), .seconds(300)]
+    /// After so long a server's return does not make it play on.
+    public var comebackWindow: Duration = .seconds(1_800)
     /// For a server's answer to the question why its stream fails.
     public var probe: Duration = .seconds(15)
     /// From a sound device's return to its use: sound systems announce devices before they can be opened.

@@ -88,6 +88,8 @@ struct PlaybackSession: Sendable, Hashable {
     var resumedAt: MonotonicTime?
     /// The stream failed and is tried again, or has been and is not through the place where it failed.
     var retry: StreamRetry?
+    /// It has failed, and goes on when its server is back.
+    var comeback: StreamComeback?
     /// The stream must be open by then.
     var opensBy: MonotonicTime?
     /// What its server is or was asked beside the engine.
@@ -185,6 +187,7 @@ struct PlaybackSession: Sendable, Hashable {
     /// Nothing is tried again by itself any more.
     mutating func endRetries() {
         retry = nil
+        comeback = nil
         undecided = nil
     }
 

@@ -17,8 +17,8 @@ public final class HTTPTestServer: Sendable {
         self.script = script
     }
 
-    /// Listens on a free port.
-    public static func start() async throws -> HTTPTestServer {
+    /// Listens on a port; on a free one unless it is named.
+    public static func start(port: Int = 0) async throws -> HTTPTestServer {
         let script = ScriptedPaths()
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.backlog, value: 256)
@@ -30,7 +30,7 @@ public final class HTTPTestServer: Sendable {
                     script.opened(child)
                 }
             }
-            .bind(host: "127.0.0.1", port: 0).get()
+            .bind(host: "127.0.0.1", port: port).get()
         return HTTPTestServer(channel: channel, port: channel.localAddress?.port ?? 0, script: script)
     }
 

@@ -169,6 +169,35 @@ struct StreamFaultTests {
         }
     }
 
+    @Test("A server that goes away while it is listened to, and comes back later, is played on from where it broke off")
+    func comesBack() async throws {
+        let wait = Duration.milliseconds(200)
+        try await play(reconnect: [wait], comeback: [wait]) { fleet, server, states in
+            server.route("/1.wav", Self.audio.with(.cut(atByte: 160_044)))
+            try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
+            try await fleet.watcher.until("it plays") { $0.player?.anchor.running == true }
+            await server.stop()
+            let failed = try await fleet.watcher.until("it has failed") {
+                $0.player?.status == .failed && !$0.alerts.isEmpty
+            }
+            #expect(failed.player?.error.code == "streamFailed", "\(failed.player?.error.message ?? "")")
+            let position = try #require(failed.player?.anchor.position)
+            let back = try await HTTPTestServer.start(port: server.port)
+            back.route("/1.wav", Self.audio)
+            let view: FleetView
+            do {
+                view = try await fleet.watcher.until("it plays on") {
+                    $0.player?.status == .playing && $0.player?.anchor.running == true && $0.alerts.isEmpty
+                }
+            } catch {
+                await back.stop()
+                throw error
+            }
+            await back.stop()
+            #expect(abs((view.player?.anchor.position ?? -1) - position) < 2)
+        }
+    }
+
     // MARK: What follows
 
     private static let stalling = Fault(
@@ -243,14 +272,16 @@ struct StreamFaultTests {
 
     private func play(
         stall: Duration = .seconds(20), opening: Duration = .seconds(60), episodes: Int = 1,
+        // Long enough before the last that a server can be mended meanwhile, on a busy machine too.
+        reconnect: [Duration] = [.milliseconds(200), .milliseconds(1_000), .milliseconds(3_000)],
+        comeback: [Duration] = [.seconds(30)],
         _ body:
             @escaping @Sendable (WholeFleet, HTTPTestServer, NIOLockedValueBox<[WirePlaybackState]>) async throws ->
             Void
     ) async throws {
         let limits: PlaybackLimits = {
             var limits = PlaybackLimits()
-            // Long enough before the last that a server can be mended meanwhile, on a busy machine too.
-            limits.reconnect = [.milliseconds(200), .milliseconds(1_000), .milliseconds(3_000)]
+            (limits.reconnect, limits.comeback) = (reconnect, comeback)
             (limits.stall, limits.opening, limits.probe) = (stall, opening, min(opening, limits.probe))
             return limits
         }()

@@ -1,0 +1,152 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// A stream that has failed goes on by itself when its server is back, unless somebody has done something about it.
+struct PlaybackComebackTests {
+    private let rig = PlayerRig()
+    private static let address = "https://a/e1.mp3"
+    private static let away = Failure(.streamFailed, "a cannot be reached: there is no network.")
+    private static let whole = SimulatedEngine.Audio(length: 600)
+
+    /// Plays until the network goes, and is tried until that counts as failed.
+    private func fail() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(Self.whole)
+        try rig.load(episode, at: 100)
+        try rig.advance(10)
+        leave()
+        rig.engine.breakOff(Self.away)
+        try rig.advance(17.1)
+        #expect(rig.state.status == .failed && rig.alerts.map(\.code) == ["streamFailed"])
+    }
+
+    private func leave() {
+        rig.setStream(.broken(Self.away))
+        rig.answers[Self.address] = .unanswered(Self.away)
+    }
+
+    private func comeBack(_ audio: SimulatedEngine.Audio = Self.whole) {
+        rig.setStream(audio)
+        rig.answers[Self.address] = nil
+    }
+
+    @Test("A stream that failed for want of a network plays on where it broke when that is back, and the alert ends")
+    func playsOn() throws {
+        try fail()
+        let alert = try #require(rig.alerts.first)
+        #expect(alert.message.contains("by itself"))
+        try rig.advance(29)
+        comeBack()
+        #expect(rig.state.status == .failed && abs(rig.position - 110) < 0.1)
+        try rig.advance(1)
+        #expect(rig.state.status == .playing && rig.alerts.isEmpty && abs(rig.position - 110) < 0.3)
+        try rig.advance(10)
+        #expect(rig.machine.session?.comeback == nil && abs(rig.position - 120) < 0.3)
+    }
+
+    @Test("A server that is away is asked after 30 s, 1, 2 and then every 5 min, for half an hour, and not told of")
+    func asksSeldom() throws {
+        try fail()
+        let (probes, opens, states) = (rig.probes.count, rig.opens, rig.states.count)
+        var asked: [Int] = []
+        for second in 1...2_400 {
+            let before = rig.probes.count
+            try rig.advance(1)
+            if rig.probes.count > before { asked.append(second) }
+        }
+        #expect(asked == [30, 90, 210, 510, 810, 1_110, 1_410, 1_710])
+        #expect(rig.probes.count == probes + asked.count && rig.opens == opens && rig.states.count == states)
+        comeBack()
+        try rig.advance(600)
+        #expect(rig.state.status == .failed && rig.alerts.count == 1)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing && rig.alerts.isEmpty)
+    }
+
+    @Test("What has been touched since it failed stays as it is", arguments: 0..<6)
+    func isTouched(_ way: Int) throws {
+        try fail()
+        switch way {
+        case 0: try rig.setPaused(true)
+        case 1: try rig.send { $0.stop = WireStopPlayback() }
+        case 2: try rig.seek(200)
+        case 3: try rig.answer(try #require(rig.alerts.first).id, "dismiss")
+        case 4:
+            try rig.send {
+                $0.setPlayed.episode = "e1"
+                $0.setPlayed.played = true
+            }
+        default:
+            try rig.send { $0.setSleep.seconds = 20 }
+        }
+        comeBack()
+        let (opens, probes) = (rig.opens, rig.probes.count)
+        try rig.advance(400)
+        #expect(rig.state.status == .failed && rig.opens == opens && rig.probes.count == probes)
+    }
+
+    @Test("What will not pass is not asked about", arguments: [404, 403, 0])
+    func isOver(status: Int) throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(status > 0 ? .broken(Self.away) : SimulatedEngine.Audio(length: 103, declared: 600, cut: true))
+        if status > 0 { rig.answers[Self.address] = .refused(status) }
+        try rig.load(episode, at: 100)
+        try rig.advance(40)
+        #expect(rig.state.status == .failed && !rig.alerts.contains { $0.message.contains("by itself") })
+        comeBack()
+        let opens = rig.opens
+        try rig.advance(400)
+        #expect(rig.state.status == .failed && rig.opens == opens)
+    }
+
+    @Test("A server that is back, and has the audio no more, is not asked again")
+    func isGone() throws {
+        try fail()
+        rig.answers[Self.address] = .refused(410)
+        try rig.advance(30)
+        let probes = rig.probes.count
+        comeBack()
+        try rig.advance(400)
+        #expect(rig.state.status == .failed && rig.probes.count == probes)
+    }
+
+    @Test("A server that answers, but sends nothing to play, is tried ever more seldom, under one alert")
+    func failsAgain() throws {
+        try fail()
+        rig.answers[Self.address] = nil
+        let (alert, opens) = (rig.alerts.first?.id, rig.opens)
+        try rig.advance(1_900)
+        #expect(rig.state.status == .failed && rig.alerts.map(\.id) == [alert])
+        #expect((5...9).contains((rig.opens - opens) / 4), "\(rig.opens - opens)")
+        #expect(rig.position == 110 || abs(rig.position - 110) < 0.1)
+    }
+
+    @Test("When a stream that is tried again turns out to be gone, that is its only alert")
+    func failsOtherwise() throws {
+        try fail()
+        rig.answers[Self.address] = .audio(AudioTag(etag: "", size: 0))
+        try rig.advance(29.9)
+        rig.setStream(.broken(Failure(.decoderFailed, "no audio")))
+        try rig.advance(0.2)
+        #expect(rig.state.status == .failed && rig.alerts.map(\.code) == ["decoderFailed"])
+    }
+
+    @Test("A machine that wakes asks at once, but not after half an hour of sleep", arguments: [60.0, 1_900])
+    func wakes(after seconds: Double) throws {
+        try fail()
+        comeBack()
+        try rig.report(.suspends)
+        rig.now.wall = Timestamp(milliseconds: rig.now.wall.milliseconds + Int64(seconds * 1_000))
+        try rig.report(.wakes)
+        try rig.advance(1)
+        #expect(rig.state.status == (seconds < 1_800 ? .playing : .failed))
+        try rig.advance(400)
+        #expect(rig.state.status == (seconds < 1_800 ? .playing : .failed))
+    }
+}
