@@ -55,7 +55,12 @@ extension QueueMachine {
 
     mutating func handle(answer result: Result<[UInt8], Failure>, to call: CallID, now: Moment) -> [Effect] {
         if let command = resuming.removeValue(forKey: call) {
-            return [.reply(command.id, result.map { _ in reply(named(playingQueue)).wireBytes })]
+            let answer = result.map { bytes in
+                var reply = reply(named(playingQueue))
+                reply.changed = (try? WirePlaybackReply(wireBytes: bytes))?.changed ?? false
+                return reply.wireBytes
+            }
+            return [.reply(command.id, answer)]
         }
         if call == preparing {
             // Preparing only saves time: what did not come about is not repeated.

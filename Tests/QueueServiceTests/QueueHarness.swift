@@ -260,6 +260,7 @@ struct QueueHarness {
         guard let request = try? WirePlaybackRequest(wireBytes: call.payload) else {
             return .failure(Failure(.malformed, "unreadable"))
         }
+        let before = player
         playerRequests.append(request)
         switch request.command {
         case .load(let load):
@@ -273,7 +274,10 @@ struct QueueHarness {
         default:
             break
         }
-        let reply = WirePlaybackReply.with { $0.state = player }
+        let reply = WirePlaybackReply.with {
+            $0.state = player
+            $0.changed = player != before
+        }
         return .success(reply.wireBytes)
     }
 }

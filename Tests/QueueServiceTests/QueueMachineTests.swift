@@ -143,6 +143,17 @@ struct QueueMachineTests {
         #expect(alone.current == 1 && alone.playerRequests.count == before + 1)
     }
 
+    @Test("Resuming what is paused is answered as a change, and asking for what plays is not")
+    func saysWhetherItResumed() throws {
+        var queue = QueueHarness()
+        queue.add(1)
+        queue.play(1)
+        queue.playerChanges { $0.status = .paused }
+        #expect(try queue.ask { $0.play.resume = true }?.get().changed == true)
+        queue.playerChanges { $0.status = .playing }
+        #expect(try queue.ask { $0.play.resume = true }?.get().changed == false)
+    }
+
     @Test func aFinishedEntryLeavesAndTheNextOnePlays() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
