@@ -1,6 +1,22 @@
 #include "CMPV.h"
 
 #include <CLibraryLoader.h>
+#include <dlfcn.h>
+
+static void ignore(const char *file, int line, const char *function, int error, const char *format, ...) {
+    (void)file, (void)line, (void)function, (void)error, (void)format;
+}
+
+/// Silences libasound, if libmpv has brought it along: it writes eight lines about a device that it cannot open, for each
+/// file that is opened without one, and libmpv says it, too.
+static void silence_libasound(void) {
+    typedef void handler(const char *, int, const char *, int, const char *, ...);
+    void *library = dlopen("libasound.so.2", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (!library) return;
+    int (*set_handler)(handler *) = (int (*)(handler *))dlsym(library, "snd_lib_error_set_handler");
+    if (set_handler) set_handler(ignore);
+    dlclose(library);
+}
 
 const struct cmpv_functions *cmpv_open(char *error, size_t capacity) {
     static struct cmpv_functions functions;
@@ -27,5 +43,6 @@ const struct cmpv_functions *cmpv_open(char *error, size_t capacity) {
     // Version 2 of the library's interface, then version 1, whose part that is used here is the same.
     static const char *const names[] = {"libmpv.so.2", "libmpv.so.1", NULL};
     opened = library_load(names, wanted, sizeof wanted / sizeof *wanted, error, capacity);
+    if (opened) silence_libasound();
     return opened ? &functions : NULL;
 }
