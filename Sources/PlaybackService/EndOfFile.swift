@@ -41,11 +41,6 @@ public struct EndOfFile: Sendable, Hashable {
         }
     }
 
-    /// The length that the end is compared with first, for messages.
-    public func expected(announced: EpisodeDuration?) -> EpisodeDuration? {
-        measured?.source == .growing ? announced : measured?.duration ?? announced
-    }
-
     /// Whether the end is at least `duration` less a tolerance: 2 s (encoders pad, players round), or a fraction
     /// of the whole if that is more.
     private func isNear(_ duration: EpisodeDuration?, fraction: Double, atMost limit: Double = .infinity) -> Bool {

@@ -145,14 +145,10 @@ extension PlaybackMachine {
             }
         }
         guard end.isProven(announced: session.announced) else {
-            let expected = end.expected(announced: session.announced).map { " of \(clockText($0.seconds))" } ?? ""
-            let reason = end.cut ? "its stream was cut" : "its audio ended"
             // Where less of it is left than was heard before, the place is still that.
             setAnchor(max(end.position, session.playedFrom), running: false)
-            let title = session.episode.title.isEmpty ? "The episode" : "“\(session.episode.title)”"
-            return recover(
-                from: Failure(
-                    .endedEarly, "\(title) stopped at \(clockText(end.position.seconds))\(expected): \(reason)."))
+            // Which episode it is, and where, is shown beside it.
+            return recover(from: Failure(.endedEarly, end.cut ? "Its stream was cut." : "Its audio ended too early."))
         }
         finish(at: end.position, reason: "heard to its end" + remark(on: end.position))
     }

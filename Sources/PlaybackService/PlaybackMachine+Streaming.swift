@@ -107,8 +107,8 @@ extension PlaybackMachine {
             attempt: made + 1, of: context.limits.reconnect.count, wait: wait,
             nextAt: now.monotonic.advanced(by: wait), failure: failure,
             position: session.position(at: now.monotonic))
-        pending.logs.append(
-            (.warning, "\(session.episode.id): \(failure); try \(made + 1) in \(Int(wait / .seconds(1))) s"))
+        let again = "Retry \(made + 1) of \(context.limits.reconnect.count) in \(Int(wait / .seconds(1))) s."
+        pending.logs.append((.warning, "\(session.episode.id): \(failure) \(again)"))
         markPosition()
         pending.commit = true
     }
@@ -117,7 +117,7 @@ extension PlaybackMachine {
     private mutating func rest(after failure: Failure) {
         closeFile()
         session?.status = .paused
-        pending.logs.append((.warning, "\(session?.episode.id ?? ""): \(failure); it is paused"))
+        pending.logs.append((.warning, "\(session?.episode.id ?? ""): \(failure) It is paused."))
         book.mark(.session)
         pending.state = true
         pending.commit = true

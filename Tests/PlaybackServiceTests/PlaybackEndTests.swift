@@ -117,6 +117,10 @@ struct PlaybackEndTests {
         #expect(abs(rig.stored().position - audio.length) < 0.1)
         let alert = try #require(rig.alerts.first)
         #expect(alert.code == "endedEarly" && alert.actions == ["retry", "skip", "dismiss"] && alert.episode == "e1")
+        // The title is shown beside the reason, and said in the alert alone.
+        let title = rig.state.episode.title
+        #expect(!title.isEmpty && !rig.state.error.message.contains(title))
+        #expect(alert.message.contains("“\(title)”: Its "))
     }
 
     @Test("What the file declares is believed before what its feed announced", arguments: [60.0, 590, 2_400, 0])
