@@ -28,6 +28,7 @@ extension MPVPlayer {
             // It cannot seek: it stays where it is, and says where that is.
             current?.seekDone = asked.serial
             tellProgress()
+            refreshAtEnd()
         }
     }
 
@@ -83,7 +84,9 @@ extension MPVPlayer {
         current?.seeking = core.flag(Watched.seeking.name) ?? now.seeking
         current?.buffering = core.flag(Watched.buffering.name) ?? now.buffering
         if now.wantsPause { current?.rest = now.seekAsked?.position ?? now.load.start }
+        // The place that was sought is told before an end there.
         tellProgress()
+        refreshAtEnd()
     }
 
     /// Whether a seek has led to a later place than was wanted, as in a stream that can only be read onwards.
@@ -105,7 +108,7 @@ extension MPVPlayer {
         case .seeking: change(\.seeking, to: flag)
         case .buffering: change(\.buffering, to: flag)
         case .paused: current?.paused = flag
-        case .atEnd: current?.atEnd = flag
+        case .atEnd: handleAtEnd(flag, isKnown: data != nil)
         case .duration: handleDuration(data.map { $0.load(as: Double.self) })
         case .driver:
             driverChanged(data?.load(as: UnsafePointer<CChar>?.self).map { String(cString: $0) })
@@ -121,6 +124,22 @@ extension MPVPlayer {
         current = now
         // The last half second is still being heard when the library calls itself idle at the end.
         if now.loaded && !now.atEnd { tellProgress() }
+    }
+
+    /// libmpv has decoded all, or there is more to hear. Without a seek there is more only for libmpv: an output that is
+    /// opened anew while it plays the last moment loses it, and libmpv waits for it for ever.
+    private func handleAtEnd(_ atEnd: Bool, isKnown: Bool) {
+        guard let now = current else { return }
+        // What is so of the file before, or of the place before a seek, says nothing.
+        guard !atEnd || now.loaded && !now.isSeekPending else { return }
+        current?.atEnd = atEnd
+        if now.atEnd, !atEnd, isKnown, now.closed == nil { current?.isLastMomentLost = true }
+    }
+
+    /// What was so before a seek, too, is not told as a change.
+    private func refreshAtEnd() {
+        guard let now = current, now.loaded, !now.isSeekPending else { return }
+        current?.atEnd = core.flag(Watched.atEnd.name) ?? now.atEnd
     }
 
     private func handleDuration(_ duration: Double?) {
@@ -172,17 +191,31 @@ extension MPVPlayer {
     }
 
     func tellProgress() {
-        guard let now = current, now.loaded, !now.atEnd else { return }
-        let pending = now.seekAsked.flatMap { $0.serial > now.seekDone ? $0.position : nil }
+        guard let now = current, now.loaded else { return }
+        let pending = now.isSeekPending ? now.seekAsked?.position : nil
         guard let position = pending ?? place else { return }
-        observer(
-            .progress(
-                now.load.id,
-                EngineProgress(
-                    position: position, at: SystemClocks.monotonic(),
-                    running: pending == nil && !now.idle && !now.seeking && !now.wantsPause,
-                    buffering: !now.wantsPause && (now.buffering || now.seeking), serial: now.seekDone,
-                    cached: core.number("demuxer-cache-time") ?? 0, speed: now.turn?.pace ?? now.pace)))
+        let progress = EngineProgress(
+            position: position, at: SystemClocks.monotonic(),
+            running: pending == nil && !now.idle && !now.seeking && !now.wantsPause,
+            buffering: !now.wantsPause && (now.buffering || now.seeking), serial: now.seekDone,
+            cached: core.number("demuxer-cache-time") ?? 0, speed: now.turn?.pace ?? now.pace)
+        watchEnd(now, progress)
+        if !now.atEnd { observer(.progress(now.load.id, progress)) }
+    }
+
+    /// Whatever keeps libmpv from saying so: audio that stands still where all that there is has been played is at its end.
+    private func watchEnd(_ now: Current, _ progress: EngineProgress) {
+        let shouldSound = progress.running || now.atEnd && !now.wantsPause && !now.isSeekPending
+        let standsStill = current?.standstill.standsStill(
+            at: progress.position, isRunning: shouldSound, now: progress.at)
+        guard standsStill == true else { return }
+        // The output has been given some tenths of a second, which may be gone.
+        let reach = 1 + Self.takenInAdvance * now.pace.factor
+        let isStream = if case .web = now.load.source { true } else { false }
+        let ends = [now.duration, isStream ? progress.cached : nil].compactMap { $0 }
+        if now.atEnd || ends.contains(where: { $0 > 0 && progress.position.seconds >= $0 - reach }) {
+            current?.isLastMomentLost = true
+        }
     }
 
     /// Where libmpv says it is. Its `time-pos` is some tenths of a second old while it plays: it is brought up to date when
@@ -203,8 +236,8 @@ extension MPVPlayer {
 
     /// The end has been heard once libmpv pauses by itself, some tenths of a second after it has decoded all.
     func tellEnd() {
-        guard let now = current, now.loaded, now.atEnd, now.paused, !now.wantsPause, !now.endTold,
-            now.seekAsked.map({ $0.serial == now.seekDone }) ?? true
+        guard let now = current, now.loaded, now.atEnd && now.paused || now.isLastMomentLost, !now.wantsPause,
+            !now.endTold, !now.isSeekPending
         else { return }
         current?.endTold = true
         let position = core.number("time-pos") ?? now.duration ?? 0

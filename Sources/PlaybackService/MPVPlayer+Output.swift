@@ -65,8 +65,9 @@ extension MPVPlayer {
         if !use(device), isUnusable, !silenceIsWanted { core.command(["ao-reload"]) }
     }
 
-    /// Opens the output anew.
+    /// Opens the output anew, but for the last moment of a file, which would be lost with the output.
     func reloadOutput() {
+        if let now = current, now.atEnd, !now.wantsPause { return }
         // The list is of before, where the sound server has been away.
         if !outputs.chosen.isEmpty, outputs.driver == "null" {
             outputs.isUnchecked = true

@@ -30,6 +30,9 @@ final class MPVPlayer {
         var paused = false
         var atEnd = false
         var endTold = false
+        /// The output was opened anew while it played the last moment, which is gone with it.
+        var isLastMomentLost = false
+        var standstill = StandstillWatch()
         /// libmpv has closed it, with this reason and error.
         var closed: (reason: mpv_end_file_reason, error: Int32)?
         /// The seek that was asked for last, and how far it has come.
@@ -45,6 +48,9 @@ final class MPVPlayer {
         /// How fast it has been told to play, and how that comes to be heard.
         var pace: PlaybackSpeed
         var turn: PaceTurn?
+
+        /// Whether a seek that was asked for has not led there yet.
+        var isSeekPending: Bool { seekAsked.map { $0.serial > seekDone } ?? false }
     }
 
     /// A file that is to be opened in advance. libmpv goes over to it by itself when the one before it fails, which must
@@ -257,6 +263,9 @@ final class MPVPlayer {
         setSilent(false)
         current?.turn = nil
         current?.seekAsked = (serial, position)
+        current?.endTold = false
+        current?.isLastMomentLost = false
+        current?.standstill = StandstillWatch()
         guard now.loaded else { return }
         core.command(["seek", "\(position.seconds)", "absolute+exact"], reply: serial)
         // At the end of its file libmpv has paused by itself.

@@ -82,6 +82,7 @@ struct MPVEngineTests {
         harness.engine.perform(.seek(try PlaybackPosition(18), serial: 9))
         let progress = try await harness.progress { $0.running && $0.serial == 9 }
         #expect(abs(progress.position.seconds - 18) < 1)
+        #expect(try await harness.ended().isProven(announced: nil))
         await harness.engine.close()
     }
 

@@ -1,0 +1,34 @@
+import BusKit
+import PodcastModel
+
+/// Notices that what should sound stays where it is.
+///
+/// It counts places, and measures no time: a process that was stopped, or a machine that slept, has not stood still.
+struct StandstillWatch: Sendable, Hashable {
+    /// The number of places in a row without a move that mean a standstill.
+    static let limit = 3
+    /// The shortest time between two places that count.
+    static let interval = Duration.milliseconds(500)
+    /// What moves less than this, in seconds, stands still.
+    private static let step = 0.05
+
+    private var place: PlaybackPosition?
+    /// When the last place that counts was told.
+    private var at: MonotonicTime?
+    private var unmoved = 0
+
+    /// Takes in where it is.
+    ///
+    /// - Returns: whether it should sound and has stood still for too long.
+    mutating func standsStill(at position: PlaybackPosition, isRunning: Bool, now: MonotonicTime) -> Bool {
+        guard isRunning, let place, let at, abs(place.seconds - position.seconds) < Self.step else {
+            (self.place, self.at, unmoved) = isRunning ? (position, now, 0) : (nil, nil, 0)
+            return false
+        }
+        if now.since(at) >= Self.interval {
+            self.at = now
+            unmoved += 1
+        }
+        return unmoved >= Self.limit
+    }
+}

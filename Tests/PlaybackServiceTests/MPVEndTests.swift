@@ -1,0 +1,99 @@
+import BusKit
+import PodcastModel
+import TestSupport
+import Testing
+
+@testable import PlaybackService
+
+/// The end of audio as the real engine tells it, whatever its output does meanwhile.
+@Suite(.timeLimit(.minutes(2)))
+struct MPVEndTests {
+    private let folder: TemporaryFolder
+    private let harness = EngineHarness(.libmpv)
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// Plays an episode of six seconds from its third, does something each time that it says where it is in the last two
+    /// seconds, and waits for its end.
+    private static func end(
+        of source: AudioSource, at speed: Double, _ harness: EngineHarness,
+        _ disturb: @escaping @Sendable (any AudioEngine, Int) -> Void
+    ) async throws -> EndOfFile {
+        let speed = try #require(PlaybackSpeed(factor: speed))
+        let engine = harness.engine
+        engine.perform(.open(EngineLoad(id: .random(), source: source, start: try PlaybackPosition(3), speed: speed)))
+        _ = try await harness.progress { $0.running && $0.position.seconds > 4 }
+        // The engine says nothing while its output plays the last moment, which is when this is to happen.
+        let disturbing = Task {
+            for count in 0..<200 where !Task.isCancelled {
+                disturb(engine, count)
+                engine.perform(.sample)
+                try? await Task.sleep(for: .milliseconds(50))
+            }
+        }
+        let end = try await harness.next { if case .ended(_, let end) = $0 { end } else { nil } }
+        disturbing.cancel()
+        return end
+    }
+
+    @Test(arguments: [1, 2.8, 3.5])
+    func `opening the output anew in the last moment does not keep an episode from ending`(speed: Double) async throws {
+        let source = AudioSource.file(path: try folder.file("six.wav", Tone.wav(seconds: 6)))
+        let end = try await Self.end(of: source, at: speed, harness) { engine, count in
+            if count.isMultiple(of: 8) { engine.perform(.reloadOutput) }
+        }
+        #expect(end.isProven(announced: EpisodeDuration(seconds: 6)))
+        await harness.engine.close()
+    }
+
+    @Test(arguments: [1, 2.8, 3.5])
+    func `another device in the last moment does not keep an episode from ending`(speed: Double) async throws {
+        let source = AudioSource.file(path: try folder.file("six.wav", Tone.wav(seconds: 6)))
+        let end = try await Self.end(of: source, at: speed, harness) { engine, count in
+            if count.isMultiple(of: 8) { engine.perform(.setOutput(count.isMultiple(of: 16) ? "null" : "")) }
+        }
+        #expect(end.isProven(announced: EpisodeDuration(seconds: 6)))
+        await harness.engine.close()
+    }
+
+    @Test func `a stream that is cut is noticed although its output is opened anew`() async throws {
+        let harness = harness
+        try await HTTPTestServer.with { server in
+            var response = HTTPTestResponse.audio(Tone.wav(seconds: 60), type: "audio/wav")
+                .with(.close(afterBytes: 96_000))
+            response.acceptsRanges = false
+            server.route("/a.wav", response)
+            let end = try await Self.end(of: .web(url: server.url("/a.wav")), at: 3, harness) { engine, count in
+                if count.isMultiple(of: 8) { engine.perform(.setOutput(count.isMultiple(of: 16) ? "null" : "")) }
+            }
+            #expect(end.position.seconds < 8 && !end.isProven(announced: EpisodeDuration(seconds: 60)))
+            await harness.engine.close()
+        }
+    }
+}
+
+struct StandstillWatchTests {
+    private func at(_ seconds: Double) -> MonotonicTime { MonotonicTime(nanoseconds: UInt64(seconds * 1e9)) }
+
+    private func stands(_ places: [(position: Double, isRunning: Bool, at: Double)]) throws -> [Bool] {
+        var watch = StandstillWatch()
+        return try places.map { place in
+            watch.standsStill(
+                at: try PlaybackPosition(place.position), isRunning: place.isRunning, now: at(place.at))
+        }
+    }
+
+    @Test func `what should sound and stays where it is stands still after some places`() throws {
+        #expect(try stands((0..<5).map { (9, true, Double($0)) }) == [false, false, false, true, true])
+    }
+
+    @Test func `places told at one moment are one, and a stopped process has not stood still`() throws {
+        #expect(try stands((0..<20).map { (9, true, Double($0) / 100) }).allSatisfy { !$0 })
+        #expect(try stands([(9, true, 0), (9, true, 600), (9.5, true, 601)]).allSatisfy { !$0 })
+    }
+
+    @Test func `what moves or is paused does not stand still`() throws {
+        #expect(try stands((0..<20).map { (Double($0) / 10, true, Double($0)) }).allSatisfy { !$0 })
+        #expect(try stands((0..<20).map { (9, false, Double($0)) }).allSatisfy { !$0 })
+    }
+}
