@@ -234,7 +234,7 @@ extension OwnerRuntime {
 
     /// A transaction's fate is known, and with it that of the replies that waited for it.
     private mutating func settle(_ id: TransactionID, isDurable: Bool, _ now: Moment, _ effects: inout [Effect]) {
-        unsettled.removeAll { $0 == id }
+        if let index = unsettled.firstIndex(of: id) { unsettled.remove(at: index) }
         for held in heldReplies.removeValue(forKey: id) ?? [] {
             let result: Result<[UInt8], Failure> =
                 isDurable

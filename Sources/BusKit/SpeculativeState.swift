@@ -28,7 +28,8 @@ public struct SpeculativeState<State: Sendable>: Sendable {
 
     /// The transaction is durable.
     public mutating func committed(_ id: TransactionID) {
-        pending.removeAll { $0.id <= id }
+        // They are in order.
+        pending.removeFirst(pending.firstIndex { $0.id > id } ?? pending.count)
     }
 
     /// The transaction will never be: back to the value before it, and so without all that came after it.

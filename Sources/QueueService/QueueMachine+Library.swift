@@ -77,7 +77,8 @@ extension QueueMachine {
             let page = try WirePersistenceReply(wireBytes: result.get()).episodes.episodes
             let episodes = Dictionary(page.map { ($0.id, WireEpisodeSummary($0)) }) { first, _ in first }
             for var lookup in asked {
-                lookup.found.merge(episodes) { _, new in new }
+                // The answer is about the episodes of other look-ups, too.
+                for id in lookup.episodes where episodes[id] != nil { lookup.found[id] = episodes[id] }
                 guard lookup.asked == lookup.episodes.count else {
                     lookups.insert(lookup, at: 0)
                     continue
