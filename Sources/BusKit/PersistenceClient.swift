@@ -37,9 +37,14 @@ public struct PersistenceClient: Sendable {
         try await ask({ $0.episodes = query }, { $0.episodes })
     }
 
-    /// The episodes of these ids, 500 at most; those that are gone are left out.
-    public func episodes(ids: [String]) async throws(Failure) -> [WireEpisode] {
-        try await ask({ $0.episodesByID.ids = ids }, { $0.episodes }).episodes
+    /// The episodes of these ids, 500 at most; those that are gone are left out. `brief`: without notes and chapters.
+    public func episodes(ids: [String], brief: Bool = false) async throws(Failure) -> [WireEpisode] {
+        try await ask(
+            {
+                $0.episodesByID.ids = ids
+                $0.episodesByID.brief = brief
+            }, { $0.episodes }
+        ).episodes
     }
 
     /// The one episode that an id, a prefix of one or a part of a title means.

@@ -235,12 +235,17 @@ struct EpisodeReader {
     mutating func episode(at place: Int64) throws -> WireEpisode? {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT episode.value, episode_state.value FROM episode
-                LEFT JOIN episode_state ON episode_state.episode = episode.id WHERE place = ?
+                SELECT episode.value, episode_state.value, download.value, chapters.value FROM episode
+                LEFT JOIN episode_state ON episode_state.episode = episode.id
+                LEFT JOIN record AS download ON download.owner = 'downloads' AND download.collection = 'download'
+                    AND download.key = episode.id
+                LEFT JOIN document AS chapters ON chapters.owner = 'feeds'
+                    AND chapters.collection = 'chapters/' || episode.podcast AND chapters.key = episode.id
+                WHERE place = ?
                 """)
         guard let row = try Row.fetchOne(statement, arguments: [place]) else { return nil }
         let value: Data = row[0]
-        let state: Data? = row[1]
+        let (state, download, fetched): (Data?, Data?, Data?) = (row[1], row[2], row[3])
         var episode = try WireEpisode(serializedBytes: value)
         if !withChapters { episode.chapters = [] }
         episode.podcastTitle = try title(of: episode.podcastID)
@@ -251,16 +256,7 @@ struct EpisodeReader {
                     db.cachedStatement(sql: "SELECT coalesce(description, notes) FROM episode_text WHERE place = ?"),
                     arguments: [place]) ?? ""
         }
-        let download = try Data.fetchOne(
-            db.cachedStatement(
-                sql: """
-                    SELECT value FROM record WHERE owner = 'downloads' AND collection = 'download' AND key = ?
-                    """), arguments: [episode.id])
         if let download { episode.download = try WireDownload(serializedBytes: download) }
-        let fetched = try Data.fetchOne(
-            db.cachedStatement(
-                sql: "SELECT value FROM document WHERE owner = 'feeds' AND collection = ? AND key = ?"),
-            arguments: ["chapters/\(episode.podcastID)", episode.id])
         if let fetched {
             let record = try WireChaptersRecord(serializedBytes: fetched)
             if withChapters, !record.chapters.isEmpty { episode.chapters = record.chapters }

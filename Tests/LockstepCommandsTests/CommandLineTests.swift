@@ -29,6 +29,26 @@ import WireMessages
         #expect(ParserWords.inHouse("It is not") == "It is not.")
     }
 
+    @Test func `thousands of ids are one word for the parser, and are told apart again`() throws {
+        let ids = (0..<5_000).map { EpisodeID.derived(from: "\($0)").text }
+        let words = try CommandLineWords(["mark", "played"] + ids + ["--json", "a title"]).words
+        #expect(words == ["mark", "played", ids.joined(separator: " "), "--json", "a title"])
+        #expect(CommandLineWords.episodes([words[2], "a title"]) == ids + ["a title"])
+        let mark = try #require(try Lockstep.command(["mark", "played"] + ids) as? Mark)
+        #expect(CommandLineWords.episodes(mark.episodes) == ids)
+    }
+
+    @Test func `few ids, and the values of options, stay as they are`() throws {
+        let ids = (0..<60).map { EpisodeID.derived(from: "\($0)").text }
+        let few = ["mark", "played"] + ids.prefix(49)
+        #expect(try CommandLineWords(few).words == few)
+        #expect(CommandLineWords.episodes(few) == few)
+        let words = try CommandLineWords(["queue", "add", "--queue"] + ids).words
+        #expect(words == ["queue", "add", "--queue", ids[0], ids.dropFirst().joined(separator: " ")])
+        let other = ["downloads"] + ids
+        #expect(try CommandLineWords(other).words == other)
+    }
+
     @Test func `a podcast is forgotten only by its whole name`() throws {
         var podcast = WirePodcast()
         (podcast.id, podcast.title, podcast.url) = ("p0123", "Many parts", "https://h/feed")

@@ -11,8 +11,9 @@ struct CommandLineWords: Sendable, Hashable {
     ///
     /// - Throws: `usage` where no command is named, or one that there is not.
     init(_ arguments: [String]) throws(Failure) {
-        words = Self.signed(try Self.ordered(arguments))
+        let words = Self.signed(try Self.ordered(arguments))
         try Self.requireCommand(words)
+        self.words = Self.gathered(words)
     }
 
     // MARK: - What every command takes
@@ -75,6 +76,42 @@ struct CommandLineWords: Sendable, Hashable {
     /// An argument as it was typed.
     static func typed(_ argument: String) -> String {
         argument.hasPrefix("−") ? "-" + argument.dropFirst() : argument
+    }
+
+    // MARK: - Many episodes
+
+    /// The commands that thousands of episodes may be given to.
+    private static let bulk: [[String]] = [["mark"], ["queue", "add"]]
+    /// The ids in a row from which on they become one word: the parser takes a second for 5,000 words.
+    private static let gatheredIDs = 50
+
+    private static func gathered(_ words: [String]) -> [String] {
+        guard words.count > gatheredIDs, bulk.contains(where: { words.starts(with: $0) }) else { return words }
+        var result: [String] = []
+        var ids: [String] = []
+        func close() {
+            result += ids.count < gatheredIDs ? ids : [ids.joined(separator: " ")]
+            ids = []
+        }
+        for (before, word) in zip([""] + words, words) {
+            // What follows an option may be its value.
+            if EpisodeID(word) != nil, !before.hasPrefix("-") {
+                ids.append(word)
+            } else {
+                close()
+                result.append(word)
+            }
+        }
+        close()
+        return result
+    }
+
+    /// The arguments that name episodes as they were typed, one by one.
+    static func episodes(_ arguments: [String]) -> [String] {
+        arguments.flatMap { argument in
+            let words = argument.split(separator: " ").map(String.init)
+            return words.count >= gatheredIDs && words.allSatisfy { EpisodeID($0) != nil } ? words : [argument]
+        }
     }
 
     // MARK: - Commands that there are not

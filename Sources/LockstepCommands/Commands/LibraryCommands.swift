@@ -251,7 +251,8 @@ extension Session {
             .map(\.episode).sorted()
         var found: [WireEpisode] = []
         for start in stride(from: 0, to: ids.count, by: 500) {
-            found += try await persistence.episodes(ids: Array(ids[start..<min(start + 500, ids.count)]))
+            let part = Array(ids[start..<min(start + 500, ids.count)])
+            found += try await persistence.episodes(ids: part, brief: true)
         }
         found = found.filter { episode in
             (query.podcast.isEmpty || episode.podcastID == query.podcast)

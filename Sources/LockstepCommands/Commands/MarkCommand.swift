@@ -63,17 +63,17 @@ extension Session {
         try await persistence.findPodcast(CommandLineWords.typed(text))
     }
 
-    /// The episodes that texts mean, each once, in order.
+    /// The episodes that arguments mean, each once, in order; of several without notes and chapters.
     ///
     /// - Throws: `notFound`, `ambiguous`.
-    func findEpisodes(_ texts: [String]) async throws(Failure) -> [WireEpisode] {
+    func findEpisodes(_ arguments: [String]) async throws(Failure) -> [WireEpisode] {
+        let texts = CommandLineWords.episodes(arguments)
         // Whole ids are looked up together, which is quick however many there are.
         let ids = texts.filter { EpisodeID($0) != nil }
         var known: [String: WireEpisode] = [:]
         for start in stride(from: 0, to: ids.count, by: 500) where ids.count > 1 {
-            for episode in try await persistence.episodes(ids: Array(ids[start..<min(start + 500, ids.count)])) {
-                known[episode.id] = episode
-            }
+            let part = Array(ids[start..<min(start + 500, ids.count)])
+            for episode in try await persistence.episodes(ids: part, brief: true) { known[episode.id] = episode }
         }
         var found: [WireEpisode] = []
         var seen: Set<String> = []
