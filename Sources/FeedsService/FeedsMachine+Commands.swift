@@ -240,7 +240,7 @@ extension FeedsMachine {
         reply.results = job.lines.compactMap { $0 }
         let bytes = reply.wireBytes
         let hasEffect = reply.results.contains { $0.kind == .added || $0.kept }
-        guard job.storesAnswer, hasEffect, bytes.count < Self.commitLimit else {
+        guard job.storesAnswer, hasEffect, bytes.count < Self.answerLimit else {
             return [.reply(request, .success(bytes))]
         }
         return [commit([], [], Unsettled(command: request), answering: (request, bytes))]
@@ -281,20 +281,27 @@ struct ChangeBatches {
         self.limit = limit
     }
 
-    /// Whether these changes would begin a new portion: then what is published so far belongs to the old one.
-    func wouldBegin(with changes: [WireChange]) -> Bool {
-        current.size > 0 && current.size + Self.size(changes) > limit
-    }
+    /// Whether changes of this size would begin a new portion: then what is published so far belongs to the old one.
+    func wouldBegin(with size: Int) -> Bool { current.size > 0 && current.size + size > limit }
 
     /// Adds changes that belong together.
     mutating func add(_ changes: [WireChange]) {
-        if wouldBegin(with: changes) { close() }
-        current.changes += changes
-        current.size += Self.size(changes)
+        add(changes, size: Self.size(changes))
     }
 
-    private static func size(_ changes: [WireChange]) -> Int {
-        changes.reduce(0) { $0 + $1.wireBytes.count + 8 }
+    /// Adds changes that belong together, whose size is known.
+    mutating func add(_ changes: [WireChange], size: Int) {
+        if wouldBegin(with: size) { close() }
+        current.changes += changes
+        current.size += size
+    }
+
+    /// At least what they take in a message. An alias, of which there are many, is not encoded for that.
+    static func size(_ changes: [WireChange]) -> Int {
+        changes.reduce(0) { sum, change in
+            guard case .putAlias(let alias) = change.change else { return sum + change.wireBytes.count + 8 }
+            return sum + alias.podcast.utf8.count + alias.alias.utf8.count + alias.episode.utf8.count + 32
+        }
     }
 
     mutating func publish(_ publication: Publication) {

@@ -270,8 +270,7 @@ struct EpisodePortions {
             alias.episode = id.text
             changes.append(WireChange(.putAlias(alias)))
         }
-        if batches.wouldBegin(with: changes) { publishEvent() }
-        batches.add(changes)
+        addToBatch(changes)
         seen[key] = SeenEpisodes.Entry(fingerprint: episode.fingerprint, firstSeen: firstSeen)
         guard !isSame else { return }
         if old == nil, merge.found.values.contains(id) == false {
@@ -283,6 +282,12 @@ struct EpisodePortions {
         }
     }
 
+    private mutating func addToBatch(_ changes: [WireChange]) {
+        let size = ChangeBatches.size(changes)
+        if batches.wouldBegin(with: size) { publishEvent() }
+        batches.add(changes, size: size)
+    }
+
     private mutating func publishEvent() {
         guard !event.added.isEmpty || !event.updated.isEmpty else { return }
         batches.publish(Publication(.event, .episodes(of: event.podcast), event.wireBytes))
@@ -292,8 +297,7 @@ struct EpisodePortions {
 
     /// All portions, the last one with `closing`.
     consuming func finished(closing changes: [WireChange]) -> [ChangeBatches.Batch] {
-        if batches.wouldBegin(with: changes) { publishEvent() }
-        batches.add(changes)
+        addToBatch(changes)
         publishEvent()
         return batches.finished()
     }

@@ -22,8 +22,11 @@ public struct FeedsMachine: OwnerMachine {
     static let scheduleTimer = TimerName("schedule")
     private static let readingTimer = TimerName("read again")
     static let storingTimer = TimerName("store unchanged")
-    /// A commit stays well under the 512 KiB that owners keep to.
-    static let commitLimit = 400 << 10
+    /// The most bytes of a commit: much goes into one, as each writes the pages of every index that it touches, but the
+    /// commits of others must not wait long for it.
+    static let commitLimit = 1 << 20
+    /// The most bytes of a command's answer that is stored.
+    static let answerLimit = 400 << 10
 
     var podcasts = SpeculativeState(FeedsLibrary())
     /// Podcasts whose last refresh changed nothing but times and validators, which are not stored yet.

@@ -5,14 +5,40 @@ import SwiftProtobuf
 import WireMessages
 
 /// Writes podcasts, episodes, their states and aliases, and keeps the full text index in step with them.
+///
+/// It serves one transaction, before whose end `finish` must be called.
 struct LibraryWriter {
     let db: Database
     let now: Timestamp
+    private var texts: EpisodeTexts
+    /// The episodes that were added to podcasts and are not in their counts yet: all, and the played ones.
+    private var added: [String: (episodes: Int, played: Int)] = [:]
+    /// Podcasts that are known to be there.
+    private var podcasts: Set<String> = []
+    /// How many aliases the episodes have at most to which this transaction gave some.
+    private var aliasCounts: [String: Int] = [:]
 
     /// The most other names of an episode; the newest are kept.
     static let aliasLimit = 8
     /// The bits of a place below the publication date: so many episodes may share a millisecond.
     static let placeBits = 20
+
+    init(db: Database, now: Timestamp) {
+        self.db = db
+        self.now = now
+        texts = EpisodeTexts(db: db)
+    }
+
+    /// Brings the search index and the counts up to date.
+    mutating func finish() throws {
+        try texts.index()
+        let statement = try db.cachedStatement(
+            sql: "UPDATE podcast_count SET episodes = episodes + ?, played = played + ? WHERE podcast = ?")
+        for (podcast, count) in added {
+            try statement.execute(arguments: [count.episodes, count.played, podcast])
+        }
+        added = [:]
+    }
 
     /// Stores a podcast; what answers fill in is left out.
     ///
@@ -36,7 +62,9 @@ struct LibraryWriter {
     }
 
     /// Deletes a podcast with its episodes, their states and aliases; one that is not there is no error.
-    func deletePodcast(_ id: String) throws {
+    mutating func deletePodcast(_ id: String) throws {
+        try finish()
+        podcasts.remove(id)
         try db.execute(
             sql: """
                 INSERT INTO episode_search (episode_search, rowid, title, notes, podcast)
@@ -54,7 +82,7 @@ struct LibraryWriter {
     ///
     /// - Throws: `invalidArgument` for an episode that belongs to another podcast: ids follow from what feeds say, so a
     ///   hostile feed can make one that exists.
-    func put(_ episode: WireEpisode) throws {
+    mutating func put(_ episode: WireEpisode) throws {
         guard EpisodeID(episode.id) != nil else {
             throw Failure(.invalidArgument, "“\(episode.id)” isn’t a valid episode ID.")
         }
@@ -69,24 +97,25 @@ struct LibraryWriter {
                 "The episode \(episode.id) belongs to the podcast \(podcast); \(episode.podcastID) can’t take it over.")
         }
         if oldPlace >> Self.placeBits != Self.date(of: episode) {
-            try removeText(at: oldPlace)
+            try texts.remove(at: oldPlace)
             try db.cachedStatement(sql: "DELETE FROM episode WHERE place = ?").execute(arguments: [oldPlace])
             return try insert(episode)
         }
         try db.cachedStatement(sql: "UPDATE episode SET title = ?, value = ? WHERE place = ?")
             .execute(arguments: [Self.folded(episode.title), Self.stored(episode), oldPlace])
-        try updateText(of: episode, at: oldPlace)
+        try texts.update(EpisodeText(episode), at: oldPlace)
     }
 
     /// Deletes an episode with its state and aliases; one that is not there is no error.
-    func deleteEpisode(_ id: String) throws {
+    mutating func deleteEpisode(_ id: String) throws {
         let place = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT place FROM episode WHERE id = ?"), arguments: [id])
         guard let place else { return }
-        try removeText(at: place)
+        try texts.remove(at: place)
         try db.cachedStatement(sql: "DELETE FROM episode WHERE place = ?").execute(arguments: [place])
         try db.cachedStatement(sql: "DELETE FROM episode_state WHERE episode = ?").execute(arguments: [id])
         try db.cachedStatement(sql: "DELETE FROM alias WHERE episode = ?").execute(arguments: [id])
+        aliasCounts[id] = 0
     }
 
     /// Stores the state of an episode, also of one that is not, or no longer, in the library.
@@ -108,7 +137,7 @@ struct LibraryWriter {
     }
 
     /// Stores another name of an episode, and forgets the oldest beyond the limit: some feeds have new GUIDs at each fetch.
-    func put(_ alias: WireEpisodeAlias) throws {
+    mutating func put(_ alias: WireEpisodeAlias) throws {
         guard PodcastID(alias.podcast) != nil, EpisodeID(alias.episode) != nil, !alias.alias.isEmpty else {
             throw Failure(.invalidArgument, "An alias needs a podcast, a name and an episode.")
         }
@@ -118,8 +147,14 @@ struct LibraryWriter {
                 ON CONFLICT (podcast, alias) DO UPDATE SET episode = excluded.episode, at = excluded.at
                 """
         ).execute(arguments: [alias.podcast, alias.alias, alias.episode, now.milliseconds])
+        // One that was there already counts twice, until the limit seems to be reached.
+        if let known = aliasCounts[alias.episode], known < Self.aliasLimit {
+            aliasCounts[alias.episode] = known + 1
+            return
+        }
         let count = try Int.fetchOne(
             db.cachedStatement(sql: "SELECT count(*) FROM alias WHERE episode = ?"), arguments: [alias.episode])
+        aliasCounts[alias.episode] = count ?? 0
         guard let count, count > Self.aliasLimit else { return }
         try db.cachedStatement(
             sql: """
@@ -149,10 +184,8 @@ struct LibraryWriter {
         return stored.wireData
     }
 
-    private func insert(_ episode: WireEpisode) throws {
-        let hasPodcast = try Int.fetchOne(
-            db.cachedStatement(sql: "SELECT 1 FROM podcast WHERE id = ?"), arguments: [episode.podcastID])
-        guard hasPodcast != nil else {
+    private mutating func insert(_ episode: WireEpisode) throws {
+        guard try hasPodcast(episode.podcastID) else {
             throw Failure(.invalidArgument, "There is no podcast \(episode.podcastID) for the episode \(episode.id).")
         }
         let first = Self.date(of: episode) << Self.placeBits
@@ -162,71 +195,27 @@ struct LibraryWriter {
             arguments: [first, last])
         let place = taken.map { $0 + 1 } ?? first
         guard place <= last else { throw Failure(.limitReached, "Too many episodes of the same moment.") }
-        let played = try Bool.fetchOne(
-            db.cachedStatement(sql: "SELECT played FROM episode_state WHERE episode = ?"), arguments: [episode.id])
+        let played =
+            try Bool.fetchOne(
+                db.cachedStatement(sql: "SELECT played FROM episode_state WHERE episode = ?"), arguments: [episode.id])
+            ?? false
         try db.cachedStatement(
             sql: "INSERT INTO episode (place, id, podcast, played, title, value) VALUES (?, ?, ?, ?, ?, ?)"
         ).execute(
             arguments: [
-                place, episode.id, episode.podcastID, played ?? false, Self.folded(episode.title), Self.stored(episode),
+                place, episode.id, episode.podcastID, played, Self.folded(episode.title), Self.stored(episode),
             ])
-        try insertText(EpisodeText(episode), at: place)
+        added[episode.podcastID, default: (0, 0)].episodes += 1
+        added[episode.podcastID, default: (0, 0)].played += played ? 1 : 0
+        try texts.insert(EpisodeText(episode), at: place)
     }
 
-    // MARK: Full text
-
-    private struct EpisodeText: Hashable {
-        var podcast: String
-        var title: String
-        var notes: String
-        /// Nil when it is the same as `notes`.
-        var description: String?
-
-        init(_ episode: WireEpisode) {
-            podcast = episode.podcastID
-            title = SearchText.indexed(episode.title)
-            notes = SearchText.indexed(SearchText.plain(html: episode.description_p))
-            description = notes == episode.description_p ? nil : episode.description_p
-        }
-
-        init(_ row: Row) {
-            podcast = row[0]
-            title = row[1]
-            notes = row[2]
-            description = row[3]
-        }
-    }
-
-    private func text(at place: Int64) throws -> EpisodeText? {
-        let statement = try db.cachedStatement(
-            sql: "SELECT podcast, title, notes, description FROM episode_text WHERE place = ?")
-        return try Row.fetchOne(statement, arguments: [place]).map(EpisodeText.init)
-    }
-
-    private func insertText(_ text: EpisodeText, at place: Int64) throws {
-        try db.cachedStatement(
-            sql: "INSERT INTO episode_text (place, podcast, title, notes, description) VALUES (?, ?, ?, ?, ?)"
-        ).execute(arguments: [place, text.podcast, text.title, text.notes, text.description])
-        try db.cachedStatement(sql: "INSERT INTO episode_search (rowid, title, notes, podcast) VALUES (?, ?, ?, ?)")
-            .execute(arguments: [place, text.title, text.notes, text.podcast])
-    }
-
-    /// The index must be told what it forgets: it keeps no copy of its own.
-    private func removeText(at place: Int64) throws {
-        guard let old = try text(at: place) else { return }
-        try db.cachedStatement(
-            sql: """
-                INSERT INTO episode_search (episode_search, rowid, title, notes, podcast) VALUES ('delete', ?, ?, ?, ?)
-                """
-        ).execute(arguments: [place, old.title, old.notes, old.podcast])
-        try db.cachedStatement(sql: "DELETE FROM episode_text WHERE place = ?").execute(arguments: [place])
-    }
-
-    private func updateText(of episode: WireEpisode, at place: Int64) throws {
-        let new = EpisodeText(episode)
-        guard try text(at: place) != new else { return }
-        try removeText(at: place)
-        try insertText(new, at: place)
+    private mutating func hasPodcast(_ id: String) throws -> Bool {
+        if podcasts.contains(id) { return true }
+        let found = try Int.fetchOne(
+            db.cachedStatement(sql: "SELECT 1 FROM podcast WHERE id = ?"), arguments: [id])
+        if found != nil { podcasts.insert(id) }
+        return found != nil
     }
 }
 

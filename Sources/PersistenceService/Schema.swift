@@ -12,7 +12,7 @@ enum Schema {
     /// `LSTP`: what tells our files from those of other programs.
     static let applicationID: Int32 = 0x4C53_5450
     /// The version of the tables that this code reads and writes. A migration adds one.
-    static let version: Int32 = 4
+    static let version: Int32 = 5
 
     /// Brings a database from any earlier version to this one; does nothing at this one.
     ///
@@ -45,6 +45,11 @@ enum Schema {
         migrator.registerMigration("4") { db in
             try db.execute(sql: recentCommits)
             try db.execute(sql: "PRAGMA user_version = 4")
+        }
+        migrator.registerMigration("5") { db in
+            // The writer counts what a transaction adds; a trigger did so for each episode.
+            try db.execute(sql: "DROP TRIGGER episode_added")
+            try db.execute(sql: "PRAGMA user_version = 5")
         }
         return migrator
     }
@@ -135,7 +140,8 @@ enum Schema {
         );
         """
 
-    /// Counts are kept, not computed: a list of a thousand podcasts shows how much of each is unplayed.
+    /// Counts are kept, not computed: a list of a thousand podcasts shows how much of each is unplayed. Added episodes are
+    /// counted by `LibraryWriter`.
     private static let counts = """
         CREATE TRIGGER podcast_added AFTER INSERT ON podcast BEGIN
             INSERT INTO podcast_count (podcast, episodes, played) VALUES (NEW.id, 0, 0);

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GRDB
+import GRDBSQLite
 import NIOConcurrencyHelpers
 public import PodcastModel
 import WireMessages
@@ -21,6 +22,8 @@ public final class Store: Sendable {
     static let forcedCheckpointPages = 8_192
     /// What remains of the log's file after a checkpoint, in bytes.
     static let logSizeLimit = 8 << 20
+    /// The pages that the writer keeps in memory between two checkpoints at most, in KiB: those that a large feed changes.
+    static let writerCache = 4_096
 
     /// The connections that may read at the same time.
     static let readerLimit = 6
@@ -56,6 +59,7 @@ public final class Store: Sendable {
             // GRDB has set NORMAL, with which a commit is not on the disk when it returns.
             try db.execute(sql: "PRAGMA synchronous = FULL")
             try Store.checkDurability(db)
+            try db.execute(sql: "PRAGMA cache_size = \(-Store.writerCache)")
             try db.execute(sql: "PRAGMA journal_size_limit = \(Store.logSizeLimit)")
             // Checkpoints wait for a quiet moment. Only where none comes does SQLite run one before a commit returns.
             try db.execute(sql: "PRAGMA wal_autocheckpoint = \(Store.forcedCheckpointPages)")
@@ -122,13 +126,14 @@ public final class Store: Sendable {
     }
 
     /// Copies the write-ahead log into the database, as far as no reader needs the old pages; the next write begins the log
-    /// anew if all of it was copied. Call it from the thread that writes.
+    /// anew if all of it was copied. The writer's memory is given back. Call it from the thread that writes.
     ///
     /// - Returns: the pages that the log still holds: all of them while a reader needs one, else 0.
     public func checkpoint() throws(Failure) -> Int {
         do {
             return try pool.writeWithoutTransaction { db in
                 let log = try db.checkpoint(.passive)
+                sqlite3_db_release_memory(db.sqliteConnection)
                 return log.checkpointedFrameCount >= log.walFrameCount ? 0 : log.walFrameCount
             }
         } catch {

@@ -188,7 +188,9 @@ struct StoreRecovery {
                         """)
                 let forgotten = try String.fetchAll(
                     db, sql: "SELECT id FROM main.podcast WHERE id NOT IN (SELECT id FROM side.podcast)")
-                for id in forgotten { try LibraryWriter(db: db, now: now).deletePodcast(id) }
+                var library = LibraryWriter(db: db, now: now)
+                for id in forgotten { try library.deletePodcast(id) }
+                try library.finish()
                 try db.execute(
                     sql: """
                         UPDATE main.episode SET played = s.played FROM main.episode_state AS s

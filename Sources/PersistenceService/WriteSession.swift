@@ -12,6 +12,7 @@ struct WriteSession {
     /// Generations that an earlier full disk kept from being written.
     let generations: [String: UInt32]
     private(set) var changed = StoreChanges()
+    private var library: LibraryWriter
     private var owners: [String: OwnerRow] = [:]
     private var stored: [String: OwnerRow] = [:]
 
@@ -23,6 +24,7 @@ struct WriteSession {
     init(db: Database, now: Timestamp, incarnation: String, generations: [String: UInt32]) {
         self.db = db
         self.now = now
+        library = LibraryWriter(db: db, now: now)
         self.incarnation = incarnation
         self.generations = generations
     }
@@ -44,8 +46,9 @@ struct WriteSession {
         }
     }
 
-    /// Writes what is gathered of the owners; called once, before the transaction ends.
+    /// Writes what is gathered of texts and owners; called once, before the transaction ends.
     mutating func finish() throws {
+        try library.finish()
         for (name, generation) in generations {
             var row = try owner(name)
             row.generation = max(row.generation, generation)
@@ -182,7 +185,7 @@ struct WriteSession {
 
     /// Applies a commit in a savepoint; the failure that refuses it leaves nothing of it.
     private mutating func refusalOfApplying(_ commit: WireCommit, of name: String) throws -> Failure? {
-        let before = changed
+        let before = (changed, library)
         do {
             try db.inSavepoint {
                 if commit.replacesEverything {
@@ -195,10 +198,10 @@ struct WriteSession {
             }
             return nil
         } catch let failure as Failure {
-            changed = before
+            (changed, library) = before
             return failure
         } catch let error as DatabaseError where Self.concernsOneCommit(error) {
-            changed = before
+            (changed, library) = before
             return Failure(.invalidArgument, "A change of \(name) cannot be stored: \(error.message ?? "constraint").")
         }
     }
@@ -231,7 +234,7 @@ struct WriteSession {
             try applyToLibrary(change)
         case .putEpisodeState(let state):
             try Self.require(.playback, owner, "the states of episodes")
-            try LibraryWriter(db: db, now: now).put(state)
+            try library.put(state)
         case nil:
             throw Failure(.unknownCommand, "A change that this version does not know.")
         }
@@ -289,7 +292,6 @@ struct WriteSession {
     }
 
     private mutating func applyToLibrary(_ change: WireChange) throws {
-        let library = LibraryWriter(db: db, now: now)
         switch change.change {
         case .putPodcast(let podcast):
             let old = try library.put(podcast)

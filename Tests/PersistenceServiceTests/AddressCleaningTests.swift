@@ -36,9 +36,10 @@ import WireMessages
         var download = WireDownload()
         download.url = Self.address + "/1.mp3"
         try old.write { db in
-            let writer = LibraryWriter(db: db, now: Timestamp(milliseconds: 0))
+            var writer = LibraryWriter(db: db, now: Timestamp(milliseconds: 0))
             try writer.put(podcast)
             try writer.put(episode)
+            try writer.finish()
             var alias = WireEpisodeAlias()
             alias.podcast = "p1"
             alias.alias = "url://me%40mail:geheim@host.example/1.mp3"

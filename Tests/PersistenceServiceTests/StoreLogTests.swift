@@ -200,7 +200,7 @@ import WireMessages
         #expect(try kind(.put("a", "b", "c")) == .committed)
     }
 
-    @Test(arguments: ["1", "2", "3"])
+    @Test(arguments: ["1", "2", "3", "4"])
     func `commits of an older database are recognised after its migration`(version: String) throws {
         let fixture = try StoreFixture()
         try fixture.files.prepare()

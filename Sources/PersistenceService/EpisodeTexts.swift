@@ -1,0 +1,99 @@
+import FoundationEssentials
+import GRDB
+import WireMessages
+
+/// The texts of episodes, and the full text index over them.
+///
+/// FTS5 gathers what is indexed in memory, but writes it out as soon as places do not come in order, and before any other
+/// statement of the transaction that could fail. So texts are stored at once, and indexed together at the end of the
+/// transaction: that costs a third.
+struct EpisodeTexts {
+    /// What the index has to learn about a place.
+    private struct Change {
+        /// The text that it has of this place and must forget: it keeps no copy of its own.
+        var old: EpisodeText?
+        var new: EpisodeText?
+    }
+
+    private let db: Database
+    private var changes: [Int64: Change] = [:]
+
+    init(db: Database) {
+        self.db = db
+    }
+
+    /// Stores the text of an episode that has none.
+    mutating func insert(_ text: EpisodeText, at place: Int64) throws {
+        try db.cachedStatement(
+            sql: "INSERT INTO episode_text (place, podcast, title, notes, description) VALUES (?, ?, ?, ?, ?)"
+        ).execute(arguments: [place, text.podcast, text.title, text.notes, text.description])
+        changes[place, default: Change()].new = text
+    }
+
+    /// Deletes a text; one that is not there is no error.
+    mutating func remove(at place: Int64) throws {
+        guard let old = try text(at: place) else { return }
+        try db.cachedStatement(sql: "DELETE FROM episode_text WHERE place = ?").execute(arguments: [place])
+        if changes[place]?.new == nil {
+            changes[place] = Change(old: old)
+        } else {
+            changes[place]?.new = nil
+        }
+    }
+
+    /// Replaces a text if it differs.
+    mutating func update(_ new: EpisodeText, at place: Int64) throws {
+        guard try text(at: place) != new else { return }
+        try remove(at: place)
+        try insert(new, at: place)
+    }
+
+    /// Brings the index up to date.
+    mutating func index() throws {
+        guard !changes.isEmpty else { return }
+        let deletion = try db.cachedStatement(
+            sql: """
+                INSERT INTO episode_search (episode_search, rowid, title, notes, podcast) VALUES ('delete', ?, ?, ?, ?)
+                """)
+        let insertion = try db.cachedStatement(
+            sql: "INSERT INTO episode_search (rowid, title, notes, podcast) VALUES (?, ?, ?, ?)")
+        for (place, change) in changes.sorted(by: { $0.key < $1.key }) {
+            if let old = change.old {
+                try deletion.execute(arguments: [place, old.title, old.notes, old.podcast])
+            }
+            if let new = change.new {
+                try insertion.execute(arguments: [place, new.title, new.notes, new.podcast])
+            }
+        }
+        changes = [:]
+    }
+
+    private func text(at place: Int64) throws -> EpisodeText? {
+        let statement = try db.cachedStatement(
+            sql: "SELECT podcast, title, notes, description FROM episode_text WHERE place = ?")
+        return try Row.fetchOne(statement, arguments: [place]).map(EpisodeText.init)
+    }
+}
+
+/// What is searched of an episode.
+struct EpisodeText: Hashable {
+    var podcast: String
+    var title: String
+    var notes: String
+    /// Nil when it is the same as `notes`.
+    var description: String?
+
+    init(_ episode: WireEpisode) {
+        podcast = episode.podcastID
+        title = SearchText.indexed(episode.title)
+        notes = SearchText.indexed(SearchText.plain(html: episode.description_p))
+        description = notes == episode.description_p ? nil : episode.description_p
+    }
+
+    init(_ row: Row) {
+        podcast = row[0]
+        title = row[1]
+        notes = row[2]
+        description = row[3]
+    }
+}
