@@ -170,6 +170,11 @@ final class TransferClient: Sendable {
                     "\(order.host) closed the connection after \(received) bytes, and the feed announces \(order.announced)."
                 ))
         }
+        // Of a file whose length nobody said, only a body that nobody ended is known to be whole.
+        guard start.total > 0 || !Task.isCancelled else {
+            try keep(partial, order, start, received, report)
+            throw Self.cancelled
+        }
         try check { () throws(Failure) in try folder.finish(partial, name, at: order.path) }
         return received
     }
@@ -228,11 +233,13 @@ final class TransferClient: Sendable {
             if wait > .zero { try? await Task.sleep(for: wait) }
             if Task.isCancelled {
                 try keep(partial, order, start, received, report)
-                throw TransferFailure(Failure(.lostInFlight, "It was ended."))
+                throw Self.cancelled
             }
         }
         return received
     }
+
+    private static let cancelled = TransferFailure(Failure(.lostInFlight, "It was ended."))
 
     /// What has come is worth keeping.
     private func keep(

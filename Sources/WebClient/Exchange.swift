@@ -86,12 +86,13 @@ final class Exchange: Sendable {
         throw failure
     }
 
-    /// Ends the transfer; what has arrived and was not read is dropped.
+    /// Ends the transfer; what has arrived and was not read is dropped. A body that lost bytes this way is never complete,
+    /// also when all of it had arrived.
     func cancel() {
         let (waiter, isRunning) = state.withLockedValue { state in
-            (state.bytes, state.taken) = ([], 0)
             let isRunning = state.ending == nil
-            if isRunning { state.ending = .failed(.cancelled) }
+            if isRunning || state.unread > 0 { state.ending = .failed(.cancelled) }
+            (state.bytes, state.taken) = ([], 0)
             defer { state.waiter = nil }
             return (state.waiter, isRunning)
         }
@@ -134,6 +135,9 @@ final class Exchange: Sendable {
     func fail(_ failure: WebFailure) {
         update { $0.ending = $0.ending ?? .failed(failure) }
     }
+
+    /// Whether the transfer waits for the reader.
+    var isPaused: Bool { state.withLockedValue(\.isPaused) }
 
     /// Whether the buffer is full: the transfer is then to be paused until a `resume` is posted.
     func pausesIfFull() -> Bool {
