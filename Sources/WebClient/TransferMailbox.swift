@@ -29,9 +29,14 @@ final class TransferMailbox: Sendable {
     private struct State {
         var messages: [Message] = []
         var handle: WakeupHandle?
+        /// Whether a thread takes messages.
         var isRunning = false
+        /// The thread that was started last, until it is joined.
+        var thread: pthread_t?
+        /// The threads that take no messages any more and still close their connections.
+        var closing = 0
         var isShut = false
-        /// Those that wait for the thread to end.
+        /// Those that wait for all threads to have closed their connections.
         var shutdowns: [CheckedContinuation<Void, Never>] = []
 
         func wake() {
@@ -39,11 +44,21 @@ final class TransferMailbox: Sendable {
         }
     }
 
-    private let options: WebClientOptions
+    /// What the thread does, until `close` has returned true.
+    private let body: @Sendable (TransferMailbox) -> Void
     private let state = NIOLockedValueBox(State())
 
-    init(options: WebClientOptions) {
-        self.options = options
+    convenience init(options: WebClientOptions) {
+        self.init { TransferLoop(mailbox: $0, options: options).run() }
+    }
+
+    init(body: @escaping @Sendable (TransferMailbox) -> Void) {
+        self.body = body
+    }
+
+    deinit {
+        // Of a client that was dropped without being shut down.
+        if let thread = state.withLockedValue(\.thread) { _ = pthread_detach(thread) }
     }
 
     // MARK: The callers’ side
@@ -55,7 +70,10 @@ final class TransferMailbox: Sendable {
             if !state.isRunning {
                 // Only a request needs a thread.
                 guard case .start = message else { return nil }
-                guard launch() else { return .unavailable("no thread could be started") }
+                guard let thread = launch() else { return .unavailable("no thread could be started") }
+                // The one before has nothing left to do but to end.
+                if let last = state.thread { _ = pthread_detach(last) }
+                state.thread = thread
                 state.isRunning = true
             }
             state.messages.append(message)
@@ -66,17 +84,25 @@ final class TransferMailbox: Sendable {
     }
 
     /// Ends all transfers and the thread, and waits for that. What is posted later fails.
+    ///
+    /// Afterwards the process may exit: no thread is in a library that cleans up at exit.
     func shutdown() async {
         await withCheckedContinuation { continuation in
-            let isRunning = state.withLockedValue { state in
+            let isOpen = state.withLockedValue { state in
                 state.isShut = true
-                guard state.isRunning else { return false }
+                guard state.isRunning || state.closing > 0 else { return false }
                 state.shutdowns.append(continuation)
                 state.wake()
                 return true
             }
-            if !isRunning { continuation.resume() }
+            if !isOpen { continuation.resume() }
         }
+        let thread = state.withLockedValue { state in
+            defer { state.thread = nil }
+            return state.thread
+        }
+        // It has closed everything: what is left is its last return.
+        if let thread { _ = pthread_join(thread, nil) }
     }
 
     // MARK: The thread’s side
@@ -96,14 +122,23 @@ final class TransferMailbox: Sendable {
 
     /// Ends the thread’s part, unless there are messages: they would find nobody. `multi` may be freed after `true`.
     func close() -> Bool {
-        let (isClosed, waiters) = state.withLockedValue { state -> (Bool, [CheckedContinuation<Void, Never>]) in
-            guard state.messages.isEmpty else { return (false, []) }
+        state.withLockedValue { state in
+            guard state.messages.isEmpty else { return false }
             (state.handle, state.isRunning) = (nil, false)
+            state.closing += 1
+            return true
+        }
+    }
+
+    /// All connections of the thread are closed: it is about to end.
+    func closed() {
+        let waiters = state.withLockedValue { state -> [CheckedContinuation<Void, Never>] in
+            state.closing -= 1
+            guard !state.isRunning, state.closing == 0 else { return [] }
             defer { state.shutdowns = [] }
-            return (true, state.shutdowns)
+            return state.shutdowns
         }
         for waiter in waiters { waiter.resume() }
-        return isClosed
     }
 
     // MARK: The thread
@@ -113,17 +148,19 @@ final class TransferMailbox: Sendable {
 
         init(_ mailbox: TransferMailbox) { self.mailbox = mailbox }
 
-        func run() { TransferLoop(mailbox: mailbox, options: mailbox.options).run() }
+        func run() {
+            mailbox.body(mailbox)
+            mailbox.closed()
+        }
     }
 
-    private func launch() -> Bool {
+    private func launch() -> pthread_t? {
         let body = Unmanaged.passRetained(Body(self))
         var attributes = pthread_attr_t()
         _ = pthread_attr_init(&attributes)
         defer { _ = pthread_attr_destroy(&attributes) }
         // TLS libraries need more than the 64 KiB that the rest does.
         _ = pthread_attr_setstacksize(&attributes, 512 << 10)
-        _ = pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
         #if canImport(Darwin)
         var thread: pthread_t?
         #else
@@ -131,9 +168,9 @@ final class TransferMailbox: Sendable {
         #endif
         guard pthread_create(&thread, &attributes, transferThreadMain, body.toOpaque()) == 0 else {
             body.release()
-            return false
+            return nil
         }
-        return true
+        return thread
     }
 
     fileprivate static func main(_ opaque: UnsafeMutableRawPointer) {

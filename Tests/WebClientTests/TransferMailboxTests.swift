@@ -1,0 +1,55 @@
+import NIOConcurrencyHelpers
+import PodcastModel
+import TestSupport
+import Testing
+
+@testable import WebClient
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The life of the client’s thread.
+@Suite(.timeLimit(.minutes(1))) struct TransferMailboxTests {
+    private let steps = NIOLockedValueBox<[String]>([])
+
+    private func record(_ step: String) { steps.withLockedValue { $0.append(step) } }
+
+    private func start(_ mailbox: TransferMailbox) throws {
+        mailbox.post(.start(try request("http://a.example/"), Exchange(number: 1, mailbox: mailbox)))
+    }
+
+    @Test func `shutting down waits until all connections are closed`() async throws {
+        let mailbox = TransferMailbox { mailbox in
+            while !mailbox.take().isShut { usleep(1_000) }
+            #expect(mailbox.close())
+            // The thread closes its connections, which takes a while.
+            usleep(50_000)
+            record("closed")
+        }
+        try start(mailbox)
+        await mailbox.shutdown()
+        record("shut down")
+        #expect(steps.withLockedValue(\.self) == ["closed", "shut down"])
+    }
+
+    @Test func `shutting down waits for connections that an idle thread closes`() async throws {
+        let (closing, isClosing) = AsyncStream.makeStream(of: Void.self)
+        let mailbox = TransferMailbox { mailbox in
+            _ = mailbox.take()
+            #expect(mailbox.close())
+            isClosing.finish()
+            usleep(50_000)
+            record("closed")
+        }
+        try start(mailbox)
+        for await _ in closing {}
+        await mailbox.shutdown()
+        record("shut down")
+        #expect(steps.withLockedValue(\.self) == ["closed", "shut down"])
+    }
+}
