@@ -109,6 +109,7 @@ final class Transfer {
             connections = ccurl_list_append(nil, "::\(target)")
             _ = ccurl_set_list(easy, CURLOPT_CONNECT_TO, connections)
         }
+        if let proxy { _ = ccurl_set_text(easy, CURLOPT_PROXY, proxy) }
         authenticate()
         return setFields()
     }
@@ -124,14 +125,26 @@ final class Transfer {
     }
 
     private func authenticate() {
-        var credentials = address.origin.flatMap { request.credentials[$0] }
-        if credentials == nil, let own = address.credentials {
-            credentials = WebCredentials(user: own.user, password: own.password)
-        }
-        guard let credentials else { return }
+        guard let credentials = credentials() else { return }
         _ = ccurl_set_long(easy, CURLOPT_HTTPAUTH, 1)
         _ = ccurl_set_text(easy, CURLOPT_USERNAME, credentials.user)
         _ = ccurl_set_text(easy, CURLOPT_PASSWORD, credentials.password)
+    }
+
+    /// What is sent to the present address: what the request holds for its origin, else what stands in the address, else,
+    /// at the origin that was asked first, what stood in that address: a redirect there names the server alone.
+    private func credentials() -> WebCredentials? {
+        if let known = address.origin.flatMap({ request.credentials[$0] }) { return known }
+        let isFirstOrigin = address.origin == request.address.origin
+        return (address.credentials ?? (isFirstOrigin ? request.address.credentials : nil)).map {
+            WebCredentials(user: $0.user, password: $0.password)
+        }
+    }
+
+    /// The proxy for the present address; nil: that of the environment; empty: none. What runs on this machine is never
+    /// asked for through a proxy, which would look for it elsewhere.
+    private var proxy: String? {
+        address.isLoopback || options.connectsTo != nil ? "" : options.proxy
     }
 
     private func setFields() -> WebFailure? {
@@ -162,12 +175,12 @@ final class Transfer {
     /// The request is about to be sent: from here on the server is waited for.
     fileprivate func connected() {
         phase = .waitingForHead
-        progress = SystemClocks.monotonic()
+        progress = options.clock()
     }
 
     /// Reads a line of the head. Returns whether the transfer may go on.
     fileprivate func receive(header line: UnsafeRawBufferPointer) -> Bool {
-        progress = SystemClocks.monotonic()
+        progress = options.clock()
         guard phase == .waitingForHead else { return true }
         switch head.read(line, limit: Self.headerLimit) {
         case .incomplete: return true
@@ -191,7 +204,7 @@ final class Transfer {
 
     /// Takes bytes of the body. Returns whether the transfer may go on.
     fileprivate func receive(body bytes: UnsafeRawBufferPointer) -> Bool {
-        progress = SystemClocks.monotonic()
+        progress = options.clock()
         received += UInt64(bytes.count)
         if phase == .discarding { return received <= Self.discardLimit }
         guard received <= request.bodyLimit else {
@@ -239,10 +252,10 @@ final class Transfer {
     /// What follows from the end that libcurl reports.
     func ended(_ code: CURLcode, now: MonotonicTime) -> End {
         if phase == .discarding { return redirect(now) }
-        guard code != CURLE_OK else {
-            return phase == .receivingBody ? .complete : .failed(.cut(address.host))
-        }
-        return .failed(failure ?? failure(of: code))
+        // What was found here stands, whatever libcurl makes of it.
+        if let failure { return .failed(failure) }
+        guard code == CURLE_OK else { return .failed(failure(of: code)) }
+        return phase == .receivingBody ? .complete : .failed(.cut(address.host))
     }
 
     private func redirect(_ now: MonotonicTime) -> End {

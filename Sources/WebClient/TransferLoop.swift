@@ -35,7 +35,7 @@ final class TransferLoop {
                 break
             }
             reap(multi)
-            let now = SystemClocks.monotonic()
+            let now = options.clock()
             for transfer in transfers.values { transfer.pauseIfFull() }
             for transfer in transfers.values {
                 if let failure = transfer.expired(at: now) { end(transfer, failure, multi) }
@@ -51,12 +51,12 @@ final class TransferLoop {
     private func handle(_ message: TransferMailbox.Message, _ multi: UnsafeMutableRawPointer) {
         switch message {
         case .start(let request, let exchange):
-            guard let transfer = Transfer(request, exchange, options: options, now: SystemClocks.monotonic()) else {
+            guard let transfer = Transfer(request, exchange, options: options, now: options.clock()) else {
                 return exchange.fail(.unavailable("libcurl has no memory"))
             }
             transfers[exchange.number] = transfer
             begin(transfer, multi)
-        case .resume(let number): transfers[number]?.resume(now: SystemClocks.monotonic())
+        case .resume(let number): transfers[number]?.resume(now: options.clock())
         case .cancel(let number): if let transfer = transfers[number] { end(transfer, .cancelled, multi) }
         }
     }
@@ -81,7 +81,7 @@ final class TransferLoop {
         var code = CURLE_OK
         while let easy = ccurl_multi_ended(multi, &code) {
             guard let transfer = transfers.values.first(where: { $0.easy == easy }) else { continue }
-            switch transfer.ended(code, now: SystemClocks.monotonic()) {
+            switch transfer.ended(code, now: options.clock()) {
             case .complete: end(transfer, nil, multi)
             case .failed(let failure): end(transfer, failure, multi)
             case .redirected:

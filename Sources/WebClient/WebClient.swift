@@ -1,4 +1,5 @@
 import NIOConcurrencyHelpers
+package import PodcastModel
 
 /// How a client works; the same for all its requests.
 public struct WebClientOptions: Sendable {
@@ -8,6 +9,10 @@ public struct WebClientOptions: Sendable {
     public var idleTimeout = Duration.seconds(15)
     /// A host and port that stand in for every server; tests reach any address at a local one.
     package var connectsTo: String?
+    /// The proxy in place of the environment’s; empty: none. For tests.
+    package var proxy: String?
+    /// Measures the limits of time; tests set one of their own.
+    package var clock: @Sendable () -> MonotonicTime = { SystemClocks.monotonic() }
 
     /// The defaults.
     public init() {}
@@ -17,7 +22,7 @@ public struct WebClientOptions: Sendable {
 ///
 /// It follows redirects itself: each address is checked, and credentials are sent to their own origin only. Nothing that
 /// a server answers can do more than fail its request. Proxies are taken from the environment (`http_proxy`,
-/// `https_proxy`, `no_proxy`).
+/// `https_proxy`, `no_proxy`), but never used for this machine (`localhost`, 127.0.0.0/8, ::1).
 public final class WebClient: Sendable {
     /// The name under which Lockstep fetches.
     public static let userAgent = "Lockstep/1.0 (podcast player)"

@@ -2,7 +2,8 @@ public import PodcastModel
 
 /// A GET request: what is asked for, and how much of it and for how long the caller is willing to receive.
 public struct WebRequest: Sendable {
-    /// An http or https address. A user and password in it are sent to its origin, where `credentials` has none.
+    /// An http or https address. A user and password in it are sent to its origin, where `credentials` has none, also after
+    /// a redirect, and to no other.
     public var address: WebAddress
     /// Fields beside those that the client sets itself (Host, User-Agent, Accept-Encoding, Authorization, Range).
     public var headers = WebHeaders()

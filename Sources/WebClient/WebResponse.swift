@@ -39,7 +39,7 @@ public struct WebBody: AsyncSequence, Sendable {
     /// Bytes, never none of them.
     public typealias Element = [UInt8]
 
-    private let owner: ExchangeOwner
+    let owner: ExchangeOwner
 
     init(_ owner: ExchangeOwner) {
         self.owner = owner
