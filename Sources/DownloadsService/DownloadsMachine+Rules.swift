@@ -28,12 +28,14 @@ extension DownloadsMachine {
 
     // MARK: Keeping by rule
 
-    /// Files that a rule lets go, but never what is loaded or waits in a queue; nothing before those are known.
+    /// Files that a rule lets go, but never what is loaded or waits in a queue; nothing while one of those isn’t known.
     mutating func retain(now: Moment) -> [Effect] {
-        // A put that goes on in deltas is not all that must be kept.
-        let queues = queues.values.compactMap(\.state)
-        guard hasSeenPlayer, !queues.isEmpty, !queues.contains(where: \.more) else { return [] }
-        let held = Set(queues.flatMap { $0.entries.map(\.episode.id) } + [loaded])
+        // A put that goes on in deltas is not all that must be kept, and one that can’t be decoded may hold anything.
+        let known = queues.values.compactMap(\.state)
+        guard hasSeenPlayer, !known.isEmpty, known.count == queues.count, !known.contains(where: \.more) else {
+            return []
+        }
+        let held = Set(known.flatMap { $0.entries.map(\.episode.id) } + [loaded])
         let settings = book.current.settings
         var change = change
         let files = book.current.downloads.values.filter { $0.state == .downloaded }
@@ -202,11 +204,12 @@ struct ObservedQueue: Sendable {
     var put: [UInt8]
     var deltas: [[UInt8]] = []
 
-    /// Nil if it can’t be decoded.
+    /// Nil if it, or a change of it, can’t be decoded.
     var state: WireQueueState? {
         guard var state = try? WireQueueState(wireBytes: put) else { return nil }
         for bytes in deltas {
-            if let delta = try? WireQueueDelta(wireBytes: bytes) { state.apply(delta) }
+            guard let delta = try? WireQueueDelta(wireBytes: bytes) else { return nil }
+            state.apply(delta)
         }
         return state
     }

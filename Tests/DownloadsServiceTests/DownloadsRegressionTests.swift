@@ -336,6 +336,25 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
+    @Test(arguments: [MessageKind.put, .delta]) func `nothing is deleted while a queue can’t be decoded`(
+        kind: MessageKind
+    ) throws {
+        holdNothing()
+        rig.add("e1")
+        try rig.complete("e1")
+        hear("e1")
+        rig.set(.deletePlayed, "on")
+        var walks = WireQueueState()
+        walks.name = "walks"
+        rig.observe(.queue("walks"), .put, walks.wireBytes)
+        rig.observe(.queue("walks"), kind, [0xff])
+        rig.advance(60)
+        #expect(rig.state("e1") == .downloaded)
+        rig.observe(.queue("walks"), .put, walks.wireBytes)
+        rig.advance(60)
+        #expect(rig.state("e1") == .notDownloaded)
+    }
+
     @Test("Nothing is deleted while a long queue is known in part")
     func longQueues() throws {
         holdNothing()
