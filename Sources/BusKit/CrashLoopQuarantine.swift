@@ -14,8 +14,10 @@ import Darwin
 ///
 /// A small file names the work in hand: a line is appended when work begins or ends, and now and then it is written anew.
 /// What was in hand when the process crashed is suspect in the next one: it runs while no other suspect does, and after
-/// `crashLimit` crashes it is refused until it is released. Work that ends, however it ends, is no longer suspect. A crash counts if the supervisor says that the previous process crashed or hung, and the
-/// work had begun at most `window` before: a process that was killed from outside proves nothing.
+/// `crashLimit` crashes it is refused until it is released, or until `pause` has passed: it may have been in hand by chance
+/// when something else crashed. Work that ends, however it ends, is no longer suspect. A crash counts if the supervisor says
+/// that the previous process crashed or hung, and the work had begun at most `window` before: a process that was killed from
+/// outside proves nothing.
 public final class CrashLoopQuarantine: Sendable {
     /// Tells a service how its previous process ended: `previousCrash`, or anything else.
     public static let previousEndVariable = "LOCKSTEP_PREVIOUS_END"
@@ -27,6 +29,8 @@ public final class CrashLoopQuarantine: Sendable {
     static let crashLimit = 2
     /// Work that crashes the process later than this after its start is in no loop, in seconds.
     static let window: Int64 = 600
+    /// What was set aside gets one more try this long after its last crash, in seconds.
+    static let pause: Int64 = 86_400
     /// The maximum number of suspects that are remembered.
     static let suspectLimit = 256
     /// The size at which the file is written anew, in bytes.
@@ -46,6 +50,7 @@ public final class CrashLoopQuarantine: Sendable {
         var number: UInt64
         var key: String
         var start: @Sendable () -> Void
+        var postpone: @Sendable () -> Void
         var refuse: @Sendable () -> Void
     }
 
@@ -101,17 +106,19 @@ public final class CrashLoopQuarantine: Sendable {
     // MARK: - Work
 
     /// Calls `start` as soon as the work may begin: at once, or for a suspect when no other is in hand; or `refuse`, if it
-    /// was set aside. Both are called with a lock held, and must return at once without calling this object.
+    /// was set aside. They are called with a lock held, and must return at once without calling this object.
     ///
     /// - Parameters:
     ///   - number: names this piece of work in `end`.
     ///   - key: names what the work is about, the same in every process.
+    ///   - postpone: is called once if the work has to wait for another suspect.
     public func begin(
-        _ number: UInt64, _ key: String, start: @escaping @Sendable () -> Void, refuse: @escaping @Sendable () -> Void
+        _ number: UInt64, _ key: String, start: @escaping @Sendable () -> Void,
+        postpone: @escaping @Sendable () -> Void = {}, refuse: @escaping @Sendable () -> Void
     ) {
         state.withLockedValue { state in
             let key = String(key.prefix(200).map { $0.isNewline ? " " : $0 })
-            admit(Waiting(number: number, key: key, start: start, refuse: refuse), &state)
+            admit(Waiting(number: number, key: key, start: start, postpone: postpone, refuse: refuse), &state)
         }
     }
 
@@ -127,7 +134,7 @@ public final class CrashLoopQuarantine: Sendable {
             }
             let waiting = state.waiting
             state.waiting = []
-            for work in waiting { admit(work, &state) }
+            for work in waiting { admit(work, &state, isPostponed: true) }
         }
     }
 
@@ -142,14 +149,22 @@ public final class CrashLoopQuarantine: Sendable {
         }
     }
 
-    private func admit(_ work: Waiting, _ state: inout State) {
+    private func admit(_ work: Waiting, _ state: inout State, isPostponed: Bool = false) {
+        let now = Self.seconds(clock())
         var record = state.records[work.key] ?? Record()
+        if record.crashes >= Self.crashLimit, now - record.crashedAt >= Self.pause {
+            record.crashes = Self.crashLimit - 1
+        }
         guard record.crashes < Self.crashLimit else { return work.refuse() }
         let isBlocked = record.crashes > 0 && state.records.contains { $0.key != work.key && $0.value.isSuspectInHand }
-        guard !isBlocked else { return state.waiting.append(work) }
+        guard !isBlocked else {
+            state.waiting.append(work)
+            if !isPostponed { work.postpone() }
+            return
+        }
         record.count += 1
         let isInHand = record.begunAt != nil
-        record.begunAt = record.begunAt ?? Self.seconds(clock())
+        record.begunAt = record.begunAt ?? now
         state.records[work.key] = record
         state.keys[work.number] = work.key
         if !isInHand { save(work.key, &state) }
@@ -201,7 +216,8 @@ public final class CrashLoopQuarantine: Sendable {
             guard fields.count == 4, let crashes = Int(fields[0]), let crashedAt = Int64(fields[1]),
                 let begunAt = Int64(fields[2])
             else { continue }
-            var record = Record(crashes: max(0, crashes), crashedAt: crashedAt)
+            // The clock began anew with the machine, and the file may have stayed: then it was before.
+            var record = Record(crashes: max(0, crashes), crashedAt: (0...now).contains(crashedAt) ? crashedAt : 0)
             if hasCrashed, begunAt >= 0, (0...window).contains(now - begunAt) {
                 record.crashes += 1
                 record.crashedAt = now

@@ -82,14 +82,20 @@ extension FeedsMachine {
                 }
             }
             fetches.note(fetch.number, seenCount: order.seen.count)
-            let limit = Self.timeLimit(isUrgent: fetch.isUrgent)
             effects += [
                 .perform(.fetch(order)),
                 .timer(TimerName("slow/\(fetch.number)"), at: now.monotonic.advanced(by: Self.slowAfter)),
-                .timer(TimerName("limit/\(fetch.number)"), at: now.monotonic.advanced(by: limit)),
             ]
+            effects += limitFetch(fetch.number, since: now)
         }
         return effects
+    }
+
+    /// Limits the time of a fetch that began at `start`; nil: it has not begun, and is not at fault for that.
+    func limitFetch(_ number: UInt64, since start: Moment?) -> [Effect] {
+        guard let fetch = fetches[number], fetch.stage == .running else { return [] }
+        let end = start?.monotonic.advanced(by: Self.timeLimit(isUrgent: fetch.isUrgent))
+        return [.timer(TimerName("limit/\(number)"), at: end)]
     }
 
     mutating func fetchTimer(_ name: TimerName, now: Moment) -> [Effect] {

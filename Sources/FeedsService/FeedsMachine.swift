@@ -178,6 +178,8 @@ public struct FeedsMachine: OwnerMachine {
         case .timer(Self.storingTimer): return storeUnchanged()
         case .timer(Self.secretsTimer): return [save(secrets, for: 0)]
         case .timer(let name): return fetchTimer(name, now: now)
+        case .input(.postponed(let number)): return limitFetch(number, since: nil)
+        case .input(.began(let number)): return limitFetch(number, since: now)
         case .input(.fetched(let number, let outcome)): return fetched(number, outcome, now: now)
         case .input(.chapters(let number, let outcome)): return chaptersFetched(number, outcome, now: now)
         case .input(.secretsSaved(let number, let failure)): return secretsSaved(number, failure, now: now)

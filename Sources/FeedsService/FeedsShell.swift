@@ -49,7 +49,10 @@ public struct FeedsShell: ServiceLifecycle.Service {
             let key = "feed:\((order.podcast ?? .feed(at: order.address)).text)"
             if order.isRequested { quarantine.release(key, after: .seconds(60)) }
             quarantine.begin(order.number, key) {
+                report(.began(order.number))
                 fetcher.perform(action, report: report)
+            } postpone: {
+                report(.postponed(order.number))
             } refuse: {
                 let failure = CrashLoopQuarantine.refusal(of: "this feed", by: "feeds")
                 report(.fetched(order.number, .failed(failure, retryAfter: nil)))

@@ -43,6 +43,10 @@ public enum FeedsAction: Sendable, Hashable {
 
 /// What only the shell of the service knows.
 public enum FeedsInput: Sendable {
+    /// The fetch of this number waits until others have ended.
+    case postponed(UInt64)
+    /// The fetch of this number begins.
+    case began(UInt64)
     /// The fetch of this number has ended.
     case fetched(UInt64, FetchOutcome)
     /// The file of chapters of this number has been read, or not.

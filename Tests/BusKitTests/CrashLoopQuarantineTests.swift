@@ -20,12 +20,14 @@ struct CrashLoopQuarantineTests {
         }
     }
 
-    /// What became of each piece of work: "+" for begun, "-" for refused.
+    /// What became of each piece of work: "+" for begun, "?" for postponed, "-" for refused.
     private func begin(_ keys: [String], in quarantine: CrashLoopQuarantine) -> NIOLockedValueBox<[String]> {
         let log = NIOLockedValueBox<[String]>([])
         for (number, key) in keys.enumerated() {
             quarantine.begin(UInt64(number), key) {
                 log.withLockedValue { $0.append("+\(key)") }
+            } postpone: {
+                log.withLockedValue { $0.append("?\(key)") }
             } refuse: {
                 log.withLockedValue { $0.append("-\(key)") }
             }
@@ -51,11 +53,11 @@ struct CrashLoopQuarantineTests {
         _ = begin(["a", "b", "c"], in: process())
         let second = process()
         let log = begin(["a", "b", "c", "d"], in: second)
-        #expect(log.withLockedValue(\.self) == ["+a", "+d"])
+        #expect(log.withLockedValue(\.self) == ["+a", "?b", "?c", "+d"])
         second.end(0)
-        #expect(log.withLockedValue(\.self) == ["+a", "+d", "+b"])
+        #expect(log.withLockedValue(\.self) == ["+a", "?b", "?c", "+d", "+b"])
         let third = process()
-        #expect(begin(["a", "b", "c", "d"], in: third).withLockedValue(\.self) == ["+a", "-b", "+c"])
+        #expect(begin(["a", "b", "c", "d"], in: third).withLockedValue(\.self) == ["+a", "-b", "+c", "?d"])
     }
 
     @Test func `work that ends is no longer suspect`() {
@@ -122,13 +124,46 @@ struct CrashLoopQuarantineTests {
         #expect(begin(["a", "b", key], in: process()).withLockedValue(\.self) == ["+a", "-b", "+\(key)"])
     }
 
+    @Test func `work that was set aside is tried again after a day`() {
+        _ = begin(["a"], in: process())
+        _ = begin(["a"], in: process())
+        let third = process()
+        advance(.seconds(CrashLoopQuarantine.pause - 1))
+        #expect(begin(["a"], in: third).withLockedValue(\.self) == ["-a"])
+        advance(.seconds(1))
+        #expect(begin(["a"], in: third).withLockedValue(\.self) == ["+a"])
+        #expect(begin(["a"], in: process()).withLockedValue(\.self) == ["-a"])
+    }
+
+    @Test func `work that was set aside before a reboot can be released after it`() {
+        _ = begin(["a"], in: process())
+        _ = begin(["a"], in: process())
+        _ = begin(["b"], in: process())
+        // The clock counts from the start of the machine.
+        clock.withLockedValue { $0 = MonotonicTime(nanoseconds: 100_000_000_000) }
+        let next = process(hasCrashed: false)
+        #expect(begin(["a"], in: next).withLockedValue(\.self) == ["-a"])
+        next.release("a", after: .seconds(60))
+        #expect(begin(["a"], in: next).withLockedValue(\.self) == ["+a"])
+    }
+
+    @Test func `work that has to wait for other suspects is postponed once, then begun`() {
+        _ = begin(["a", "b", "c"], in: process())
+        let second = process()
+        let log = begin(["a", "b", "c"], in: second)
+        #expect(log.withLockedValue(\.self) == ["+a", "?b", "?c"])
+        second.end(0)
+        second.end(1)
+        #expect(log.withLockedValue(\.self) == ["+a", "?b", "?c", "+b", "+c"])
+    }
+
     @Test func `work that ends while it waits is not begun`() {
         _ = begin(["a", "b"], in: process())
         let second = process()
         let log = begin(["a", "b"], in: second)
         second.end(1)
         second.end(0)
-        #expect(log.withLockedValue(\.self) == ["+a"])
+        #expect(log.withLockedValue(\.self) == ["+a", "?b"])
     }
 
     @Test(arguments: ["", "garbage", "1 2\n", "x 1 1 a\n", "9999999999999999999999 1 1 a\n", "2 0 -1 other\n"])

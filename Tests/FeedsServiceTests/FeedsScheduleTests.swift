@@ -93,6 +93,23 @@ import WireMessages
         #expect(driver.podcasts.isEmpty, "a late report is ignored")
     }
 
+    @Test func `a fetch that is postponed is timed from when it begins`() {
+        var driver = MachineDriver()
+        let request = driver.subscribe("https://a.example/feed")
+        let number = driver.orders[0].number
+        driver.handle(.input(.postponed(number)))
+        driver.advance(.seconds(600))
+        #expect(driver.cancelled.isEmpty && driver.results(request).isEmpty)
+        driver.handle(.input(.began(number)))
+        driver.advance(.seconds(44))
+        #expect(driver.cancelled.isEmpty)
+        driver.advance(.seconds(2))
+        #expect(driver.cancelled == [number])
+        #expect(driver.results(request).map(\.failure.code) == ["fetchFailed"])
+        driver.handle(.input(.began(number)))
+        #expect(driver.timers.keys.allSatisfy { !$0.text.hasPrefix("limit/") }, "a late report sets no timer")
+    }
+
     @Test func somebodyWhoWaitsComesFirst() throws {
         var driver = MachineDriver()
         for index in 0..<20 {
