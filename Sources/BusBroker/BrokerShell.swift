@@ -153,6 +153,7 @@ struct BrokerShell: PollHandler {
         if let clients, let due = outbox.deadline, moment >= due {
             try outbox.flush(now: moment) { try sockets.send($0, on: clients) }
         }
+        if let line = outbox.report(now: moment) { logger.warning("\(line)") }
         for line in descriptors.check(now: moment) { logger.warning("\(line)") }
         memory.observersLeft(machine.takeDepartures())
         if memory.isDue(now: moment) { lockstep_release_memory() }

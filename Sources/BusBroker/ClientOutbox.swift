@@ -15,13 +15,16 @@ struct ClientOutbox: Sendable {
         var totalBytes = 64 << 20
         /// A client that has taken nothing for so long gets nothing of what waits: it asks again.
         var stall: Duration = .seconds(2)
+        /// An answer to a fetch that is not complete after so long is dropped, however it is read: what it holds is kept
+        /// in memory until then.
+        var answer: Duration = .seconds(60)
         /// Between two attempts, at first and for a client that takes nothing.
         var retry: (first: Duration, later: Duration) = (.milliseconds(2), .milliseconds(20))
     }
 
     private enum Item {
         case message(Message)
-        case answer(FetchAnswer)
+        case answer(FetchAnswer, until: MonotonicTime)
     }
 
     private struct Waiting {
@@ -37,6 +40,8 @@ struct ClientOutbox: Sendable {
     private(set) var bytes = 0
     /// Messages and answers that were dropped.
     private(set) var dropped = 0
+    private var reported = 0
+    private var nextReport: MonotonicTime?
 
     init(limits: Limits = Limits()) {
         self.limits = limits
@@ -76,12 +81,12 @@ struct ClientOutbox: Sendable {
         guard var waiting = clients[client] else {
             guard try answer.send(send) == .wouldBlock else { return }
             var waiting = started(now)
-            waiting.items.append(.answer(answer))
+            waiting.items.append(.answer(answer, until: now.advanced(by: limits.answer)))
             clients[client] = waiting
             return
         }
         waiting.items.removeAll { if case .answer = $0 { true } else { false } }
-        waiting.items.append(.answer(answer))
+        waiting.items.append(.answer(answer, until: now.advanced(by: limits.answer)))
         clients[client] = waiting
     }
 
@@ -110,13 +115,17 @@ struct ClientOutbox: Sendable {
                     waiting.bytes -= message.reduce(0) { $0 + $1.count }
                     waiting.messages -= 1
                 }
-            case .answer(var answer):
+            case .answer(_, let end) where now >= end:
+                dropped += 1
+                waiting.items.removeFirst()
+                continue
+            case .answer(var answer, let end):
                 outcome = try answer.send {
                     let outcome = try send($0)
                     if outcome == .sent { waiting.lastProgress = now }
                     return outcome
                 }
-                waiting.items[0] = .answer(answer)
+                waiting.items[0] = .answer(answer, until: end)
             }
             switch outcome {
             case .sent:
@@ -135,6 +144,13 @@ struct ClientOutbox: Sendable {
             }
         }
         return nil
+    }
+
+    /// The line to log about what was dropped since the last one, at most every ten seconds.
+    mutating func report(now: MonotonicTime) -> String? {
+        guard dropped > reported, nextReport.map({ now >= $0 }) ?? true else { return nil }
+        defer { (reported, nextReport) = (dropped, now.advanced(by: .seconds(10))) }
+        return "dropped \(dropped - reported) replies and answers that clients do not read, \(dropped) in all"
     }
 
     private func started(_ now: MonotonicTime) -> Waiting {

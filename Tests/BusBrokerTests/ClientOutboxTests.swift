@@ -55,6 +55,37 @@ import ZeroMQ
         #expect(outbox.count == 0 && outbox.dropped == 1)
     }
 
+    @Test func `an answer that is read a chunk at a time ends within a minute, and what waits behind it comes`() {
+        var outbox = ClientOutbox()
+        var reader = Reader(room: 1)
+        outbox.send(Self.answer(1_000), now: Self.start) { reader.take($0) }
+        outbox.send(["a", "reply"], now: Self.start) { reader.take($0) }
+        for second in 1...59 {
+            reader.room = 1
+            outbox.flush(now: Self.start.advanced(by: .seconds(second))) { reader.take($0) }
+        }
+        #expect(reader.taken.count == 60 && outbox.count == 1)
+        reader.room = 1
+        outbox.flush(now: Self.start.advanced(by: .seconds(60))) { reader.take($0) }
+        #expect(reader.taken.count == 61 && reader.taken.last == ["a", "reply"])
+        #expect(outbox.count == 0 && outbox.dropped == 1)
+    }
+
+    @Test func `what is dropped is reported, now and then`() {
+        var outbox = ClientOutbox()
+        func drop(at second: Int) -> String? {
+            let now = Self.start.advanced(by: .seconds(second))
+            outbox.send(["a", "reply"], now: now) { _ in .wouldBlock }
+            outbox.flush(now: now.advanced(by: .milliseconds(2_100))) { _ in .wouldBlock }
+            return outbox.report(now: now.advanced(by: .milliseconds(2_100)))
+        }
+        #expect(outbox.report(now: Self.start) == nil)
+        #expect(drop(at: 0) == "dropped 1 replies and answers that clients do not read, 1 in all")
+        #expect(drop(at: 3) == nil)
+        #expect(drop(at: 12) == "dropped 2 replies and answers that clients do not read, 3 in all")
+        #expect(outbox.report(now: Self.start.advanced(by: .seconds(60))) == nil)
+    }
+
     @Test func `replies wait behind an unfinished answer and come in order`() {
         var outbox = ClientOutbox()
         var reader = Reader(room: 1)
