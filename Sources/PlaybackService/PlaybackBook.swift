@@ -62,6 +62,12 @@ struct PlaybackBook: Sendable {
         dirty.insert(.register(register.episode))
     }
 
+    /// A state of an episode is being committed by itself. What is unsaved of that episode is written after it, and must not
+    /// be older.
+    mutating func supersede(_ register: WireEpisodeState) {
+        if registers[register.episode] != nil { mark(register) }
+    }
+
     mutating func begin(_ id: TransactionID, _ entry: Entry) {
         entries[id] = entry
         if case .state = entry { dirty = [] }

@@ -75,6 +75,7 @@ extension PlaybackMachine {
             change.putEpisodeState = state
             changes.append(change)
             forgetLookup(of: state.episode)
+            book.supersede(state)
             guard let session, session.episode.id == state.episode else { continue }
             self.session?.register = state
             self.session?.unplayedFrom = marking.played ? .zero : session.position(at: now.monotonic)

@@ -134,6 +134,7 @@ extension PlaybackMachine {
         var change = WireChange()
         change.putEpisodeState = register
         forgetLookup(of: register.episode)
+        book.supersede(register)
         if let session, session.episode.id == register.episode {
             // It has been loaded meanwhile.
             self.session?.register = register

@@ -330,4 +330,22 @@ struct PlaybackMachineTests {
         }?.reply?.episodeStates
         #expect(again?.changed.contains(true) == false)
     }
+
+    @Test(arguments: [false, true])
+    func `an older state that could not be saved doesn’t overwrite a mark`(isBulk: Bool) throws {
+        try playing()
+        // The position in e1 is refused when e2 is loaded, and tried again later.
+        try rig.advance(20)
+        rig.refusal = Failure(.diskFull, "The disk is full.")
+        try rig.load(rig.episode("e2"), as: "l2")
+        try rig.advance(0.1)
+        rig.refusal = nil
+        try rig.send {
+            if isBulk { $0.setPlayed.episodes = ["e1"] } else { $0.setPlayed.episode = "e1" }
+            $0.setPlayed.played = true
+        }
+        #expect(rig.stored("e1").played)
+        try rig.advance(90)
+        #expect(rig.stored("e1").played, "the retry wrote the older state")
+    }
 }
