@@ -19,15 +19,42 @@ struct AddressCleaning {
         self.db = db
     }
 
-    /// Cleans every table.
+    /// The rows that are read at once.
+    private static let rangeLength = 200
+
+    /// Cleans every table. What is replaced is overwritten with zeros: it stays in no free page.
+    ///
+    /// The time grows with the size of the texts, which are all read, and with the number of those that have a password; the
+    /// memory with neither.
     mutating func run() throws {
+        let overwrites = try Int.fetchOne(db, sql: "PRAGMA secure_delete") ?? 0
+        try setOverwriting(1)
         try cleanPodcasts()
         try cleanEpisodes()
         try cleanTexts()
         try cleanAliases()
         for table in ["record", "document"] { try cleanValues(table) }
         try forgetReplies()
-        if changesTexts { try db.execute(sql: "INSERT INTO episode_search (episode_search) VALUES ('rebuild')") }
+        // The index has the words of a text that was deleted until the part with them is merged with the rest.
+        if changesTexts { try db.execute(sql: "INSERT INTO episode_search (episode_search) VALUES ('optimize')") }
+        try setOverwriting(overwrites)
+    }
+
+    /// What SQLite does with the bytes of deleted rows: 0 leaves them, 1 and 2 overwrite all or most.
+    private func setOverwriting(_ mode: Int) throws {
+        _ = try Int.fetchOne(db, sql: "PRAGMA secure_delete = \(["OFF", "ON", "FAST"][min(max(mode, 0), 2)])")
+    }
+
+    /// Calls `body` with the rows that a query selects, in bounded portions. The query takes the place after which it begins
+    /// and the number of rows; its first column is the place, in ascending order.
+    private static func forEachRange(_ db: Database, _ sql: String, _ body: ([Row]) throws -> Void) throws {
+        var last = Int64.min
+        while true {
+            let rows = try Row.fetchAll(db.cachedStatement(sql: sql), arguments: [last, rangeLength])
+            try body(rows)
+            guard rows.count == rangeLength, let next = rows.last else { return }
+            last = next[0]
+        }
     }
 
     private mutating func note(_ address: String, of podcast: String, isGiven: Bool) {
@@ -52,40 +79,35 @@ struct AddressCleaning {
     }
 
     private mutating func cleanEpisodes() throws {
-        let rows = try Row.fetchCursor(db, sql: "SELECT place, podcast, value FROM episode")
-        var cleaned: [(place: Int64, episode: WireEpisode)] = []
-        while let row = try rows.next() {
-            let value: Data = row[2]
-            guard let bytes = MessageCleaning.cleaned([UInt8](value)) else { continue }
-            let old = try WireEpisode(serializedBytes: value)
-            for address in [old.chaptersURL, old.enclosureURL] { note(address, of: row[1], isGiven: false) }
-            cleaned.append((row[0], try WireEpisode(serializedBytes: bytes)))
-        }
-        for (place, episode) in cleaned {
-            try db.execute(
-                sql: "UPDATE episode SET title = ?, value = ? WHERE place = ?",
-                arguments: [LibraryWriter.folded(episode.title), episode.wireData, place])
-            hasChanged = true
+        let update = try db.makeStatement(sql: "UPDATE episode SET title = ?, value = ? WHERE place = ?")
+        let sql = "SELECT place, podcast, value FROM episode WHERE place > ? ORDER BY place LIMIT ?"
+        try Self.forEachRange(db, sql) { rows in
+            for row in rows {
+                let value: Data = row[2]
+                guard let bytes = MessageCleaning.cleaned([UInt8](value)) else { continue }
+                let old = try WireEpisode(serializedBytes: value)
+                for address in [old.chaptersURL, old.enclosureURL] { note(address, of: row[1], isGiven: false) }
+                let episode = try WireEpisode(serializedBytes: bytes)
+                try update.execute(
+                    arguments: [LibraryWriter.folded(episode.title), episode.wireData, row[0] as Int64])
+                hasChanged = true
+            }
         }
     }
 
     private mutating func cleanTexts() throws {
-        let pattern = "'%://%@%'"
-        let rows = try Row.fetchAll(
-            db,
-            sql: """
-                SELECT place, title, notes, description FROM episode_text
-                WHERE title LIKE \(pattern) OR notes LIKE \(pattern) OR description LIKE \(pattern)
-                """)
-        for row in rows {
-            let texts: [String?] = [row[1], row[2], row[3]]
-            let cleaned = texts.map { $0.map { WebAddress.withoutCredentials(in: $0) } }
-            guard cleaned != texts else { continue }
-            try db.execute(
-                sql: "UPDATE episode_text SET title = ?, notes = ?, description = ? WHERE place = ?",
-                arguments: [cleaned[0], cleaned[1], cleaned[2], row[0] as Int64])
-            hasChanged = true
-            changesTexts = true
+        var texts = EpisodeTexts(db: db)
+        let isSuspicious = ["title", "notes", "description"].map { "instr(\($0), '@') AND instr(\($0), '://')" }
+        let sql = """
+            SELECT place FROM episode_text WHERE place > ? AND (\(isSuspicious.joined(separator: " OR ")))
+            ORDER BY place LIMIT ?
+            """
+        try Self.forEachRange(db, sql) { rows in
+            for row in rows where try texts.change(at: row[0], { WebAddress.withoutCredentials(in: $0) }) {
+                hasChanged = true
+                changesTexts = true
+            }
+            try texts.index()
         }
     }
 
@@ -104,26 +126,34 @@ struct AddressCleaning {
     }
 
     private mutating func cleanValues(_ table: String) throws {
-        let rows = try Row.fetchAll(
+        let rows = try Row.fetchCursor(
             db,
             sql: "SELECT owner, collection, key, value FROM \(table) WHERE owner <> 'feeds' OR collection <> 'seen'")
-        for row in rows {
+        var changed: [StatementArguments] = []
+        while let row = try rows.next() {
             let value: Data = row[3]
             guard let cleaned = MessageCleaning.cleaned([UInt8](value)) else { continue }
+            changed.append([Data(cleaned), row[0] as String, row[1] as String, row[2] as String])
+        }
+        for arguments in changed {
             try db.execute(
                 sql: "UPDATE \(table) SET value = ? WHERE owner = ? AND collection = ? AND key = ?",
-                arguments: [Data(cleaned), row[0] as String, row[1] as String, row[2] as String])
+                arguments: arguments)
             hasChanged = true
         }
     }
 
     /// A stored reply serves a request that is repeated within seconds.
     private mutating func forgetReplies() throws {
-        for row in try Row.fetchAll(db, sql: "SELECT owner, request, reply FROM reply") {
+        let rows = try Row.fetchCursor(db, sql: "SELECT owner, request, reply FROM reply")
+        var forgotten: [StatementArguments] = []
+        while let row = try rows.next() {
             let reply: Data = row[2]
             guard MessageCleaning.cleaned([UInt8](reply)) != nil else { continue }
-            try db.execute(
-                sql: "DELETE FROM reply WHERE owner = ? AND request = ?", arguments: [row[0] as String, row[1] as Data])
+            forgotten.append([row[0] as String, row[1] as Data])
+        }
+        for arguments in forgotten {
+            try db.execute(sql: "DELETE FROM reply WHERE owner = ? AND request = ?", arguments: arguments)
             hasChanged = true
         }
     }

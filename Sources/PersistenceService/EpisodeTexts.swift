@@ -48,6 +48,21 @@ struct EpisodeTexts {
         try insert(new, at: place)
     }
 
+    /// Passes a text through `change`; it is stored and indexed anew only where that makes a difference.
+    ///
+    /// - Returns: whether it does.
+    mutating func change(at place: Int64, _ change: (String) -> String) throws -> Bool {
+        guard let old = try text(at: place) else { return false }
+        var new = old
+        new.title = change(old.title)
+        new.notes = change(old.notes)
+        new.description = old.description.map(change)
+        guard new != old else { return false }
+        try remove(at: place)
+        try insert(new, at: place)
+        return true
+    }
+
     /// Brings the index up to date.
     mutating func index() throws {
         guard !changes.isEmpty else { return }

@@ -22,7 +22,8 @@ public final class PersistenceShell: Service {
     ///   damage shows later (the next start looks for the newest good copy); `fenced`.
     public func run() async throws {
         let files = StoreFiles(database: context.home.database, backups: context.home.backupDirectory)
-        let opened = try Store.open(files, now: SystemClocks.wall())
+        let opened = try Store.open(
+            files, now: SystemClocks.wall(), progress: OpeningProgress { [context] in context.notifyAlive() })
         let store = opened.store
         defer { store.close() }
         if let recovery = opened.recovery { context.logger.error("\(recovery.reason)") }

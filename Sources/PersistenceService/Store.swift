@@ -32,28 +32,32 @@ public final class Store: Sendable {
     ///
     /// - Returns: the store, and what had to be recovered, if anything.
     /// - Throws: `newerDatabase` for a file of a newer version, which is left as it is; `diskFull`; `storageFailed`.
-    public static func open(_ files: StoreFiles, now: Timestamp) throws(Failure) -> (store: Store, recovery: Recovery?)
-    {
+    ///
+    /// An upgrade of a large database takes minutes, in which `progress` reports that it goes on.
+    public static func open(
+        _ files: StoreFiles, now: Timestamp, progress: OpeningProgress = OpeningProgress {}
+    ) throws(Failure) -> (store: Store, recovery: Recovery?) {
         try files.prepare()
         do {
-            let recovery = try StoreRecovery(files: files, now: now).run()
+            let recovery = try StoreRecovery(files: files, now: now, progress: progress).run()
             do {
-                return (try Store(files), recovery)
+                return (try Store(files, progress), recovery)
             } catch  where StorageFailure.isDamage(error) {
                 // What looked sound was not: read all of it next time, which is now.
                 try Store.suspect(files)
-                let recovery = try StoreRecovery(files: files, now: now).run()
-                return (try Store(files), recovery)
+                let recovery = try StoreRecovery(files: files, now: now, progress: progress).run()
+                return (try Store(files, progress), recovery)
             }
         } catch {
             throw StorageFailure.of(error, doing: "opening", path: files.database)
         }
     }
 
-    private init(_ files: StoreFiles) throws {
+    private init(_ files: StoreFiles, _ progress: OpeningProgress) throws {
         var configuration = Store.configuration
         configuration.maximumReaderCount = Store.readerLimit
         let pool = try DatabasePool(path: files.database, configuration: configuration)
+        pool.writeWithoutTransaction { db in progress.begin(db) }
         try Schema.migrator(movedSecrets: files.movedSecrets).migrate(pool)
         incarnation = try pool.writeWithoutTransaction { db in
             // GRDB has set NORMAL, with which a commit is not on the disk when it returns.
@@ -70,22 +74,20 @@ public final class Store: Sendable {
         }
         self.files = files
         self.pool = pool
-        removeTraces()
+        pool.writeWithoutTransaction { db in
+            try? Store.removeTraces(db)
+            progress.end(db)
+        }
     }
 
-    /// Rewrites the file after passwords were taken out of it: deleted rows stay readable until then. Where there is no room
-    /// for that it is tried again at the next start.
-    private func removeTraces() {
-        do {
-            guard try pool.read({ db in try db.meta(Schema.Meta.traces) }) != nil else { return }
-            try pool.vacuum()
-            _ = try pool.writeWithoutTransaction { db in
-                try db.execute(sql: "DELETE FROM meta WHERE key = ?", arguments: [Schema.Meta.traces])
-                try db.checkpoint(.truncate)
-            }
-        } catch {
-            return
-        }
+    /// Rewrites the file after passwords were taken out of it: rows that were deleted long before stay readable until then.
+    /// Where there is no room for that it is tried again at the next start.
+    static func removeTraces(_ db: Database) throws {
+        guard try db.meta(Schema.Meta.traces) != nil else { return }
+        try db.execute(sql: "VACUUM")
+        // The log has the old pages until it is cut off. Until then the mark stays: a crash has all of this done again.
+        try db.checkpoint(.truncate)
+        try db.execute(sql: "DELETE FROM meta WHERE key = ?", arguments: [Schema.Meta.traces])
     }
 
     /// How every connection is set up.

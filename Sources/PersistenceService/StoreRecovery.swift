@@ -30,6 +30,7 @@ public struct Recovery: Sendable, Hashable {
 struct StoreRecovery {
     let files: StoreFiles
     let now: Timestamp
+    var progress = OpeningProgress {}
 
     /// Databases up to this size, in bytes, are read whole at each start; of larger ones the tables of the owners are,
     /// and the service reads the rest once it serves.
@@ -83,7 +84,7 @@ struct StoreRecovery {
         if size == 0, (StoreFiles.size(of: path + "-wal") ?? 0) == 0 { return .nothing }
         try refuseNewer(header: header(of: path), path)
         do {
-            var configuration = Store.configuration
+            var configuration = progress.configuration
             configuration.readonly = true
             let database = try DatabaseQueue(path: path, configuration: configuration)
             defer { try? database.close() }
@@ -140,7 +141,7 @@ struct StoreRecovery {
         let base = good.first { $0.kind == .backup }
         files.removeDatabase(files.restoring)
         if let base { try FileManager.default.copyItem(atPath: base.path, toPath: files.restoring) }
-        let database = try DatabaseQueue(path: files.restoring, configuration: Store.configuration)
+        let database = try DatabaseQueue(path: files.restoring, configuration: progress.configuration)
         try Schema.migrator(movedSecrets: files.movedSecrets).migrate(database)
         if let newest, newest.kind == .snapshot { try overlay(newest.path, on: database) }
         recovery.restored = newest?.path
@@ -169,7 +170,7 @@ struct StoreRecovery {
         files.removeDatabase(side)
         defer { files.removeDatabase(side) }
         try FileManager.default.copyItem(atPath: snapshot, toPath: side)
-        let older = try DatabaseQueue(path: side, configuration: Store.configuration)
+        let older = try DatabaseQueue(path: side, configuration: progress.configuration)
         try Schema.migrator(movedSecrets: files.movedSecrets).migrate(older)
         try older.close()
         try database.writeWithoutTransaction { db in

@@ -1,6 +1,7 @@
 import BusKit
 import Foundation
 import GRDB
+import NIOConcurrencyHelpers
 import PodcastModel
 import Testing
 import WireMessages
@@ -12,7 +13,7 @@ import WireMessages
     private static let address = "https://me%40mail:geheim@host.example"
 
     /// A database of the second version with a password in every place that had one.
-    private func older(_ fixture: StoreFixture) throws {
+    private func older(_ fixture: StoreFixture, _ more: (Database) throws -> Void = { _ in }) throws {
         try fixture.files.prepare()
         let old = try DatabasePool(path: fixture.files.database, configuration: Store.configuration)
         try Schema.migrator(movedSecrets: fixture.files.movedSecrets).migrate(old, upTo: "2")
@@ -67,6 +68,7 @@ import WireMessages
                     arguments: ["\(number)", String(repeating: Self.planted, count: 100)])
             }
             try db.execute(sql: "DELETE FROM meta")
+            try more(db)
         }
         try old.close()
     }
@@ -110,6 +112,74 @@ import WireMessages
         #expect(try holders(fixture) == ["state/secrets.moved.json"])
         store.close()
         #expect(try holders(fixture) == ["state/secrets.moved.json"])
+    }
+
+    /// More episodes of the podcast, one of them with a password in its notes.
+    private func addEpisodes(_ count: Int, _ db: Database) throws {
+        var writer = LibraryWriter(db: db, now: Timestamp(milliseconds: 0))
+        for number in 0..<count {
+            var episode = WireEpisode()
+            episode.id = "e\(1_000 + number)"
+            episode.podcastID = "p1"
+            episode.title = "Number \(number)"
+            episode.published = Int64(number)
+            episode.description_p = number == count / 2 ? "See \(Self.address)/x" : "See https://host.example/@me"
+            try writer.put(episode)
+        }
+        try writer.finish()
+    }
+
+    @Test func `only the texts that had a password are indexed anew`() throws {
+        let fixture = try StoreFixture()
+        try older(fixture) { db in
+            try addEpisodes(450, db)
+            // A word that only the index has would not survive its being made anew.
+            try db.execute(
+                sql: """
+                    INSERT INTO episode_search (rowid, title, notes, podcast)
+                    SELECT place, 'canary', '', 'p1' FROM episode WHERE id = 'e1001'
+                    """)
+        }
+        let store = try fixture.open()
+        #expect(try store.episodes { $0.search = "canary" }.episodes.map(\.id) == ["e1001"])
+        #expect(try store.episodes { $0.search = Self.planted }.episodes.isEmpty)
+        #expect(try store.episodes { $0.search = "number 225" }.episodes.map(\.id) == ["e1225"])
+        #expect(try store.episodes { $0.search = "listen" }.episodes.map(\.id) == ["e1"])
+        store.close()
+        #expect(try holders(fixture) == ["state/secrets.moved.json"])
+    }
+
+    @Test func `an upgrade reports that it goes on, until the database is open`() throws {
+        let fixture = try StoreFixture()
+        try older(fixture) { db in try addEpisodes(450, db) }
+        let reports = NIOLockedValueBox(0)
+        let progress = OpeningProgress(every: .zero) { reports.withLockedValue { $0 += 1 } }
+        let store = try Store.open(fixture.files, now: StoreFixture.moment(), progress: progress).store
+        let count = reports.withLockedValue { $0 }
+        #expect(count > 3)
+        _ = store.write([.own([.put("a", "b", "c")])], now: StoreFixture.moment())
+        #expect(reports.withLockedValue { $0 } == count)
+        store.close()
+    }
+
+    @Test func `a crash before the old pages are gone has the next start remove them`() throws {
+        let fixture = try StoreFixture()
+        try older(fixture)
+        let pool = try DatabasePool(path: fixture.files.database, configuration: Store.configuration)
+        try Schema.migrator(movedSecrets: fixture.files.movedSecrets).migrate(pool)
+        // The log with the old pages stays, as after a crash.
+        let copies = try FileManager.default.contentsOfDirectory(atPath: fixture.folder + "/state").map { name in
+            (name, FileManager.default.contents(atPath: fixture.folder + "/state/" + name))
+        }
+        try pool.close()
+        for (name, content) in copies {
+            try content?.write(to: URL(fileURLWithPath: fixture.folder + "/state/" + name))
+        }
+        #expect(try holders(fixture).contains("state/lockstep.db"))
+        let store = try fixture.open()
+        #expect(try holders(fixture) == ["state/secrets.moved.json"])
+        #expect(try store.podcasts(WirePodcastsQuery()).podcasts.map(\.url) == ["https://host.example/feed"])
+        store.close()
     }
 
     @Test func `a database without passwords is left as it is`() throws {

@@ -1,0 +1,59 @@
+import GRDB
+import GRDBSQLite
+import NIOConcurrencyHelpers
+import PodcastModel
+
+/// Reports every two seconds that opening the database goes on, from the work itself: a step that hangs reports nothing.
+///
+/// SQLite calls it within its statements, as an upgrade has single ones that take minutes for a large library.
+public final class OpeningProgress: Sendable {
+    /// Between two reports.
+    public static let interval = Duration.seconds(2)
+    /// The instructions of SQLite's machine between two looks at the clock: less than a millisecond.
+    private static let instructions: Int32 = 1_000
+
+    private let interval: Duration
+    private let report: @Sendable () -> Void
+    private let due: NIOLockedValueBox<MonotonicTime>
+
+    /// Calls `report` from whichever thread works on the database.
+    public init(every interval: Duration = OpeningProgress.interval, _ report: @escaping @Sendable () -> Void) {
+        self.interval = interval
+        self.report = report
+        due = NIOLockedValueBox(SystemClocks.monotonic().advanced(by: interval))
+    }
+
+    /// A connection’s set-up, with its work reported for as long as it is open.
+    var configuration: Configuration {
+        var configuration = Store.configuration
+        // The configuration keeps this object for as long as the connection.
+        configuration.prepareDatabase { db in self.begin(db) }
+        return configuration
+    }
+
+    /// Reports the work of a connection until `end`, or until it is closed, for which this object must be kept.
+    func begin(_ db: Database) {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        sqlite3_progress_handler(
+            db.sqliteConnection, Self.instructions,
+            { context in
+                if let context { Unmanaged<OpeningProgress>.fromOpaque(context).takeUnretainedValue().workGoesOn() }
+                return 0
+            }, context)
+    }
+
+    /// Reports nothing more of a connection.
+    func end(_ db: Database) {
+        sqlite3_progress_handler(db.sqliteConnection, 0, nil, nil)
+    }
+
+    private func workGoesOn() {
+        let now = SystemClocks.monotonic()
+        let isDue = due.withLockedValue { due in
+            guard now >= due else { return false }
+            due = now.advanced(by: interval)
+            return true
+        }
+        if isDue { report() }
+    }
+}
