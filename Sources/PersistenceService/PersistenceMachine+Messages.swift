@@ -16,6 +16,8 @@ public struct StoreFacts: Sendable {
     public var episodes: UInt64 = 0
     /// Whether only a part of the database was read at the start, as it is large.
     public var needsCheck = false
+    /// Whether a backup is to be made however new the last one is, as it replaces copies with passwords.
+    public var needsBackup = false
     /// The pages that the write-ahead log may hold.
     public var loggedPages = 0
 

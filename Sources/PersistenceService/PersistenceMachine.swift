@@ -50,7 +50,8 @@ public struct PersistenceMachine: Sendable {
         self.facts = facts
         board = AlertBoard(facts.ownRecords)
         schedule = UpkeepSchedule(
-            lastBackup: facts.lastBackup, needsCheck: facts.needsCheck, loggedPages: facts.loggedPages, now: now)
+            lastBackup: facts.needsBackup ? nil : facts.lastBackup, needsCheck: facts.needsCheck,
+            loggedPages: facts.loggedPages, now: now)
         status.incarnation = facts.incarnation
         status.schemaVersion = UInt32(Schema.version)
         status.podcasts = facts.podcasts

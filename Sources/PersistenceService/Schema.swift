@@ -13,6 +13,8 @@ enum Schema {
     static let applicationID: Int32 = 0x4C53_5450
     /// The version of the tables that this code reads and writes. A migration adds one.
     static let version: Int32 = 5
+    /// The first version whose addresses have no users and passwords.
+    static let versionWithoutPasswords: Int32 = 3
 
     /// Brings a database from any earlier version to this one; does nothing at this one.
     ///

@@ -16,13 +16,17 @@ public struct StoreCopy: Sendable, Hashable {
 extension Store {
     /// Copies the whole database, checks the copy, and removes copies that newer ones replace.
     ///
-    /// Takes as long as the disk needs for the database's size; the writer is not kept waiting.
+    /// Takes as long as the disk needs for the database's size; the writer is not kept waiting. Once this copy is there, those
+    /// of versions that kept passwords in addresses are removed, however new they are.
     ///
     /// - Throws: `diskFull`, `storageFailed`; `databaseDamaged` when the copy shows damage. Earlier copies stay then.
     public func backup(now: Timestamp) throws(Failure) -> StoreCopy {
         let copy = try makeCopy(.backup, now: now) { target in
             try pool.backup(to: target)
+            // Free pages are copied too.
+            try target.writeWithoutTransaction { db in try Store.removeTraces(db) }
         }
+        for old in files.copiesWithPasswords() { files.remove(old.path) }
         rotate(now: now)
         return copy
     }

@@ -86,7 +86,7 @@ public final class Store: Sendable {
         guard try db.meta(Schema.Meta.traces) != nil else { return }
         try db.execute(sql: "VACUUM")
         // The log has the old pages until it is cut off. Until then the mark stays: a crash has all of this done again.
-        try db.checkpoint(.truncate)
+        if try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal" { try db.checkpoint(.truncate) }
         try db.execute(sql: "DELETE FROM meta WHERE key = ?", arguments: [Schema.Meta.traces])
     }
 
@@ -177,6 +177,7 @@ public final class Store: Sendable {
         var facts = StoreFacts(incarnation: incarnation)
         facts.ownRecords = try allRecords(of: ServiceName.persistence.text)
         facts.lastBackup = lastBackup
+        facts.needsBackup = !files.copiesWithPasswords().isEmpty
         let counts = try self.counts()
         facts.podcasts = counts.podcasts
         facts.episodes = counts.episodes

@@ -70,6 +70,16 @@ public struct StoreFiles: Sendable, Hashable {
         return copies.sorted { ($0.at, $0.path) > ($1.at, $1.path) }
     }
 
+    /// The copies of versions that kept users and passwords in addresses.
+    func copiesWithPasswords() -> [Copy] {
+        copies().filter { copy in
+            guard let header = Self.header(of: copy.path), header.application == Schema.applicationID else {
+                return false
+            }
+            return header.version < Schema.versionWithoutPasswords
+        }
+    }
+
     /// Makes the folders, for this user alone, and removes what an interrupted copy has left.
     func prepare() throws(Failure) {
         do {
@@ -146,6 +156,21 @@ public struct StoreFiles: Sendable, Hashable {
     private static func folder(of path: String) -> String {
         guard let end = path.lastIndex(of: "/") else { return "." }
         return end == path.startIndex ? "/" : String(path[..<end])
+    }
+
+    /// Application id and version as a database file itself has them (SQLite's file format, offsets 68 and 60); nil: it is
+    /// none, or can't be read.
+    static func header(of path: String) -> (application: Int32, version: Int32)? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 100)
+        guard read(descriptor, &bytes, bytes.count) == bytes.count, bytes.starts(with: "SQLite format 3\u{0}".utf8)
+        else { return nil }
+        func number(at offset: Int) -> Int32 {
+            Int32(bitPattern: bytes[offset..<(offset + 4)].reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+        }
+        return (number(at: 68), number(at: 60))
     }
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }

@@ -82,7 +82,7 @@ struct StoreRecovery {
     func inspect(_ path: String, whole: Bool = false) throws -> Finding {
         guard let size = StoreFiles.size(of: path) else { return .nothing }
         if size == 0, (StoreFiles.size(of: path + "-wal") ?? 0) == 0 { return .nothing }
-        try refuseNewer(header: header(of: path), path)
+        try refuseNewer(header: StoreFiles.header(of: path), path)
         do {
             var configuration = progress.configuration
             configuration.readonly = true
@@ -116,20 +116,6 @@ struct StoreRecovery {
             The database \(path) was written by a newer version (its format is \(header.version), this version reads \
             up to \(Schema.version)). Nothing was changed. Install that version again, or restore an older backup.
             """)
-    }
-
-    /// Application id and version as the file itself has them (SQLite's file format, offsets 68 and 60).
-    private func header(of path: String) -> (application: Int32, version: Int32)? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 100)
-        guard read(descriptor, &bytes, bytes.count) == bytes.count, bytes.starts(with: "SQLite format 3\u{0}".utf8)
-        else { return nil }
-        func number(at offset: Int) -> Int32 {
-            Int32(bitPattern: bytes[offset..<(offset + 4)].reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
-        }
-        return (number(at: 68), number(at: 60))
     }
 
     // MARK: Restoring

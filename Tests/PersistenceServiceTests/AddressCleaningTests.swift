@@ -182,6 +182,64 @@ import WireMessages
         store.close()
     }
 
+    @Test func `a backup after the upgrade replaces the copies that have the password`() throws {
+        let fixture = try StoreFixture()
+        try older(fixture)
+        let database = URL(fileURLWithPath: fixture.files.database)
+        for kind in StoreFiles.CopyKind.allCases {
+            let path = fixture.files.path(kind, at: StoreFixture.moment(-60))
+            try FileManager.default.copyItem(at: database, to: URL(fileURLWithPath: path))
+        }
+        let store = try fixture.open()
+        #expect(try store.facts().needsBackup)
+        _ = try store.sideSnapshot(now: StoreFixture.moment())
+        #expect(try holders(fixture).count == 3, "they stay until there is a whole copy")
+        let copy = try store.backup(now: StoreFixture.moment(60))
+        #expect(try holders(fixture) == ["state/secrets.moved.json"])
+        #expect(try !store.facts().needsBackup)
+        #expect(fixture.files.copies().contains { $0.path == copy.path })
+        store.close()
+        try FileManager.default.removeItem(at: database)
+        let restored = try fixture.openRecovering(at: 120)
+        #expect(restored.recovery?.restored == copy.path)
+        #expect(try restored.store.podcasts(WirePodcastsQuery()).podcasts.map(\.id) == ["p1"])
+        restored.store.close()
+    }
+
+    @Test func `an upgrade has a backup made soon after the start, however new the last one is`() {
+        let now = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: StoreFixture.moment())
+        var facts = StoreFacts(incarnation: "d1")
+        facts.lastBackup = StoreFixture.moment(-60)
+        let later = Moment(
+            monotonic: now.monotonic.advanced(by: UpkeepSchedule.backupDelay + .seconds(1)),
+            wall: StoreFixture.moment(301))
+        for needsBackup in [false, true] {
+            facts.needsBackup = needsBackup
+            var machine = PersistenceMachine(facts, now: now)
+            let effects = machine.handle(.wake, now: later)
+            let begins = effects.contains { if case .copy(.backup) = $0 { true } else { false } }
+            #expect(begins == needsBackup)
+        }
+    }
+
+    @Test func `a backup that is made before the old pages are gone has none of them`() throws {
+        let fixture = try StoreFixture()
+        try older(fixture)
+        let store = try fixture.open()
+        // As if there had been no room to rewrite the file.
+        try store.pool.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA secure_delete = OFF")
+            try db.execute(
+                sql: "INSERT INTO meta (key, value) VALUES ('x', ?)",
+                arguments: [String(repeating: Self.planted, count: 1_000)])
+            try db.execute(sql: "DELETE FROM meta WHERE key = 'x'")
+            try db.setMeta(Schema.Meta.traces, "1")
+        }
+        let copy = try store.backup(now: StoreFixture.moment())
+        #expect(FileManager.default.contents(atPath: copy.path)?.range(of: Data(Self.planted.utf8)) == nil)
+        store.close()
+    }
+
     @Test func `a database without passwords is left as it is`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
