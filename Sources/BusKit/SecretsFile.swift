@@ -24,29 +24,49 @@ public struct SecretsFile: Sendable, Hashable {
 
     /// What it holds; without a file, nothing.
     ///
-    /// - Throws: `storageFailed` for a file that can’t be read or isn’t what this service writes.
+    /// - Throws: `storageFailed` for a file that can’t be read now; `malformed` for one that isn’t what this service writes.
     public func read() throws(Failure) -> FeedSecrets {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             if errno == ENOENT { return FeedSecrets() }
-            throw Failure(
-                .storageFailed, "The file of passwords \(path) can’t be read: \(String(cString: strerror(errno))).")
+            throw unreadable()
         }
         defer { _ = close(descriptor) }
         var bytes: [UInt8] = []
         while bytes.count <= Self.limit {
+            var count = 0
             let chunk = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, filled in
-                // Nothing interrupts reading a regular file.
-                filled = max(0, PlatformFile.read(descriptor, buffer.baseAddress, buffer.count))
+                repeat {
+                    count = PlatformFile.read(descriptor, buffer.baseAddress, buffer.count)
+                } while count < 0 && errno == EINTR
+                filled = max(0, count)
             }
-            if chunk.isEmpty { break }
+            guard count >= 0 else { throw unreadable() }
+            if count == 0 { break }
             bytes += chunk
         }
         do {
             return try FeedSecrets(content: bytes)
         } catch {
             // The reason could quote what stands there.
-            throw Failure(.storageFailed, "The file of passwords \(path) is damaged.")
+            throw Failure(.malformed, "The file of passwords \(path) is damaged.")
+        }
+    }
+
+    private func unreadable() -> Failure {
+        Failure(.storageFailed, "The file of passwords \(path) can’t be read: \(String(cString: strerror(errno))).")
+    }
+
+    /// What it holds. A damaged file is moved aside first, so that it is neither read again nor written over.
+    ///
+    /// - Returns: the secrets, and for a damaged file a sentence about it.
+    /// - Throws: `storageFailed` for a file that can’t be read, or moved aside, now: it stays as it is.
+    public func load(at moment: Timestamp) throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
+        do throws(Failure) {
+            return (try read(), nil)
+        } catch {
+            guard error.known == .malformed else { throw error }
+            return (FeedSecrets(), "\(error.message) It was kept as \(try setAside(at: moment)).")
         }
     }
 
@@ -63,12 +83,15 @@ public struct SecretsFile: Sendable, Hashable {
         try SmallFile.replaceWhole(path, with: String(decoding: bytes, as: UTF8.self))
     }
 
-    /// Moves a damaged file out of the way, so that it is neither read again nor written over.
-    ///
-    /// - Returns: its new path; nil if it could not be moved.
-    public func setAside(at moment: Timestamp) -> String? {
+    /// Moves it out of the way. Returns its new path.
+    private func setAside(at moment: Timestamp) throws(Failure) -> String {
         let target = "\(path).damaged-\(moment.milliseconds)"
-        return rename(path, target) == 0 ? target : nil
+        guard rename(path, target) == 0 else {
+            let reason = String(cString: strerror(errno))
+            throw Failure(
+                .storageFailed, "The file of passwords \(path) is damaged, and can’t be moved aside: \(reason).")
+        }
+        return target
     }
 
     /// Removes it, if it is there.

@@ -13,7 +13,8 @@ public struct FeedsShell: ServiceLifecycle.Service {
     private let fetcher: FeedFetcher
 
     /// Feeds in this process's surroundings.
-    /// - Throws: `badConfiguration` for an interval that is no number of minutes from 0 to 43200.
+    /// - Throws: `badConfiguration` for an interval that is no number of minutes from 0 to 43200; `storageFailed` while the
+    ///   file of passwords can’t be read.
     public init(_ context: ServiceContext) throws(Failure) {
         var schedule = RefreshSchedule(seed: .random(in: .min ... .max))
         if let text = context.environment[Self.intervalVariable] {
@@ -30,7 +31,7 @@ public struct FeedsShell: ServiceLifecycle.Service {
         self.fetcher = fetcher
         let quarantine = CrashLoopQuarantine(context)
         let keeper = SecretsKeeper(file: context.home.secretsFile, moved: context.home.movedSecretsFile)
-        let (secrets, damage) = keeper.load(context.logger)
+        let (secrets, damage) = try keeper.load(context.logger)
         let machine = FeedsMachine(schedule: schedule, secrets: secrets, damage: damage)
         service = OwnerService(machine, context: context) { action, inputs in
             guard !keeper.perform(action, report: { inputs.send($0) }) else { return }
@@ -89,16 +90,15 @@ private struct SecretsKeeper: Sendable {
         self.moved = moved
     }
 
-    /// What is there; a file that can’t be read is moved aside, and the message says so.
-    func load(_ logger: Logger) -> (secrets: FeedSecrets, damage: String?) {
-        do throws(Failure) {
-            return (try file.read(), nil)
-        } catch {
-            logger.error("\(error.message)")
-            let kept = file.setAside(at: SystemClocks.wall()).map { " It was kept as \($0)." } ?? ""
-            return (FeedSecrets(), error.message + kept + " Subscribe again to feeds that ask for a password.")
-        }
+    /// What is there; a damaged file is moved aside, and the message says so.
+    func load(_ logger: Logger) throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
+        let (secrets, damage) = try file.load(at: SystemClocks.wall())
+        guard let damage else { return (secrets, nil) }
+        logger.error("\(damage)")
+        return (secrets, damage + Self.advice)
     }
+
+    private static let advice = " Subscribe again to feeds that ask for a password."
 
     /// Carries out an action that concerns the file; false for any other.
     func perform(_ action: FeedsAction, report: @escaping @Sendable (FeedsInput) -> Void) -> Bool {

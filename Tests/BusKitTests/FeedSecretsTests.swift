@@ -65,9 +65,28 @@ import Testing
         try content.write(toFile: file.path, atomically: false, encoding: .utf8)
         let failure = #expect(throws: Failure.self) { try file.read() }
         #expect(failure?.message.contains("geheim") == false)
-        let kept = try #require(file.setAside(at: Timestamp(milliseconds: 7)))
-        #expect(try String(contentsOfFile: kept, encoding: .utf8) == content)
-        #expect(try file.read().isEmpty)
+        let loaded = try file.load(at: Timestamp(milliseconds: 7))
+        #expect(loaded.secrets.isEmpty)
+        #expect(loaded.damage?.contains(file.path + ".damaged-7") == true && loaded.damage?.contains("geheim") == false)
+        #expect(try String(contentsOfFile: file.path + ".damaged-7", encoding: .utf8) == content)
+        #expect(try file.load(at: Timestamp(milliseconds: 8)).damage == nil)
+    }
+
+    @Test func `a file that can’t be read now is no damaged one, and stays where it is`() throws {
+        let folder = try TemporaryFolder()
+        // Whoever the tests run as: a folder opens and can’t be read, and a link to itself doesn’t open.
+        let directory = SecretsFile(path: folder.path + "/directory.json")
+        try FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: false)
+        let circle = SecretsFile(path: folder.path + "/circle.json")
+        try FileManager.default.createSymbolicLink(atPath: circle.path, withDestinationPath: circle.path)
+        for file in [directory, circle] {
+            let failure = #expect(throws: Failure.self) { try file.load(at: Timestamp(milliseconds: 7)) }
+            #expect(failure?.known == .storageFailed && failure?.message.contains(file.path) == true)
+        }
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == [
+                "circle.json", "directory.json",
+            ])
     }
 
     @Test func `credentials show neither user nor password`() throws {
