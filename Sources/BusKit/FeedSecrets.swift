@@ -50,6 +50,13 @@ public struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomRe
         podcasts[podcast] = nil
     }
 
+    /// Those of these podcasts.
+    public func only(of podcasts: Set<String>) -> FeedSecrets {
+        var some = self
+        some.podcasts = self.podcasts.filter { podcasts.contains($0.key) }
+        return some
+    }
+
     /// Adds what `other` has beyond this.
     public mutating func merge(_ other: FeedSecrets) {
         for (podcast, entries) in other.podcasts {

@@ -122,8 +122,8 @@ extension FeedsMachine {
             .timer(TimerName("slow/\(number)"), at: nil), .timer(TimerName("limit/\(number)"), at: nil),
         ]
         if let next = secretsToSave(fetch, outcome) {
-            parked[number] = outcome
-            effects.append(save(next, for: number))
+            effects.append(save(next))
+            parked[lastSave] = (number, outcome)
         } else {
             effects += conclude(fetch, outcome, now: now)
         }

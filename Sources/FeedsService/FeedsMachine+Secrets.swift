@@ -38,7 +38,8 @@ extension FeedsMachine {
         if case .failed = outcome, !fetch.waiters.contains(where: \.keepsFailing) { return nil }
         switch fetch.key {
         case .check: return nil
-        case .podcast(let id), .signIn(let id, _): return id
+        // Of one that was forgotten meanwhile nothing is kept.
+        case .podcast(let id), .signIn(let id, _): return podcasts.current[id] == nil ? nil : id
         case .new:
             guard case .feed(let feed) = outcome else {
                 return podcast(at: fetch.address)?.0 ?? .feed(at: fetch.address)
@@ -47,30 +48,37 @@ extension FeedsMachine {
         }
     }
 
-    /// Has the secrets written; the fetch goes on when they are.
-    mutating func save(_ next: FeedSecrets, for number: UInt64) -> Effect {
+    /// Has the secrets written, as the save `lastSave`.
+    mutating func save(_ next: FeedSecrets) -> Effect {
         secrets = next
         secretsAreUnsaved = true
-        return .perform(.saveSecrets(number, next))
+        lastSave += 1
+        return .perform(.saveSecrets(lastSave, next))
     }
 
     /// The secrets are on the disk, or can’t be written.
     mutating func secretsSaved(_ number: UInt64, _ failure: Failure?, now: Moment) -> [Effect] {
         var effects: [Effect] = []
         if let failure {
+            secretsAreUnsaved = true
             effects = [
                 .log(.error, "the passwords can’t be saved: \(failure.message)"),
                 .timer(Self.secretsTimer, at: now.monotonic.advanced(by: .seconds(60))),
             ]
         } else {
-            secretsAreUnsaved = false
-            effects = [.timer(Self.secretsTimer, at: nil)]
-            if takesOverSecrets {
-                takesOverSecrets = false
+            // An older save lacks what is in a later one, which has its own outcome.
+            if number == lastSave {
+                secretsAreUnsaved = false
+                effects.append(.timer(Self.secretsTimer, at: nil))
+            }
+            if let first = takeoverSave, number >= first {
+                takeoverSave = nil
                 effects.append(.perform(.dropMovedSecrets))
             }
         }
-        guard let outcome = parked.removeValue(forKey: number), let fetch = fetches[number] else { return effects }
+        guard let (waiting, outcome) = parked.removeValue(forKey: number), let fetch = fetches[waiting] else {
+            return effects
+        }
         return effects + conclude(fetch, failure.map { .failed($0, retryAfter: nil) } ?? outcome, now: now)
             + startFetches(now: now) + scheduleNext(now: now)
     }
@@ -79,15 +87,24 @@ extension FeedsMachine {
     mutating func secretsMoved(_ moved: FeedSecrets) -> [Effect] {
         var next = secrets
         next.merge(moved)
-        takesOverSecrets = true
-        return [save(next, for: 0)]
+        let effect = save(next)
+        takeoverSave = lastSave
+        return [effect]
     }
 
     /// A podcast is forgotten, and so are its user and password.
     mutating func forgetSecrets(of podcasts: [PodcastID]) -> [Effect] {
         var next = secrets
         for id in podcasts { next.remove(id.text) }
-        return next == secrets ? [] : [save(next, for: 0)]
+        return next == secrets ? [] : [save(next)]
+    }
+
+    /// A crash may have left those of a podcast that was forgotten, or not stored yet. A database without any podcast says
+    /// nothing of that kind: it may be a new one in the place of another that was lost.
+    mutating func forgetSecrets(ofAllBut known: [String]) -> [Effect] {
+        guard !known.isEmpty else { return [] }
+        let next = secrets.only(of: Set(known))
+        return next == secrets ? [] : [save(next)]
     }
 
     /// A podcast that is subscribed to was read with another user or password.

@@ -45,10 +45,12 @@ public struct FeedsMachine: OwnerMachine {
     var secrets: FeedSecrets
     /// Whether the file has something else.
     var secretsAreUnsaved = false
-    /// Whether what persistence found in an older database is being saved with them.
-    var takesOverSecrets = false
-    /// Outcomes of fetches that wait until the secrets are on the disk.
-    var parked: [UInt64: FetchOutcome] = [:]
+    /// The saves so far; each is named by its number.
+    var lastSave: UInt64 = 0
+    /// The save that has what persistence found in an older database, until one with it has succeeded.
+    var takeoverSave: UInt64?
+    /// Fetches that wait until a save is on the disk, by its number.
+    var parked: [UInt64: (fetch: UInt64, outcome: FetchOutcome)] = [:]
     var alerts = OwnerAlerts(.feeds)
     private let damage: String?
     private var lastTransaction: UInt64 = 0
@@ -84,6 +86,7 @@ public struct FeedsMachine: OwnerMachine {
     public mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<FeedsAction>] {
         var effects: [Effect] = []
         var restored: [PodcastID: Subscription] = [:]
+        let known = records.filter { $0.collection == "podcast" }.map(\.key)
         for record in records {
             let podcast = PodcastID(record.key)
             switch record.collection {
@@ -111,6 +114,7 @@ public struct FeedsMachine: OwnerMachine {
             let change = alerts.raiseDamage(damage, now: now.wall)
             effects.append(commit(change.changes, change.publications))
         }
+        effects += forgetSecrets(ofAllBut: known)
         effects.append(.perform(.takeOverSecrets))
         effects += scheduleNext(now: now, notBefore: .seconds(2))
         return effects
@@ -176,7 +180,7 @@ public struct FeedsMachine: OwnerMachine {
         case .timer(Self.scheduleTimer): return startDue(now: now)
         case .timer(Self.readingTimer): return readAgain(now: now)
         case .timer(Self.storingTimer): return storeUnchanged()
-        case .timer(Self.secretsTimer): return [save(secrets, for: 0)]
+        case .timer(Self.secretsTimer): return [save(secrets)]
         case .timer(let name): return fetchTimer(name, now: now)
         case .input(.postponed(let number)): return limitFetch(number, since: nil)
         case .input(.began(let number)): return limitFetch(number, since: now)
@@ -184,6 +188,9 @@ public struct FeedsMachine: OwnerMachine {
         case .input(.chapters(let number, let outcome)): return chaptersFetched(number, outcome, now: now)
         case .input(.secretsSaved(let number, let failure)): return secretsSaved(number, failure, now: now)
         case .input(.secretsMoved(let moved)): return secretsMoved(moved)
+        case .input(.secretsDamaged(let message)):
+            let change = alerts.raiseDamage(message, now: now.wall)
+            return [commit(change.changes, change.publications)]
         case .stopping: return fetches.running.map { .perform(.cancel($0)) } + storeUnchanged()
         }
     }

@@ -27,11 +27,12 @@ public struct FeedsShell: ServiceLifecycle.Service {
             if minutes > 0 { schedule.interval = .seconds(minutes * 60) }
             schedule.longest = max(schedule.longest, schedule.interval)
         }
+        let keeper = SecretsKeeper(
+            file: context.home.secretsFile, moved: context.home.movedSecretsFile, logger: context.logger)
+        let (secrets, damage) = try keeper.load()
         let fetcher = FeedFetcher()
         self.fetcher = fetcher
         let quarantine = CrashLoopQuarantine(context)
-        let keeper = SecretsKeeper(file: context.home.secretsFile, moved: context.home.movedSecretsFile)
-        let (secrets, damage) = try keeper.load(context.logger)
         let machine = FeedsMachine(schedule: schedule, secrets: secrets, damage: damage)
         service = OwnerService(machine, context: context) { action, inputs in
             guard !keeper.perform(action, report: { inputs.send($0) }) else { return }
@@ -82,16 +83,18 @@ public struct FeedsShell: ServiceLifecycle.Service {
 private struct SecretsKeeper: Sendable {
     let file: SecretsFile
     let moved: SecretsFile
+    let logger: Logger
     /// Writes follow one another: the newest wins.
     private let queue = DispatchQueue(label: "lockstep.feeds.secrets")
 
-    init(file: SecretsFile, moved: SecretsFile) {
+    init(file: SecretsFile, moved: SecretsFile, logger: Logger) {
         self.file = file
         self.moved = moved
+        self.logger = logger
     }
 
     /// What is there; a damaged file is moved aside, and the message says so.
-    func load(_ logger: Logger) throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
+    func load() throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
         let (secrets, damage) = try file.load(at: SystemClocks.wall())
         guard let damage else { return (secrets, nil) }
         logger.error("\(damage)")
@@ -113,9 +116,15 @@ private struct SecretsKeeper: Sendable {
                 }
             }
         case .takeOverSecrets:
-            queue.async { [moved] in
-                guard let found = try? moved.read(), !found.isEmpty else { return }
-                report(.secretsMoved(found))
+            queue.async { [moved, logger] in
+                do throws(Failure) {
+                    let (found, damage) = try moved.load(at: SystemClocks.wall())
+                    if let damage { report(.secretsDamaged(damage + Self.advice)) }
+                    if !found.isEmpty { report(.secretsMoved(found)) }
+                } catch {
+                    // It stays, and is looked for at the next start.
+                    logger.error("\(error.message)")
+                }
             }
         case .dropMovedSecrets: queue.async { [moved] in moved.remove() }
         case .fetch, .fetchChapters, .cancel, .settled: return false

@@ -51,10 +51,12 @@ public enum FeedsInput: Sendable {
     case fetched(UInt64, FetchOutcome)
     /// The file of chapters of this number has been read, or not.
     case chapters(UInt64, Result<[ChapterMark], Failure>)
-    /// The users and passwords of this number are on the disk, or can’t be written.
+    /// The users and passwords of the save of this number are on the disk, or can’t be written.
     case secretsSaved(UInt64, Failure?)
     /// What persistence found in an older database.
     case secretsMoved(FeedSecrets)
+    /// The file of what persistence found is damaged, and was moved aside.
+    case secretsDamaged(String)
 }
 
 /// How a fetch ended.

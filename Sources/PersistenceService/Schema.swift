@@ -1,6 +1,7 @@
 import BusKit
 import FoundationEssentials
 import GRDB
+import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
@@ -37,7 +38,8 @@ enum Schema {
             var cleaning = AddressCleaning(db)
             try cleaning.run()
             if !cleaning.secrets.isEmpty {
-                var secrets = (try? movedSecrets.read()) ?? FeedSecrets()
+                // Those of another copy that was cleaned may wait there.
+                var secrets = try movedSecrets.load(at: SystemClocks.wall()).secrets
                 secrets.merge(cleaning.secrets)
                 try movedSecrets.write(secrets)
             }

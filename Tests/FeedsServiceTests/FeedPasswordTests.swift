@@ -113,6 +113,81 @@ import WireMessages
         #expect(driver.saves == [moved] && driver.dropsMovedSecrets)
     }
 
+    private func moved() throws -> FeedSecrets {
+        var moved = FeedSecrets()
+        moved.set(
+            WebCredentials(user: "u", password: Self.planted), for: "p1",
+            at: try #require(WebOrigin("https://host.example")), isGiven: true)
+        return moved
+    }
+
+    @Test func `what persistence found stays in its file until a save that has it succeeds`() throws {
+        var driver = MachineDriver()
+        driver.holdsSecrets = true
+        _ = driver.subscribe("https://u:\(Self.planted)@host.example/feed")
+        try driver.deliver(rss([("1", "1.mp3", "One")]))
+        driver.handle(.input(.secretsMoved(try moved())))
+        #expect(driver.saves.count == 2)
+        driver.handle(.input(.secretsSaved(1, nil)))
+        #expect(!driver.dropsMovedSecrets, "the first save lacks them")
+        driver.handle(.input(.secretsSaved(2, Failure(.diskFull, "The disk is full."))))
+        #expect(!driver.dropsMovedSecrets)
+        driver.advance(.seconds(61))
+        #expect(driver.saves.count == 3 && driver.saves.last?.credentials(of: "p1").count == 1)
+        driver.handle(.input(.secretsSaved(3, nil)))
+        #expect(driver.dropsMovedSecrets)
+    }
+
+    @Test func `a save that fails behind one that succeeded is tried again`() throws {
+        var driver = MachineDriver()
+        driver.holdsSecrets = true
+        driver.handle(.input(.secretsMoved(try moved())))
+        driver.handle(.input(.secretsMoved(try moved())))
+        driver.handle(.input(.secretsSaved(2, Failure(.diskFull, "The disk is full."))))
+        driver.handle(.input(.secretsSaved(1, nil)))
+        #expect(driver.machine.secretsAreUnsaved)
+        driver.advance(.seconds(61))
+        #expect(driver.saves.count == 3)
+    }
+
+    @Test func `a damaged file of what persistence found raises an alert`() throws {
+        var driver = MachineDriver()
+        driver.handle(.input(.secretsDamaged("The file of passwords is damaged.")))
+        let alert = try #require(driver.published.first.flatMap { try? WireAlert(wireBytes: $0.payload) })
+        #expect(alert.code == "secretsDamaged")
+    }
+
+    @Test func `a fetch that ends after its podcast was forgotten stores no password`() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://u:\(Self.planted)@host.example/feed")
+        try driver.deliver(rss([("1", "1.mp3", "One")]))
+        let id = try #require(driver.podcasts.keys.first)
+        driver.send {
+            $0.subscribe.urls = ["https://host.example/feed"]
+            $0.subscribe.user = "u"
+            $0.subscribe.password = "other"
+        }
+        driver.send {
+            $0.unsubscribe.podcasts = [id]
+            $0.unsubscribe.forget = true
+        }
+        try driver.deliver(rss([("1", "https://x:\(Self.planted)@host.example/1.mp3", "One")]))
+        #expect(driver.saves.last?.isEmpty == true && driver.machine.secrets.isEmpty)
+    }
+
+    @Test func `a password of a podcast that isn’t there is forgotten at the next start`() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("https://u:\(Self.planted)@host.example/feed")
+        try driver.deliver(rss([("1", "1.mp3", "One")]))
+        let own = try #require(driver.saves.last)
+        var more = own
+        more.merge(try moved())
+        driver.saves.append(more)
+        #expect(driver.restarted().saves.last == own)
+        driver.records = [:]
+        #expect(driver.restarted().saves.last == more, "a database that was lost takes no passwords along")
+    }
+
     @Test func `a damaged file of passwords raises an alert until it is answered`() throws {
         var driver = MachineDriver(machine: FeedsMachine(damage: "The file of passwords is damaged."))
         driver.perform(driver.machine.restore([], now: driver.now))
