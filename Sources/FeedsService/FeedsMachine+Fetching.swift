@@ -169,7 +169,10 @@ extension FeedsMachine {
             return fail(fetch, Failure(.fetchFailed, "\(fetch.address.host) sent no feed."))
         case .failed(let failure, let retryAfter):
             fetches.remove(fetch.number)
-            guard fetch.waiters.contains(where: \.keepsFailing) else { return fail(fetch, failure) }
+            // With another password it may have been read meanwhile.
+            guard fetch.waiters.contains(where: \.keepsFailing), !isSubscribed(fetch.address) else {
+                return fail(fetch, failure)
+            }
             return keep(fetch, failure, retryAfter: retryAfter, now: now)
         case .feed(let feed):
             // A redirect may have led to a podcast that is there.
@@ -185,6 +188,9 @@ extension FeedsMachine {
             return []
         }
     }
+
+    /// Whether a podcast is subscribed to whose feed is, or was, at an address.
+    func isSubscribed(_ address: WebAddress) -> Bool { podcast(at: address)?.1.podcast.subscribed == true }
 
     private mutating func fetchedKnown(
         _ fetch: Fetch, _ id: PodcastID, _ outcome: FetchOutcome, now: Moment

@@ -42,6 +42,7 @@ extension FeedsMachine {
         case .podcast(let id), .signIn(let id, _): return podcasts.current[id] == nil ? nil : id
         case .new:
             guard case .feed(let feed) = outcome else {
+                guard !isSubscribed(fetch.address) else { return nil }
                 return podcast(at: fetch.address)?.0 ?? .feed(at: fetch.address)
             }
             return podcast(at: feed.address)?.0 ?? feed.podcast

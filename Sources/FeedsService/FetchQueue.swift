@@ -21,7 +21,7 @@ struct Waiter: Sendable, Hashable {
 
 /// A feed that is to be fetched, is being fetched, or whose fetched document is being stored.
 struct Fetch: Sendable {
-    /// Two fetches of one key are one.
+    /// Two fetches of one key are one, unless they come with different users or passwords.
     enum Key: Sendable, Hashable {
         case podcast(PodcastID)
         case new(String)
@@ -63,7 +63,7 @@ struct FetchQueue: Sendable {
     var hardLimit = 64
 
     private(set) var fetches: [UInt64: Fetch] = [:]
-    private var numbers: [Fetch.Key: UInt64] = [:]
+    private var numbers: [Fetch.Key: [UInt64]] = [:]
     private var urgent: [UInt64] = []
     private var scheduled: [UInt64] = []
     private var last: UInt64 = 0
@@ -79,11 +79,13 @@ struct FetchQueue: Sendable {
 
     func contains(_ key: Fetch.Key) -> Bool { numbers[key] != nil }
 
-    /// Adds a fetch, or a waiter to the one that is under way.
+    /// Adds a fetch, or a waiter to the one that is under way. Who gives a user and password waits for no fetch that goes
+    /// without them.
     mutating func add(
         _ key: Fetch.Key, _ address: WebAddress, _ waiter: Waiter?, _ credentials: WebCredentials? = nil
     ) {
-        if let number = numbers[key] {
+        let same = numbers[key]?.first { credentials == nil || fetches[$0]?.credentials == credentials }
+        if let number = same {
             guard let waiter, let fetch = fetches[number] else { return }
             if fetch.stage == .queued, !fetch.isUrgent {
                 scheduled.removeAll { $0 == number }
@@ -93,7 +95,7 @@ struct FetchQueue: Sendable {
             return
         }
         last += 1
-        numbers[key] = last
+        numbers[key, default: []].append(last)
         fetches[last] = Fetch(
             number: last, key: key, address: address, waiters: waiter.map { [$0] } ?? [], credentials: credentials)
         if waiter == nil { scheduled.append(last) } else { urgent.append(last) }
@@ -138,7 +140,8 @@ struct FetchQueue: Sendable {
     /// Forgets a fetch that has stopped.
     mutating func remove(_ number: UInt64) {
         guard let fetch = fetches.removeValue(forKey: number) else { return }
-        numbers[fetch.key] = nil
+        numbers[fetch.key]?.removeAll { $0 == number }
+        if numbers[fetch.key]?.isEmpty == true { numbers[fetch.key] = nil }
         removed.append(number)
     }
 

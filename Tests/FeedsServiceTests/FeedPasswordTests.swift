@@ -81,6 +81,29 @@ import WireMessages
         #expect(driver.podcasts.count == 1 && !leaks(driver))
     }
 
+    @Test func `a password that is given while the same feed is being fetched is tried and stored`() throws {
+        var driver = MachineDriver()
+        let first = driver.send {
+            $0.subscribe.urls = ["https://host.example/feed"]
+            $0.subscribe.keep = true
+        }
+        let second = driver.send {
+            $0.subscribe.urls = ["https://host.example/feed"]
+            $0.subscribe.user = "u"
+            $0.subscribe.password = Self.planted
+        }
+        let third = driver.subscribe("https://host.example/feed")
+        #expect(driver.orders.map(\.credentials.count) == [0, 1], "who gives no password waits for any fetch")
+        try driver.deliver(rss([("1", "1.mp3", "One")]), to: 1)
+        #expect(driver.results(second).map(\.kind) == [.added])
+        #expect(credentials(driver).values.map(\.password) == [Self.planted])
+        let refusal = Failure(.fetchFailed, "host.example does not let us read this feed (HTTP 401).")
+        driver.handle(.input(.fetched(driver.orders[0].number, .failed(refusal, retryAfter: nil))))
+        #expect(driver.results(first).map(\.kind) == [.failed] && driver.results(third).map(\.kind) == [.failed])
+        #expect(driver.podcasts.values.map(\.errorMessage) == [""])
+        #expect(credentials(driver).values.map(\.password) == [Self.planted] && !leaks(driver))
+    }
+
     @Test func `forgetting a podcast forgets its password`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://u:\(Self.planted)@host.example/feed")
