@@ -180,8 +180,8 @@ let package = Package(
         tests(
             "FeedsServiceTests",
             [
-                "FeedsService", "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "TestSupport", protobuf, locks,
-                logging,
+                "FeedsService", "FeedFetching", "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "TestSupport",
+                protobuf, locks, logging,
             ]),
         tests(
             "DownloadsServiceTests",

@@ -66,7 +66,9 @@ public struct FeedLoader: Sendable {
         else { return answer }
         var there = FeedRequest(address)
         there.credentials = request.credentials
-        guard case .feed(let moved) = await fetch(there) else { return answer }
+        guard case .feed(let moved) = await fetch(there),
+            !Self.isDowngrade(from: feed.address, to: moved.address)
+        else { return answer }
         return .feed(moved)
     }
 
@@ -131,12 +133,15 @@ public struct FeedLoader: Sendable {
     private static func lastingAddress(_ start: WebAddress, _ redirects: [WebRedirect]) -> WebAddress {
         var address = start
         for redirect in redirects {
-            guard redirect.isPermanent, redirect.source.scheme != "https" || redirect.target.scheme == "https" else {
-                break
-            }
+            guard redirect.isPermanent, !isDowngrade(from: redirect.source, to: redirect.target) else { break }
             address = redirect.target
         }
         return address
+    }
+
+    /// Whether a feed that is read encrypted would no longer be.
+    static func isDowngrade(from old: WebAddress, to new: WebAddress) -> Bool {
+        old.scheme == "https" && new.scheme != "https"
     }
 }
 

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 import WireMessages
 
+@testable import FeedFetching
 @testable import FeedsService
 
 @Suite struct FeedFetcherTests {
@@ -55,6 +56,15 @@ import WireMessages
             guard case .feed(let feed) = outcome else { throw Unexpected("\(outcome)") }
             #expect(feed.address.text == server.url("/new"))
         }
+    }
+
+    @Test(arguments: [
+        ("https://h/feed", "http://h/new", true), ("https://h/feed", "https://h/new", false),
+        ("http://h/feed", "https://h/new", false), ("http://h/feed", "http://h/new", false),
+    ])
+    func `a feed that is read encrypted never moves to where it isn’t`(old: String, new: String, refused: Bool) throws {
+        let (old, new) = (try #require(WebAddress(old)), try #require(WebAddress(new)))
+        #expect(FeedLoader.isDowngrade(from: old, to: new) == refused)
     }
 
     @Test func followsAFeedThatSaysItHasMoved() async throws {
