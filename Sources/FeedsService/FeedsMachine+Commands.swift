@@ -105,7 +105,7 @@ extension FeedsMachine {
     ) -> WireFeedResult? {
         var waiter = waiter
         waiter.wish = .subscribe(keep: keep)
-        waiter.name = WebAddress.withoutCredentials(in: url)
+        waiter.name = WebAddress.repeatable(url)
         guard let named = WebAddress(url) else { return failed(waiter.name, .unusableAddress(url)) }
         let address = named.withoutCredentials
         let credentials = address.isFile ? nil : given ?? named.webCredentials
@@ -127,7 +127,7 @@ extension FeedsMachine {
     private mutating func check(_ url: String, _ waiter: Waiter) -> WireFeedResult? {
         var waiter = waiter
         waiter.wish = .check
-        waiter.name = WebAddress.withoutCredentials(in: url)
+        waiter.name = WebAddress.repeatable(url)
         guard let named = WebAddress(url) else { return failed(waiter.name, .unusableAddress(url)) }
         let address = named.withoutCredentials
         fetches.add(.check(address.identity), address, waiter, named.webCredentials)

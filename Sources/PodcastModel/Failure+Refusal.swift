@@ -17,28 +17,19 @@ extension Failure {
 
     /// The refusal of a text that `WebAddress` doesn’t accept, with the reason. A user and password in it are left out.
     public static func unusableAddress(_ text: String) -> Failure {
-        Failure(
-            .badURL, "“\(WebAddress.quotable(text))” isn’t a usable address: \(WebAddress.flaw(of: text)).")
+        let hint = text.utf8.contains(UInt8(ascii: "@")) ? Self.encodingHint : ""
+        return Failure(
+            .badURL, "“\(WebAddress.quotable(text))” isn’t a usable address: \(WebAddress.flaw(of: text)).\(hint)")
     }
+
+    private static let encodingHint =
+        " In a password, write “/” as %2F, “?” as %3F, “#” as %23 and “@” as %40, or use --user."
 }
 
 extension WebAddress {
     /// Any text that was meant as an address, shortened and without user and password, for sentences.
     public static func quotable(_ text: String) -> String {
-        let bytes = text.utf8
-        var shown = String(text.prefix(200))
-        if let at = bytes.lastIndex(of: UInt8(ascii: "@")),
-            let slash = bytes.indices.first(where: {
-                bytes[$0] == UInt8(ascii: "/") && bytes[$0...].starts(with: "//".utf8)
-            })
-        {
-            let start = bytes.index(slash, offsetBy: 2)
-            let rest = bytes[bytes.index(after: at)...]
-            if start <= at, !bytes[start..<at].contains(UInt8(ascii: "/")) {
-                shown = String(decoding: Array(bytes[..<start]) + Array(rest), as: UTF8.self)
-                shown = String(shown.prefix(200))
-            }
-        }
+        let shown = repeatable(text).prefix(200)
         return String(String.UnicodeScalarView(shown.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7f }))
     }
 }

@@ -60,14 +60,16 @@ extension WebAddress {
 
     /// A text in which no address has a user or password: show notes, GUIDs, stored names.
     ///
-    /// What stands between `://` and the last `@` before the end of a server’s name is left out, with the `@`.
+    /// What stands between `://` and the last `@` before the end of a server’s name is left out, with the `@`. Where a colon
+    /// follows that begins no port, a password with a slash or the like was written as it is: its end is the last `@` before
+    /// a space or quotation mark.
     public static func withoutCredentials(in text: String) -> String {
         guard text.utf8.contains(UInt8(ascii: "@")) else { return text }
         let bytes = Array(text.utf8)
         var kept: [UInt8] = []
         var index = 0
         while index < bytes.count {
-            guard bytes[index...].starts(with: "://".utf8) else {
+            guard bytes[index] == UInt8(ascii: ":"), bytes[index...].starts(with: "://".utf8) else {
                 kept.append(bytes[index])
                 index += 1
                 continue
@@ -75,9 +77,40 @@ extension WebAddress {
             kept += "://".utf8
             index += 3
             let end = bytes[index...].firstIndex(where: endsAuthority) ?? bytes.count
-            if let at = bytes[index..<end].lastIndex(of: UInt8(ascii: "@")) { index = at + 1 }
+            if let at = bytes[index..<end].lastIndex(of: UInt8(ascii: "@")) {
+                index = at + 1
+            } else if hasPassword(bytes[index..<end]) {
+                let end = bytes[index...].firstIndex(where: endsAddress) ?? bytes.count
+                if let at = bytes[index..<end].lastIndex(of: UInt8(ascii: "@")) { index = at + 1 }
+            }
         }
         return kept.count == bytes.count ? text : String(decoding: kept, as: UTF8.self)
+    }
+
+    /// Whether a text in a server’s place has a colon that begins no port, as only the name of a user has.
+    private static func hasPassword(_ authority: ArraySlice<UInt8>) -> Bool {
+        guard authority.first != UInt8(ascii: "["), let colon = authority.firstIndex(of: UInt8(ascii: ":")) else {
+            return false
+        }
+        return !authority[(colon + 1)...].allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    }
+
+    private static func endsAddress(_ byte: UInt8) -> Bool {
+        byte <= 0x20 || byte == 0x7f || "\"'<>".utf8.contains(byte)
+    }
+
+    /// A text that was meant as an address, as it is to be repeated to whoever gave it: without user and password.
+    ///
+    /// Of one that can’t be read as an address everything up to the last `@` is left out: a password may stand anywhere in it.
+    public static func repeatable(_ text: String) -> String {
+        if let address = WebAddress(text) {
+            return address.authority.utf8.contains(UInt8(ascii: "@")) ? address.textWithoutCredentials : text
+        }
+        let bytes = Array(text.utf8)
+        guard let at = bytes.lastIndex(of: UInt8(ascii: "@")) else { return text }
+        let slashes = bytes.indices.first { bytes[$0...].starts(with: "//".utf8) && $0 < at }
+        let start = slashes.map { $0 + 2 } ?? bytes.firstIndex(of: UInt8(ascii: ":")).map { $0 + 1 } ?? 0
+        return String(decoding: bytes[..<min(start, at)] + bytes[(at + 1)...], as: UTF8.self)
     }
 
     private static func endsAuthority(_ byte: UInt8) -> Bool {

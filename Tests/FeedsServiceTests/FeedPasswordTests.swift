@@ -227,8 +227,18 @@ import WireMessages
 
     @Test func `an address that can’t be read doesn’t show its password`() throws {
         var driver = MachineDriver()
-        let request = driver.subscribe("https://u:\(Self.planted)@ho st/feed", "ftp://u:\(Self.planted)@host/feed")
-        #expect(driver.results(request).map(\.kind) == [.failed, .failed])
+        let addresses = [
+            "https://u:\(Self.planted)@ho st/feed", "ftp://u:\(Self.planted)@host/feed",
+            "https://u:a/\(Self.planted)@host/feed", "https://u:a#\(Self.planted)@host/feed",
+            "https://u:a\"\(Self.planted)@ho st/feed",
+        ]
+        let request = driver.send { $0.subscribe.urls = addresses }
+        #expect(driver.results(request).map(\.kind) == addresses.map { _ in .failed })
+        #expect(driver.results(request)[2].failure.message.contains("%2F"))
+        let check = driver.send { $0.check.urls = addresses }
+        #expect(driver.results(check).count == addresses.count)
+        _ = driver.subscribe("https://u:a\"\(Self.planted)@host.example/feed")
+        driver.fail()
         #expect(!leaks(driver))
     }
 }

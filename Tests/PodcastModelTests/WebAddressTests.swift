@@ -85,6 +85,8 @@ func `an origin is scheme, host and port`(text: String, origin: String) throws {
 
 @Test(arguments: [
     ("http://]/", "http://]/"), ("http://me:secret@]/x", "http://]/x"),
+    ("https://me:pa/ss@h/", "https://h/"), ("https://me:pa?ss@h/", "https://h/"), ("https://me:pa#ss@h/", "https://h/"),
+    ("https://me:p w@ho st/", "https://ho st/"), ("https://me:p\"w@h/", "https://h/"), ("xx:me:p@h/", "xx:h/"),
     ("http://h/@x", "http://h/@x"), ("http://a\u{7}b/", "http://ab/"),
 ])
 func `a refused address is quoted without its password`(text: String, quoted: String) {

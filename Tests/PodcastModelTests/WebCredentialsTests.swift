@@ -7,6 +7,8 @@ import Testing
         ("url://u%40m:p@host/x?y=a@b", "url://host/x?y=a@b"), ("https://host/@user", "https://host/@user"),
         ("<a href=\"http://u@h/\">me@mail.example</a>", "<a href=\"http://h/\">me@mail.example</a>"),
         ("https://u:p@x@host/", "https://host/"), ("mail me@host", "mail me@host"), ("ö://ä:p@h", "ö://h"),
+        ("https://me:pa/ss@host/ x@y", "https://host/ x@y"), ("<https://me:pa#s?s@host/>", "<https://host/>"),
+        ("https://host:8080/@user", "https://host:8080/@user"), ("https://[::1]/@user", "https://[::1]/@user"),
     ])
     func `texts lose the users and passwords of their addresses and nothing else`(text: String, clean: String) {
         #expect(WebAddress.withoutCredentials(in: text) == clean)
