@@ -107,11 +107,16 @@ extension FeedsMachine {
         waiter.wish = .subscribe(keep: keep)
         waiter.name = WebAddress.repeatable(url)
         guard let named = WebAddress(url) else { return failed(waiter.name, .unusableAddress(url)) }
-        let address = named.withoutCredentials
+        var address = named.withoutCredentials
         let credentials = address.isFile ? nil : given ?? named.webCredentials
         guard let (id, subscription) = podcast(at: address) else {
             fetches.add(.new(address.identity), address, waiter, credentials)
             return nil
+        }
+        // A password for a feed that is read encrypted isn’t sent in the clear because http was typed.
+        if let known = WebAddress(subscription.podcast.url), known.scheme == "https", known.identity == address.identity
+        {
+            address = known
         }
         guard subscription.podcast.subscribed else {
             fetches.add(.podcast(id), address, waiter, credentials)

@@ -176,6 +176,7 @@ extension FeedsMachine {
             var line = result(kind, waiter.name, podcast)
             line.newEpisodes = UInt32(clamping: portions.addedCount)
             line.warnings = feed.report.warnings.prefix(20).map { String($0.description.prefix(300)) }
+            line.warnings += Self.warnings(about: fetch)
             if !portions.refused.isEmpty {
                 let warning = FeedWarning(
                     code: "foreignEpisode", message: "An episode was left out: another podcast has one with its ID",

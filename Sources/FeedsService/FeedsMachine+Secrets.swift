@@ -8,8 +8,21 @@ extension FeedsMachine {
     /// What the shell needs to fetch a podcast’s feed: what is known of it, and what was given with this command.
     func credentials(of fetch: Fetch, _ podcast: PodcastID?) -> [WebOrigin: WebCredentials] {
         var credentials = podcast.map { secrets.credentials(of: $0.text) } ?? [:]
-        if let given = fetch.credentials, let origin = fetch.address.origin { credentials[origin] = given }
+        for origin in Self.origins(of: fetch) { credentials[origin] = fetch.credentials }
         return credentials
+    }
+
+    /// The servers that what was given with a command is for: that of its address and, where a person typed http, the same
+    /// one with encryption, to which such an address usually leads.
+    private static func origins(of fetch: Fetch) -> [WebOrigin] {
+        guard fetch.credentials != nil, let origin = fetch.address.origin else { return [] }
+        return [origin, origin.encrypted].compactMap(\.self)
+    }
+
+    /// What whoever gave a user and password must know.
+    static func warnings(about fetch: Fetch) -> [String] {
+        guard fetch.credentials != nil, fetch.address.scheme == "http" else { return [] }
+        return ["The password was sent to \(fetch.address.host) unencrypted. Use https:// if the server offers it."]
     }
 
     /// The secrets as they are once a fetch counts; nil if they are on the disk already.
@@ -18,8 +31,8 @@ extension FeedsMachine {
     func secretsToSave(_ fetch: Fetch, _ outcome: FetchOutcome) -> FeedSecrets? {
         guard let id = podcast(of: fetch, outcome) else { return nil }
         var next = secrets
-        if let given = fetch.credentials, let origin = fetch.address.origin {
-            next.set(given, for: id.text, at: origin, isGiven: true)
+        if let given = fetch.credentials {
+            for origin in Self.origins(of: fetch) { next.set(given, for: id.text, at: origin, isGiven: true) }
         }
         switch outcome {
         case .feed(let feed):
@@ -125,6 +138,7 @@ extension FeedsMachine {
         return fetch.waiters.flatMap { waiter in
             var line = result(.alreadyThere, waiter.name, known.podcast)
             line.passwordChanged = true
+            line.warnings += Self.warnings(about: fetch)
             return answer(waiter, line)
         }
     }

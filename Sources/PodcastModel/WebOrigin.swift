@@ -17,6 +17,11 @@ public struct WebOrigin: Sendable, Hashable, Comparable, CustomStringConvertible
         self = origin
     }
 
+    /// The same server with encryption, each at its scheme's own port; nil for any other origin.
+    public var encrypted: WebOrigin? {
+        scheme == "http" && port == 80 ? WebOrigin(scheme: "https", host: host, port: 443) : nil
+    }
+
     /// The origin as an address without a path; the port is left out where it is the scheme's own.
     public var text: String { "\(scheme)://\(host)" + (port == (scheme == "http" ? 80 : 443) ? "" : ":\(port)") }
     /// The same as `text`.

@@ -104,6 +104,36 @@ import WireMessages
         #expect(credentials(driver).values.map(\.password) == [Self.planted] && !leaks(driver))
     }
 
+    @Test func `a password for an http address follows it to https, with a warning`() throws {
+        var driver = MachineDriver()
+        func subscribe(_ driver: inout MachineDriver, _ password: String) -> RequestID {
+            driver.send {
+                $0.subscribe.urls = ["http://host.example/feed"]
+                $0.subscribe.user = "u"
+                $0.subscribe.password = password
+            }
+        }
+        let origins = ["http://host.example", "https://host.example"]
+        let first = subscribe(&driver, "old")
+        #expect(driver.orders.last?.credentials.keys.map(\.text).sorted() == origins)
+        try driver.deliver(rss([("1", "1.mp3", "One")]), at: "https://host.example/feed")
+        #expect(driver.results(first).first?.warnings.contains { $0.contains("unencrypted") } == true)
+        #expect(driver.podcasts.values.map(\.url) == ["https://host.example/feed"])
+        #expect(credentials(driver).keys.map(\.text).sorted() == origins)
+        let second = subscribe(&driver, Self.planted)
+        #expect(driver.orders.last?.address.text == "https://host.example/feed")
+        try driver.deliver(rss([("1", "1.mp3", "One")]))
+        #expect(driver.results(second).first?.passwordChanged == true && driver.results(second)[0].warnings.isEmpty)
+        let origin = try #require(WebOrigin("https://host.example"))
+        #expect(credentials(driver)[origin]?.password == Self.planted && !leaks(driver))
+    }
+
+    @Test func `a password for an http address with a port of its own stays there`() throws {
+        var driver = MachineDriver()
+        _ = driver.subscribe("http://u:\(Self.planted)@host.example:8080/feed")
+        #expect(driver.orders.last?.credentials.keys.map(\.text) == ["http://host.example:8080"])
+    }
+
     @Test func `forgetting a podcast forgets its password`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://u:\(Self.planted)@host.example/feed")

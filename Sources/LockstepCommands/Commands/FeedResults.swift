@@ -83,13 +83,20 @@ struct FeedResults {
         DisplayText.sanitised(result.podcast.title.isEmpty ? result.url : result.podcast.title)
     }
 
+    /// That a password was sent unencrypted; other warnings are about the feed, and for `feed check`.
+    private static func clearText(_ result: WireFeedResult) -> String {
+        result.warnings.filter { $0.contains("unencrypted") }.map { " " + DisplayText.sanitised($0) }.joined()
+    }
+
     private func line(_ result: WireFeedResult) -> String {
         let name = Self.name(result)
         let new = NumberText.counted(Int(result.newEpisodes), "new episode")
         switch result.kind {
-        case .added: return "Subscribed to \(name): \(NumberText.counted(Int(result.podcast.episodeCount), "episode"))."
+        case .added:
+            return "Subscribed to \(name): \(NumberText.counted(Int(result.podcast.episodeCount), "episode"))."
+                + Self.clearText(result)
         case .alreadyThere where result.passwordChanged:
-            return "\(name) is read with the new user and password from now on."
+            return "\(name) is read with the new user and password from now on." + Self.clearText(result)
         case .alreadyThere: return "No change: \(name) is subscribed to already."
         case .updated: return "\(name): \(new)."
         case .unchanged where deed == .unsubscribing: return "No change: \(name) is not subscribed to."
