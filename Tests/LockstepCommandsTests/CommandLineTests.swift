@@ -202,4 +202,17 @@ import WireMessages
         } throws: { ($0 as? Failure)?.message == "Later: a.example could not be reached." }
         #expect(failed.json["podcast"]?["unplayed"] == .null)
     }
+
+    @Test(
+        arguments: [
+            ("geheim\n", .given("geheim")), ("a\u{7f}b\r", .given("b")), ("gä\u{7f}x\n", .given("gx")),
+            ("a\u{15}b\n", .given("b")), ("\u{7f}\n", .given("")), ("a\u{3}", .cancelled), ("\u{4}", .cancelled),
+            ("a\u{4}", .given("a")), ("a", .more),
+        ] as [(String, TypedPassword.Outcome)])
+    func `a password is typed with the usual keys`(keys: String, outcome: TypedPassword.Outcome) {
+        var typed = TypedPassword()
+        var last = TypedPassword.Outcome.more
+        for byte in keys.utf8 { last = typed.press(byte) }
+        #expect(last == outcome)
+    }
 }

@@ -103,6 +103,24 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
+    func `an interrupt at the password prompt ends the command and restores the terminal`() async throws {
+        try await ProcessFleet.with(podcast: 1) { fleet in
+            let script = """
+                "$LOCKSTEP" subscribe --user me http://127.0.0.1:1/feed
+                echo "left with $?."
+                read line
+                """
+            try await TerminalShell.with(fleet, script) { shell in
+                try await shell.until(sees: "Password for me:")
+                shell.type("geh\u{3}")
+                try await shell.until(sees: "left with 64.")
+                #expect(shell.modesNow == shell.modes)
+                #expect(shell.screen.text.contains("No password was given.") && !shell.screen.text.contains("geh"))
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
     func theScreenFollowsTheWindowsSize() async throws {
         try await Self.withPaused { fleet in
             try await TerminalShell.with(fleet, Self.script("expanded")) { shell in

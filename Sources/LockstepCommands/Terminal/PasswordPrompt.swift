@@ -11,25 +11,47 @@ import Darwin
 
 /// Asks for a password: on a terminal without showing it, else as the first line of standard input.
 enum PasswordPrompt {
-    private static let interrupt: Character = "\u{3}"
-
-    /// - Throws: `invalidArgument` when there is no line, or the user gives up.
+    /// - Throws: `invalidArgument` when there is no line, or the user gives up with ^C or ^D.
     static func read(for user: String) throws(Failure) -> String {
         guard isatty(STDIN_FILENO) == 1 else { return try line() }
         var settings = termios()
         guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return try line() }
         var hidden = settings
-        // ^C and ^Z come as characters, so that no end leaves the terminal without its echo.
-        hidden.c_lflag &= ~tcflag_t(ECHO | ISIG)
-        show("Password for \(DisplayText.sanitised(user)): ")
+        // Every key comes as a character and at once, so that no way out leaves the terminal without its echo.
+        hidden.c_lflag &= ~tcflag_t(ECHO | ISIG | ICANON | IEXTEN)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
+        show("Password for \(DisplayText.sanitised(user)): ")
         defer {
             tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
             show("\n")
         }
-        let password = try line()
-        guard !password.contains(interrupt) else { throw Failure(.invalidArgument, "No password was given.") }
-        return password
+        var typed = TypedPassword()
+        while true {
+            var byte: UInt8 = 0
+            let count = Self.read(&byte)
+            guard count > 0 else { throw none }
+            switch typed.press(byte) {
+            case .more: continue
+            case .given(let password): return password
+            case .cancelled: throw none
+            }
+        }
+    }
+
+    private static let none = Failure(.invalidArgument, "No password was given.")
+
+    /// One byte of standard input; 0 or less at its end.
+    private static func read(_ byte: inout UInt8) -> Int {
+        while true {
+            #if canImport(Glibc)
+            let count = Glibc.read(STDIN_FILENO, &byte, 1)
+            #elseif canImport(Musl)
+            let count = Musl.read(STDIN_FILENO, &byte, 1)
+            #else
+            let count = Darwin.read(STDIN_FILENO, &byte, 1)
+            #endif
+            guard count < 0, errno == EINTR else { return count }
+        }
     }
 
     /// Standard output is for the command’s own.
@@ -38,9 +60,33 @@ enum PasswordPrompt {
     }
 
     private static func line() throws(Failure) -> String {
-        guard let line = readLine(strippingNewline: true) else {
-            throw Failure(.invalidArgument, "No password was given.")
-        }
+        guard let line = readLine(strippingNewline: true) else { throw none }
         return line
+    }
+}
+
+/// A password as it is typed, key by key.
+struct TypedPassword {
+    enum Outcome: Equatable {
+        case more
+        case given(String)
+        case cancelled
+    }
+
+    private var bytes: [UInt8] = []
+
+    /// Takes a byte of a key: the usual ones end the line, give up, and delete a character or everything.
+    mutating func press(_ byte: UInt8) -> Outcome {
+        switch byte {
+        case 0x0a, 0x0d: return .given(String(decoding: bytes, as: UTF8.self))
+        case 0x03: return .cancelled
+        case 0x04: return bytes.isEmpty ? .cancelled : .given(String(decoding: bytes, as: UTF8.self))
+        case 0x08, 0x7f:
+            // All bytes of the last character.
+            while let last = bytes.popLast(), last & 0xc0 == 0x80 {}
+        case 0x15: bytes = []
+        default: bytes.append(byte)
+        }
+        return .more
     }
 }
