@@ -123,6 +123,9 @@ public struct LockstepHome: Sendable, Hashable {
     /// The lock that its supervisor holds while a fleet runs on this data. It lies beside the database, because two fleets
     /// must not share that, wherever they have their sockets; its note is the run directory of the fleet.
     public var fleetLock: String { dataDirectory + "/supervisor.lock" }
+    /// Where versions before this lock had theirs. A supervisor holds it too, so that neither a fleet of such a version nor
+    /// one of this starts beside the other.
+    public var earlierFleetLock: String { runFile("supervisor.lock") }
     /// The supervisor's control socket.
     public var controlSocket: String { runFile("control.sock") }
 

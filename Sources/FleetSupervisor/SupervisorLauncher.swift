@@ -89,8 +89,23 @@ public struct SupervisorLauncher: Sendable {
         }
     }
 
-    /// - Throws: `alreadyRunning` when a fleet whose folder was deleted still runs: two would play at once.
+    /// Whether a supervisor of a version with its lock in the run directory runs. One of this version holds both, and lets
+    /// go of that one first.
+    private var isEarlierVersionRunning: Bool {
+        let (earlier, lock) = (home.earlierFleetLock, home.fleetLock)
+        return earlier != lock && FileLock.isHeld(earlier) && !FileLock.isHeld(lock) && FileLock.isHeld(earlier)
+    }
+
+    /// - Throws: `alreadyRunning` when a fleet of an earlier version still runs, or one whose folder was deleted: two would
+    ///   play at once.
     private func refuseStray() throws(Failure) {
+        if isEarlierVersionRunning {
+            let process = FileLock.holder(of: home.earlierFleetLock).map { " (process \($0))" } ?? ""
+            throw Failure(
+                .alreadyRunning,
+                "A fleet of an earlier version is still running\(process). Stop it with `lockstep down`, then start again."
+            )
+        }
         guard let stray = StraySupervisors(home: home).find().first else { return }
         throw Failure(
             .alreadyRunning,

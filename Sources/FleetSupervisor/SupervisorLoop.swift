@@ -25,6 +25,7 @@ public final class SupervisorLoop {
     /// Unlike that of any supervisor before: the player takes a restart of its own for a crash, one of the fleet not.
     private let fleetRun = String(UInt64.random(in: .min ... .max), radix: 36)
     private var lock: FileLock?
+    private var earlierLock: FileLock?
     let alerts: AlertLink
     var listener = ControlListener(-1)
     var notifications: [(service: String, descriptor: Int32)] = []
@@ -45,6 +46,7 @@ public final class SupervisorLoop {
         try home.prepare()
         let earlierRunDirectory = FileLock.note(of: home.fleetLock)
         lock = try FileLock(home.fleetLock, note: home.runDirectory)
+        if home.earlierFleetLock != home.fleetLock { earlierLock = try FileLock(home.earlierFleetLock) }
         survivors = Survivors(home: home, earlierRunDirectory: earlierRunDirectory)
         let left = survivors.clear(configuration.plan.services)
         guard left.isEmpty else {
@@ -212,6 +214,8 @@ public final class SupervisorLoop {
         }
         notifications = []
         log.close()
+        // In this order: whoever finds the fleet's lock free finds the other free too.
+        earlierLock = nil
         lock = nil
         for index in connections.indices {
             if connections[index].waitsForEnd {

@@ -66,6 +66,16 @@ import Glibc
         #expect(outcome.withLockedValue { $0 } == .success(.started))
     }
 
+    @Test func `a fleet of an earlier version is left running, and another isn’t started beside it`() throws {
+        defer { fleet.end() }
+        try fleet.home.prepare()
+        let lock = try FileLock(fleet.home.runFile("supervisor.lock"))
+        let failure = #expect(throws: Failure.self) { try launcher.startDetached() }
+        #expect(failure?.known == .alreadyRunning && failure?.message.contains("earlier version") == true)
+        #expect(throws: Failure.self) { _ = try SupervisorLoop(fleet.configuration) }
+        withExtendedLifetime(lock) {}
+    }
+
     @Test func ofTwentyStartsAtOnceOneStartsAFleetAndAllFindIt() throws {
         defer { fleet.end() }
         let outcomes = NIOLockedValueBox<[Result<SupervisorLauncher.Outcome, Failure>]>([])
