@@ -80,7 +80,7 @@ struct CrashLoopTests {
             try await observer.untilReady()
             let failed = try #require(observer.view.downloads.values.first { $0.state == .failed })
             #expect(failed.error.code == FailureCode.quarantined.rawValue)
-            #expect(try await fleet.services()["downloads"]?.restarts == 2)
+            #expect(try await fleet.crashes() == ["downloads": 2])
             let alert = try #require(observer.view.alerts.values.first { $0.episode == failed.episode })
             #expect(alert.message.contains("crashed 2 times") && alert.actions.contains("retry"))
             // Asked for again it gets one more try, which ends as the others did.
@@ -88,7 +88,7 @@ struct CrashLoopTests {
             try await observer.until("it is set aside again") { view in
                 view.alerts.values.contains { $0.episode == failed.episode && $0.id != alert.id }
             }
-            #expect(try await fleet.services()["downloads"]?.restarts == 3)
+            #expect(try await fleet.crashes() == ["downloads": 3])
         }
     }
 
@@ -99,7 +99,7 @@ struct CrashLoopTests {
             let refresh = try await fleet.lockstep(["refresh"])
             #expect(refresh.output.contains("crashed 2 times") && refresh.status != 0, "\(refresh)")
             try await observer.untilReady()
-            #expect(try await fleet.services()["feeds"]?.restarts == 2)
+            #expect(try await fleet.crashes() == ["feeds": 2])
             let outcome = try await fleet.lockstep(["refresh", "Sound"])
             #expect(outcome.status == 0, "\(outcome)")
         }

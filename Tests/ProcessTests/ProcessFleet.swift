@@ -146,6 +146,38 @@ final class ProcessFleet: Sendable {
         var restarts: Int
     }
 
+    /// How often each service crashed, as the supervisor’s log has it. An end that was asked for is no crash, and neither
+    /// is one that silence led to: on a busy machine any service may be silent for long.
+    func crashes() async throws -> [String: Int] {
+        let restarts = try await services().values.reduce(0) { $0 + $1.restarts }
+        // The log is written a little later.
+        let deadline = ContinuousClock.now + .seconds(30)
+        var ends = try loggedEnds()
+        while ends.count < restarts, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(20))
+            ends = try loggedEnds()
+        }
+        #expect(ends.count >= restarts, "\(restarts) restarts, and the log has \(ends)")
+        let crashes = ends.filter { _, words in
+            if words.contains("because it has ") { return false }
+            return !["killed by SIGKILL", "killed by SIGTERM"].contains(where: words.hasPrefix)
+                || words.contains("because it crashed")
+        }
+        return Dictionary(crashes.map { ($0.name, 1) }, uniquingKeysWith: +)
+    }
+
+    /// The ends of processes that did not exit of their own accord, in the supervisor’s words.
+    private func loggedEnds() throws -> [(name: String, words: Substring)] {
+        let log = try String(contentsOfFile: home.logDirectory + "/supervisor.log", encoding: .utf8)
+        return log.split(separator: "\n").flatMap { line in
+            Self.all.compactMap { name in
+                guard let start = line.firstRange(of: "\(name) (process ")?.upperBound else { return nil }
+                let words = line[start...].drop { $0 != ")" }.dropFirst(2)
+                return words.hasPrefix("killed by ") || words.hasPrefix("exited with ") ? (name, words) : nil
+            }
+        }
+    }
+
     // MARK: Violence
 
     /// The process that holds the service's lock.

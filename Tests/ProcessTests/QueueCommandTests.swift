@@ -1,5 +1,7 @@
+import BusKit
 import Foundation
 import Testing
+import WireMessages
 
 /// Several queues, their order, their modes and their history, by command.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct QueueCommandTests {
@@ -52,8 +54,11 @@ import Testing
                     return try await group.reduce(into: []) { $0.append($1) }
                 }
                 #expect(outcomes.allSatisfy { $0.status == 0 }, "\(outcomes)")
-                let status = try await fleet.succeed("status")
-                #expect(status.contains("Part \(first) of many"), "\(status)")
+                try await FleetObserver.with(1, of: fleet) { observers in
+                    try await observers[0].until("part \(first) is loaded") { view in
+                        view.player?.episode.title == "Part \(first) of many"
+                    }
+                }
             }
         }
     }
