@@ -185,10 +185,13 @@ extension StreamReducer {
             return
         }
         lastHeard = now
-        if case .syncing = phase {
-        } else if epoch != self.epoch {
-            // The sockets have reconnected by themselves, to another bus: all that is under way belongs to a dead one.
-            return rejoin(now, &effects)
+        switch phase {
+        case .idle: return
+        case .syncing: break
+        // The sockets have reconnected by themselves. What is left of an answer could be taken for one of the next.
+        case .fetching: return rejoin(now, &effects)
+        // To another bus: all that is under way belongs to a dead one.
+        case .live: if epoch != self.epoch { return rejoin(now, &effects) }
         }
         silentJoins = 0
         // Authoritative, even if it is smaller than the last one.

@@ -17,13 +17,21 @@ extension Failure {
 
     /// The refusal of a text that `WebAddress` doesn’t accept, with the reason. A user and password in it are left out.
     public static func unusableAddress(_ text: String) -> Failure {
-        let hint = text.utf8.contains(UInt8(ascii: "@")) ? Self.encodingHint : ""
-        return Failure(
-            .badURL, "“\(WebAddress.quotable(text))” isn’t a usable address: \(WebAddress.flaw(of: text)).\(hint)")
+        Failure(
+            .badURL,
+            "“\(WebAddress.quotable(text))” isn’t a usable address: \(WebAddress.flaw(of: text)).\(encodingHint(for: text))"
+        )
     }
 
-    private static let encodingHint =
-        " In a password, write “/” as %2F, “?” as %3F, “#” as %23 and “@” as %40, or use --user."
+    /// What to do about a password with a character that ends the authority of an address.
+    private static func encodingHint(for text: String) -> String {
+        let bytes = Array(text.utf8)
+        guard let at = bytes.lastIndex(of: UInt8(ascii: "@")),
+            let start = bytes.indices.first(where: { bytes[$0...].starts(with: "//".utf8) }), start + 2 < at,
+            bytes[(start + 2)..<at].contains(where: { "/?#".utf8.contains($0) })
+        else { return "" }
+        return " In a password, write “/” as %2F, “?” as %3F, “#” as %23 and “@” as %40, or use --user."
+    }
 }
 
 extension WebAddress {

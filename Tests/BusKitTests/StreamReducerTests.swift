@@ -156,6 +156,22 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.ready.keys.contains(.queue))
     }
 
+    @Test func `a connection that is made anew within an answer does not mix it with the next`() {
+        var bus = ModelBus(epoch: 5)
+        for number in 0..<12 { _ = bus.publish(.put, .queue("q\(number)"), [1]) }
+        var trial = ReducerTrial()
+        trial.handle(.start)
+        trial.handle(.sync(nonce: trial.opened[0], epoch: 5, head: bus.head))
+        let first = bus.answer(trial.fetches[0])
+        #expect(first.count > 1)
+        trial.handle(.chunk(first[0]))
+        trial.handle(.sync(nonce: trial.opened[0], epoch: 5, head: bus.head))
+        for chunk in first.dropFirst() { trial.handle(.chunk(chunk)) }
+        if trial.opened.count > 1 { trial.join(bus) }
+        #expect(trial.snapshots == 1)
+        #expect(trial.reducer.replica.entries.count == 12)
+    }
+
     @Test func duplicatesAreDropped() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
