@@ -189,6 +189,28 @@ import WireMessages
         }
     }
 
+    @Test func `output that a full disk does not take is an error`() throws {
+        let full = open("/dev/full", O_WRONLY)
+        try #require(full >= 0)
+        defer { close(full) }
+        #expect {
+            try Output.write("text", to: full)
+        } throws: { ($0 as? Failure)?.known == .diskFull }
+    }
+
+    @Test func `what is wrong with a feed is said when somebody subscribes to it`() throws {
+        var added = WireFeedResult()
+        added.kind = .added
+        added.podcast.title = "Torn"
+        added.podcast.episodeCount = 6
+        added.warnings = ["The feed could not be read beyond line 1.", "a", "b", "c"]
+        #expect(
+            FeedResults([added], of: .subscribing).lines == [
+                "Subscribed to Torn: 6 episodes.", "  Warning: The feed could not be read beyond line 1.",
+                "  Warning: a", "  Warning: b", "  … and 1 more: `lockstep feed check` lists them.",
+            ])
+    }
+
     @Test func `a feed that failed is named by its podcast`() {
         let failed = WireFeedResult.with {
             $0.url = "https://a.example/feed"

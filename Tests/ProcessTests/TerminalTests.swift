@@ -143,16 +143,18 @@ struct TerminalTests {
                 Self.expectRestored(shell)
             }
             try await TerminalShell.with(fleet, Self.script("mini")) { shell in
-                try await shell.until("the episode") { Self.shows("0:00", $0) }
+                let whole = "‖ 0:00/10:00 ──────────────────── Part 1 of many — Many parts"
+                // Nothing is drawn any more, and the cursor is back at the beginning.
+                try await shell.until("the episode") { $0.lines.contains(whole) && $0.cursor.column == 0 }
                 // The whole lines: a part of one would also be what the terminal has made of the one before.
                 for (columns, line) in [
                     (40, "‖ 0:00/10:00 Part 1 of many — Many par…"),
-                    (100, "‖ 0:00/10:00 ──────────────────── Part 1 of many — Many parts"),
+                    (100, whole),
                     (24, "‖ 0:00/10:00 Part 1 of…"),
                 ] {
                     shell.resize(columns: columns, rows: 24)
                     try await shell.until("a line of \(columns)") { screen in
-                        screen.lines.filter { $0.contains("0:00/10:00") } == [line]
+                        screen.lines.filter { $0.contains("0:00/10:00") } == [line] && screen.cursor.column == 0
                     }
                 }
                 shell.type("q")
@@ -168,10 +170,14 @@ struct TerminalTests {
             let script = "echo above\n" + Self.script("mini")
             try await TerminalShell.with(fleet, script, columns: 200, wraps: wraps) { shell in
                 let wide = "‖ 0:00/10:00 ──────────────────── Part 1 of many — Many parts"
-                try await shell.until("the line") { $0.lines.prefix(3) == ["above", wide, ""] }
+                try await shell.until("the line") {
+                    $0.lines.prefix(3) == ["above", wide, ""] && $0.cursor.column == 0
+                }
                 for (columns, line) in [(20, "‖ 0:00/10:00 Part …"), (200, wide), (20, "‖ 0:00/10:00 Part …")] {
                     shell.resize(columns: columns, rows: 24)
-                    try await shell.until("a line of \(columns) alone") { $0.lines.prefix(3) == ["above", line, ""] }
+                    try await shell.until("a line of \(columns) alone") {
+                        $0.lines.prefix(3) == ["above", line, ""] && $0.cursor.column == 0
+                    }
                 }
                 shell.type("q")
                 try await shell.until(sees: "left with 0.")

@@ -65,10 +65,13 @@ struct FeedResults {
             throw failure
         }
         if !output.quiet || !failed.isEmpty {
-            try output.value(.array(results.map(\.json)), lines: results.map(line) + sum(verb))
+            try output.value(.array(results.map(\.json)), lines: lines + sum(verb))
         }
         guard failed.isEmpty else { throw ExitStatusError.partial }
     }
+
+    /// What is said of each.
+    var lines: [String] { results.flatMap(lines(about:)) }
 
     private func sum(_ verb: String) -> [String] {
         guard results.count > 1 else { return results.isEmpty ? ["No change: there are no podcasts."] : [] }
@@ -83,9 +86,16 @@ struct FeedResults {
         DisplayText.sanitised(result.podcast.title.isEmpty ? result.url : result.podcast.title)
     }
 
-    /// That a password was sent unencrypted; other warnings are about the feed, and for `feed check`.
-    private static func clearText(_ result: WireFeedResult) -> String {
-        result.warnings.filter { $0.contains("unencrypted") }.map { " " + DisplayText.sanitised($0) }.joined()
+    /// The most warnings about one feed that are shown.
+    private static let shownWarnings = 3
+
+    /// The line of a result, and what is wrong with its feed where somebody has just asked for that one.
+    private func lines(about result: WireFeedResult) -> [String] {
+        guard result.kind == .added || results.count == 1 || result.passwordChanged else { return [line(result)] }
+        let more = result.warnings.count - Self.shownWarnings
+        return [line(result)]
+            + result.warnings.prefix(Self.shownWarnings).map { "  Warning: " + DisplayText.sanitised($0) }
+            + (more > 0 ? ["  … and \(more) more: `lockstep feed check` lists them."] : [])
     }
 
     private func line(_ result: WireFeedResult) -> String {
@@ -94,9 +104,8 @@ struct FeedResults {
         switch result.kind {
         case .added:
             return "Subscribed to \(name): \(NumberText.counted(Int(result.podcast.episodeCount), "episode"))."
-                + Self.clearText(result)
         case .alreadyThere where result.passwordChanged:
-            return "\(name) is read with the new user and password from now on." + Self.clearText(result)
+            return "\(name) is read with the new user and password from now on."
         case .alreadyThere: return "No change: \(name) is subscribed to already."
         case .updated: return "\(name): \(new)."
         case .unchanged where deed == .unsubscribing: return "No change: \(name) is not subscribed to."

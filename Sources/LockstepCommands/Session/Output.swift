@@ -100,6 +100,8 @@ struct Output: Sendable {
     }
 
     /// Writes text whole.
+    ///
+    /// - Throws: `Closed` where the reader has gone; `diskFull` or `storageFailed` where a file takes nothing.
     static func write(_ text: String, to descriptor: Int32) throws {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
@@ -109,8 +111,13 @@ struct Output: Sendable {
             } else if errno == EAGAIN {
                 var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&waiting, 1, -1)
-            } else if errno != EINTR {
+            } else if errno == EPIPE || errno == EIO {
+                // A pipe without a reader; a terminal that has been closed.
                 throw Closed()
+            } else if errno != EINTR {
+                let reason = String(cString: strerror(errno))
+                throw Failure(
+                    errno == ENOSPC ? .diskFull : .storageFailed, "Couldn’t write the output: \(reason).")
             }
         }
     }
