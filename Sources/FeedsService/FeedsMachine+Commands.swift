@@ -165,7 +165,8 @@ extension FeedsMachine {
             return [refuse(request, failure)]
         }
         var reply = WireFeedsReply()
-        var batches = ChangeBatches(limit: Self.commitLimit)
+        var changes: [WireChange] = []
+        var publications: [Publication] = []
         var next: [PodcastID: Subscription?] = [:]
         for text in command.podcasts {
             guard let id = PodcastID(text), let subscription = next[id] ?? podcasts.current[id] else {
@@ -180,44 +181,37 @@ extension FeedsMachine {
             podcast.subscribed = false
             podcast.nextRefresh = 0
             if command.forget {
-                forget(id, subscription, &batches)
+                changes += Self.changes(forgetting: id)
+                publications += Self.publications(forgetting: id, subscription)
                 next.updateValue(nil, forKey: id)
             } else {
                 var changed = subscription
                 changed.podcast = podcast
                 next.updateValue(changed, forKey: id)
-                batches.add(Self.changes(storing: podcast))
-                batches.publish(Self.publication(podcast))
+                changes += Self.changes(storing: podcast)
+                publications.append(Self.publication(podcast))
             }
             reply.results.append(result(.removed, podcast.url, podcast))
         }
         guard !next.isEmpty else { return [.reply(request.id, .success(reply.wireBytes))] }
-        let all = batches.finished()
-        let bytes = reply.wireBytes
-        return all.enumerated().map { index, batch in
-            guard index == all.count - 1 else { return commit(batch.changes, batch.publications) }
-            return commit(
-                batch.changes, batch.publications,
-                Unsettled(command: request.id, forgotten: next.filter { $0.value == nil }.map(\.key)),
-                answering: (request.id, bytes)
-            ) { podcasts in
-                for (id, subscription) in next { podcasts[id] = subscription }
-            }
-        } + scheduleNext(now: now)
+        let forgotten = next.filter { $0.value == nil }.map(\.key)
+        let effect = commit(
+            changes, publications, Unsettled(command: request.id, forgotten: forgotten),
+            answering: (request.id, reply.wireBytes)
+        ) { podcasts in
+            for (id, subscription) in next { podcasts[id] = subscription }
+        }
+        return [effect] + scheduleNext(now: now)
     }
 
-    private func forget(_ id: PodcastID, _ subscription: Subscription, _ batches: inout ChangeBatches) {
-        batches.add([
-            WireChange(.deletePodcast(id.text)), .deleting("seen", id.text), .deletingDocuments("chapters/\(id.text)"),
-        ])
-        batches.publish(Publication(.delete, .podcast(id.text)))
+    private static func changes(forgetting id: PodcastID) -> [WireChange] {
+        [WireChange(.deletePodcast(id.text)), .deleting("seen", id.text), .deletingDocuments("chapters/\(id.text)")]
+    }
+
+    private static func publications(forgetting id: PodcastID, _ subscription: Subscription) -> [Publication] {
         let ids = subscription.seen.ids
-        for start in stride(from: 0, to: ids.count, by: 10_000) {
-            var changed = WireEpisodesChanged()
-            changed.podcast = id.text
-            changed.removed = Array(ids[start..<min(ids.count, start + 10_000)])
-            batches.publish(Publication(.event, .episodes(of: id.text), changed.wireBytes))
-        }
+        return [Publication(.delete, .podcast(id.text))]
+            + WireEpisodesChanged.events(of: id, ids.count) { $0.removed = Array(ids[$1]) }
     }
 
     // MARK: - Answers
@@ -248,7 +242,7 @@ extension FeedsMachine {
         guard job.storesAnswer, hasEffect, bytes.count < Self.answerLimit else {
             return [.reply(request, .success(bytes))]
         }
-        return [commit([], [], Unsettled(command: request), answering: (request, bytes))]
+        return [commit([], [], Unsettled(command: request, reply: bytes), answering: (request, bytes))]
     }
 
     func failed(_ url: String, _ failure: Failure) -> WireFeedResult {
@@ -269,58 +263,4 @@ extension FeedsMachine {
         result.podcast.previousUrls = []
         return result
     }
-}
-
-/// Changes in portions that a commit can hold, each with what it publishes.
-struct ChangeBatches {
-    struct Batch {
-        var changes: [WireChange] = []
-        var publications: [Publication] = []
-        var size = 0
-    }
-    private let limit: Int
-    private var done: [Batch] = []
-    private var current = Batch()
-
-    init(limit: Int) {
-        self.limit = limit
-    }
-
-    /// Whether changes of this size would begin a new portion: then what is published so far belongs to the old one.
-    func wouldBegin(with size: Int) -> Bool { current.size > 0 && current.size + size > limit }
-
-    /// Adds changes that belong together.
-    mutating func add(_ changes: [WireChange]) {
-        add(changes, size: Self.size(changes))
-    }
-
-    /// Adds changes that belong together, whose size is known.
-    mutating func add(_ changes: [WireChange], size: Int) {
-        if wouldBegin(with: size) { close() }
-        current.changes += changes
-        current.size += size
-    }
-
-    /// At least what they take in a message. An alias, of which there are many, is not encoded for that.
-    static func size(_ changes: [WireChange]) -> Int {
-        changes.reduce(0) { sum, change in
-            guard case .putAlias(let alias) = change.change else { return sum + change.wireBytes.count + 8 }
-            return sum + alias.podcast.utf8.count + alias.alias.utf8.count + alias.episode.utf8.count + 32
-        }
-    }
-
-    mutating func publish(_ publication: Publication) {
-        current.publications.append(publication)
-    }
-
-    private mutating func close() {
-        done.append(current)
-        current = Batch()
-    }
-
-    /// Whether there are no changes.
-    var isEmpty: Bool { done.isEmpty && current.changes.isEmpty }
-
-    /// All portions; at least one.
-    consuming func finished() -> [Batch] { done + [current] }
 }

@@ -243,16 +243,12 @@ extension FeedsMachine {
         return [.timer(Self.storingTimer, at: now.monotonic.advanced(by: Self.storingInterval))]
     }
 
-    /// Stores what unchanged refreshes have left, in as few commits as possible.
+    /// Stores what unchanged refreshes have left, in one commit.
     mutating func storeUnchanged() -> [Effect] {
-        var batches = ChangeBatches(limit: Self.commitLimit)
-        for podcast in unstored.sorted().compactMap({ podcasts.current[$0]?.podcast }) {
-            batches.add(Self.changes(storing: podcast))
-            batches.publish(Self.publication(podcast))
-        }
-        guard !unstored.isEmpty else { return [] }
+        let changed = unstored.sorted().compactMap { podcasts.current[$0]?.podcast }
         unstored = []
-        return batches.finished().filter { !$0.changes.isEmpty }.map { commit($0.changes, $0.publications) }
+        guard !changed.isEmpty else { return [] }
+        return [commit(changed.flatMap(Self.changes), changed.map(Self.publication))]
     }
 
     /// Commits what became of a podcast itself, and answers the fetch's waiters when it is durable.

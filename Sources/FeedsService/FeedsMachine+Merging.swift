@@ -90,8 +90,7 @@ extension FeedsMachine {
 
     // MARK: - Storing
 
-    /// Stores what is new or changed, in portions; the last one holds the podcast itself, so that a crash before it only
-    /// means that the feed is read again.
+    /// Stores the podcast and what is new or changed in one transaction: of a feed that can’t be stored nothing is there.
     private mutating func finishMerge(_ number: UInt64, now: Moment) -> [Effect] {
         guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return [] }
         fetches.remove(number)
@@ -108,61 +107,44 @@ extension FeedsMachine {
             subscription.podcast.subscribed = true
             subscription.podcast.subscribedAt = now.wall.milliseconds
         }
-        // Until the last portion is through, the feed counts as unread.
-        var interim = subscription
-        interim.podcast.nextRefresh = now.wall.milliseconds
-        interim.podcast.etag = ""
-        interim.podcast.lastModified = ""
-
-        var portions = EpisodePortions(merge, old: subscription.seen, now: now.wall, limit: Self.commitLimit)
-        if old == nil || !interim.podcast.isSameStored(as: old?.podcast) {
-            portions.begin(with: Self.changes(storing: interim.podcast))
-        }
-        portions.addEpisodes()
-        let refused = portions.refused.map { id -> Effect in
+        var episodes = EpisodeChanges(merge, old: subscription.seen, now: now.wall)
+        episodes.addAll()
+        let refused = episodes.refused.map { id -> Effect in
             .log(
                 .warning, "the feed \(feed.address.text) has an episode with the id \(id) of another podcast’s episode")
         }
-        subscription.seen = SeenEpisodes(portions.seen)
+        subscription.seen = SeenEpisodes(episodes.seen)
         subscription.podcast.episodeCount = UInt32(clamping: subscription.seen.count)
         subscription.podcast.succeed(at: now.wall)
         subscription.podcast.etag = feed.etag
         subscription.podcast.lastModified = feed.lastModified
         move(feed.podcast, &subscription.podcast, to: feed.address)
         subscription.podcast.nextRefresh = schedule.next(after: now.wall, failures: 0).milliseconds
-        if let old, fetch.waiters.isEmpty, portions.isEmpty, subscription.seen == old.seen,
+        if let old, fetch.waiters.isEmpty, episodes.changes.isEmpty, subscription.seen == old.seen,
             subscription.podcast.differsInTimesOnly(from: old.podcast)
         {
             return refused + storeLater(feed.podcast, subscription, now: now) + scheduleNext(now: now)
         }
         unstored.remove(feed.podcast)
-        return refused + commit(portions, interim: interim, subscription, fetch, feed) + scheduleNext(now: now)
+        return refused + [commit(episodes, subscription, fetch, feed)] + scheduleNext(now: now)
     }
 
     private mutating func commit(
-        _ portions: EpisodePortions, interim: Subscription, _ subscription: Subscription, _ fetch: Fetch,
-        _ feed: FetchedFeed
-    ) -> [Effect] {
+        _ episodes: EpisodeChanges, _ subscription: Subscription, _ fetch: Fetch, _ feed: FetchedFeed
+    ) -> Effect {
         let id = feed.podcast
         let isSeenSame = podcasts.current[id]?.seen == subscription.seen
-        let final =
+        let podcast =
             isSeenSame ? Self.changes(storing: subscription.podcast) : Self.changes(storing: subscription)
-        let results = lines(fetch, feed, subscription.podcast, portions)
-        var batches = portions.finished(closing: final)
-        guard let last = batches.popLast() else { return [] }
-        let early = batches.map { batch in
-            commit(batch.changes, batch.publications, Unsettled(podcast: id)) { podcasts in
-                if podcasts[id] == nil { podcasts[id] = interim }
-            }
-        }
-        let publications = publications(subscription.podcast) + last.publications
-        return early + [
-            commit(last.changes, publications, Unsettled(results: results, podcast: id)) { $0[id] = subscription }
-        ]
+        let results = lines(fetch, feed, subscription.podcast, episodes)
+        return commit(
+            podcast + episodes.changes, publications(subscription.podcast) + episodes.publications,
+            Unsettled(results: results, podcast: id)
+        ) { $0[id] = subscription }
     }
 
     private func lines(
-        _ fetch: Fetch, _ feed: FetchedFeed, _ podcast: WirePodcast, _ portions: EpisodePortions
+        _ fetch: Fetch, _ feed: FetchedFeed, _ podcast: WirePodcast, _ episodes: EpisodeChanges
     ) -> [(waiter: Waiter, result: WireFeedResult)] {
         var isAdded = false
         return fetch.waiters.map { waiter in
@@ -170,17 +152,17 @@ extension FeedsMachine {
             if waiter.isSubscribing {
                 kind = isAdded ? .alreadyThere : .added
                 isAdded = true
-            } else if portions.hasChanges {
+            } else if episodes.hasChanges {
                 kind = .updated
             }
             var line = result(kind, waiter.name, podcast)
-            line.newEpisodes = UInt32(clamping: portions.addedCount)
+            line.newEpisodes = UInt32(clamping: episodes.added.count)
             line.warnings = feed.report.warnings.prefix(20).map { String($0.description.prefix(300)) }
             line.warnings += Self.warnings(about: fetch)
-            if !portions.refused.isEmpty {
+            if !episodes.refused.isEmpty {
                 let warning = FeedWarning(
                     code: "foreignEpisode", message: "An episode was left out: another podcast has one with its ID",
-                    count: portions.refused.count)
+                    count: episodes.refused.count)
                 line.warnings.append(warning.description)
             }
             return (waiter, line)
@@ -188,41 +170,29 @@ extension FeedsMachine {
     }
 }
 
-extension WirePodcast {
-    /// Whether both say the same but for times and validators.
-    func isSameStored(as other: WirePodcast?) -> Bool { other?.id == id && other?.subscribed == subscribed }
-}
-
-/// The episodes of a merge as portions of changes, each with an event that names them.
-struct EpisodePortions {
+/// What a merge changes about the episodes of a podcast.
+struct EpisodeChanges {
     private let merge: Merge
     private let now: Timestamp
-    private var batches: ChangeBatches
-    private var event = WireEpisodesChanged()
+    private(set) var changes: [WireChange] = []
     /// What is known of the podcast's episodes afterwards.
     private(set) var seen: [SeenEpisodes.Key: SeenEpisodes.Entry]
-    private(set) var addedCount = 0
-    private(set) var updatedCount = 0
+    /// The IDs of the new episodes.
+    private(set) var added: [String] = []
+    /// The IDs of the episodes that have changed.
+    private(set) var updated: [String] = []
     /// The ids of episodes that are left out, as another podcast's episodes have them.
     private(set) var refused: [String] = []
 
-    var hasChanges: Bool { addedCount + updatedCount > 0 }
-    /// Whether nothing is to be stored.
-    var isEmpty: Bool { batches.isEmpty }
+    var hasChanges: Bool { !added.isEmpty || !updated.isEmpty }
 
-    init(_ merge: Merge, old: SeenEpisodes, now: Timestamp, limit: Int) {
+    init(_ merge: Merge, old: SeenEpisodes, now: Timestamp) {
         self.merge = merge
         self.now = now
-        batches = ChangeBatches(limit: limit)
         seen = old.entries
-        event.podcast = merge.feed.podcast.text
     }
 
-    mutating func begin(with changes: [WireChange]) {
-        batches.add(changes)
-    }
-
-    mutating func addEpisodes() {
+    mutating func addAll() {
         var taken: Set<EpisodeID> = []
         for episode in merge.feed.changed {
             let id = identify(episode, taken)
@@ -256,7 +226,6 @@ struct EpisodePortions {
         let aliases = episode.aliases.filter { !(isSame && merge.found[$0] == id) }
         guard !isSame || !aliases.isEmpty else { return }
         let firstSeen = old?.firstSeen ?? UInt32(clamping: now.milliseconds / 1_000)
-        var changes: [WireChange] = []
         if !isSame {
             var stored = episode.episode
             stored.id = id.text
@@ -271,35 +240,37 @@ struct EpisodePortions {
             alias.episode = id.text
             changes.append(WireChange(.putAlias(alias)))
         }
-        addToBatch(changes)
         seen[key] = SeenEpisodes.Entry(fingerprint: episode.fingerprint, firstSeen: firstSeen)
         guard !isSame else { return }
         if old == nil, merge.found.values.contains(id) == false {
-            addedCount += 1
-            self.event.added.append(id.text)
+            added.append(id.text)
         } else {
-            updatedCount += 1
-            self.event.updated.append(id.text)
+            updated.append(id.text)
         }
     }
 
-    private mutating func addToBatch(_ changes: [WireChange]) {
-        let size = ChangeBatches.size(changes)
-        if batches.wouldBegin(with: size) { publishEvent() }
-        batches.add(changes, size: size)
+    /// The events that name the episodes.
+    var publications: [Publication] {
+        WireEpisodesChanged.events(of: merge.feed.podcast, max(added.count, updated.count)) { event, range in
+            event.added = Array(added[range.clamped(to: added.indices)])
+            event.updated = Array(updated[range.clamped(to: updated.indices)])
+        }
     }
+}
 
-    private mutating func publishEvent() {
-        guard !event.added.isEmpty || !event.updated.isEmpty else { return }
-        batches.publish(Publication(.event, .episodes(of: event.podcast), event.wireBytes))
-        event.added = []
-        event.updated = []
-    }
+extension WireEpisodesChanged {
+    /// The most IDs of a kind in one event, which must fit into a message.
+    private static let idLimit = 10_000
 
-    /// All portions, the last one with `closing`.
-    consuming func finished(closing changes: [WireChange]) -> [ChangeBatches.Batch] {
-        addToBatch(changes)
-        publishEvent()
-        return batches.finished()
+    /// As many events as it takes to name `count` episodes; `fill` gets the range that an event names.
+    static func events(
+        of podcast: PodcastID, _ count: Int, _ fill: (inout WireEpisodesChanged, Range<Int>) -> Void
+    ) -> [Publication] {
+        stride(from: 0, to: count, by: idLimit).map { start in
+            var event = WireEpisodesChanged()
+            event.podcast = podcast.text
+            fill(&event, start..<min(count, start + idLimit))
+            return Publication(.event, .episodes(of: podcast.text), event.wireBytes)
+        }
     }
 }

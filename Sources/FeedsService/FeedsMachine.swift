@@ -22,9 +22,6 @@ public struct FeedsMachine: OwnerMachine {
     static let scheduleTimer = TimerName("schedule")
     private static let readingTimer = TimerName("read again")
     static let storingTimer = TimerName("store unchanged")
-    /// The most bytes of a commit: much goes into one, as each writes the pages of every index that it touches, but the
-    /// commits of others must not wait long for it.
-    static let commitLimit = 1 << 20
     /// The most bytes of a command's answer that is stored.
     static let answerLimit = 400 << 10
 
@@ -61,6 +58,8 @@ public struct FeedsMachine: OwnerMachine {
         var results: [(waiter: Waiter, result: WireFeedResult)] = []
         /// The command that it answers.
         var command: RequestID?
+        /// The command’s answer where only the answer is stored: what it reports is durable already.
+        var reply: [UInt8]?
         /// The podcast that it is about.
         var podcast: PodcastID?
         /// That every feed is to be read anew; it is tried again until it is durable.
@@ -218,7 +217,7 @@ public struct FeedsMachine: OwnerMachine {
         effects += settled.chapterCommands.map { .reply($0, .failure(failure)) }
         if let podcast = settled.podcast { notBefore[podcast] = now.monotonic.advanced(by: .seconds(60)) }
         if let command = settled.command, failure.code != "duplicateRequest" {
-            effects.append(.reply(command, .failure(failure)))
+            effects.append(.reply(command, settled.reply.map { .success($0) } ?? .failure(failure)))
         }
         for (waiter, result) in settled.results {
             var failed = WireFeedResult()

@@ -182,31 +182,52 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.machine.retained(now: driver.now).isEmpty)
     }
 
-    @Test func largeFeedsAreStoredInPortionsAndReadAgainAfterACrashBetween() throws {
-        var driver = MachineDriver()
+    private func largeFeed(episodes: Int) -> String {
         let notes = String(repeating: "x", count: 100_000)
-        let feed =
-            "<rss><channel><title>Big</title>"
-            + (0..<50).map {
+        return "<rss><channel><title>Big</title>"
+            + (0..<episodes).map {
                 "<item><guid>\($0)</guid><title>\($0)</title><description>\(notes)</description><enclosure url=\"\($0).mp3\"/></item>"
             }.joined()
             + "</channel></rss>"
+    }
+
+    @Test func `a large feed is stored in one transaction, so that a full disk leaves nothing of it`() throws {
+        var driver = MachineDriver()
+        driver.holdsCommits = true
+        let refused = driver.subscribe("https://a.example/feed")
+        try driver.deliver(largeFeed(episodes: 50), etag: "e")
+        #expect(driver.held.count == 1)
+        for transaction in driver.held { driver.refuse(transaction, Failure(.diskFull, "The disk is full.")) }
+        driver.held = []
+        driver.holdsCommits = false
+        #expect(driver.results(refused).map(\.failure.code) == ["diskFull"])
+        #expect(driver.machine.retained(now: driver.now).isEmpty && driver.published.isEmpty)
+        let stored = driver.subscribe("https://a.example/feed")
+        try driver.deliver(largeFeed(episodes: 50), etag: "e")
+        #expect(driver.results(stored).map(\.newEpisodes) == [50])
+        #expect(driver.episodes.count == 50)
+    }
+
+    @Test func `a subscription that is stored isn’t reported as failed when its answer can’t be stored`() throws {
+        var driver = MachineDriver()
         driver.holdsCommits = true
         let request = driver.subscribe("https://a.example/feed")
-        try driver.deliver(feed, etag: "e")
-        #expect(driver.held.count > 3)
-        #expect(driver.held.allSatisfy { $0.changes.reduce(0) { $0 + $1.wireBytes.count } <= FeedsMachine.commitLimit })
-        driver.holdsCommits = false
-        let held = driver.held
-        for transaction in held.dropLast() { driver.commit(transaction) }
-        #expect(driver.replies.isEmpty)
-        var next = driver.restarted()
-        next.advance(.seconds(3))
-        #expect(next.orders.map(\.etag) == [""])
-        try next.deliver(feed, etag: "e")
-        #expect(next.episodes.count == 50)
-        if let last = held.last { driver.commit(last) }
-        #expect(driver.results(request).map(\.newEpisodes) == [50])
+        try driver.deliver(two)
+        let feed = try #require(driver.held.first)
+        driver.held = []
+        driver.commit(feed)
+        let answer = try #require(driver.held.first)
+        driver.refuse(answer, Failure(.diskFull, "The disk is full: nothing was saved."))
+        #expect(driver.results(request).map(\.kind) == [.added])
+    }
+
+    @Test func `events name at most 10,000 episodes each`() throws {
+        let ids = (0..<10_001).map(String.init)
+        let podcast = try #require(PodcastID("p1"))
+        let events = try WireEpisodesChanged.events(of: podcast, ids.count) { $0.removed = Array(ids[$1]) }
+            .map { try WireEpisodesChanged(wireBytes: $0.payload).removed }
+        #expect(events.map(\.count) == [10_000, 1])
+        #expect(events.flatMap { $0 } == ids)
     }
 
     @Test func aRefusedCommitLeavesNothingBehindAndSaysSo() throws {

@@ -160,4 +160,41 @@ struct FullDiskTests {
             try await checkRetry(fleet, observer, server, megabytes: 120)
         }
     }
+
+    /// A feed of 2 000 episodes whose notes, of 3 000 characters, don't repeat.
+    private static let largeFeed: String = {
+        var random = SeededGenerator(seed: 7)
+        let items = (0..<2_000).map { number in
+            let notes = (0..<400).map { _ in String(random.next() % 1_000_000) }.joined(separator: " ")
+            return """
+                <item><title>Number \(number)</title><guid>\(number)</guid><description>\(notes)</description>
+                <enclosure url="/\(number).mp3" type="audio/mpeg" length="0"/></item>
+                """
+        }
+        return """
+            <?xml version="1.0" encoding="UTF-8"?><rss version="2.0"><channel><title>Long</title>
+            <description>x</description>\(items.joined())</channel></rss>
+            """
+    }()
+
+    @Test(.timeLimit(.minutes(5)))
+    func `a subscription that doesn’t fit on the disk leaves nothing of it`() async throws {
+        try await HTTPTestServer.with { server in
+            server.route("/large.xml", .feed(Self.largeFeed))
+            try await ProcessFleet.with(isUp: false) { fleet in
+                try await SmallDisk(folder: fleet.home.dataDirectory, size: 96).up(fleet)
+                let filler = try SmallDisk.path(fleet.home.dataDirectory + "/filler", of: fleet)
+                #expect(try SmallDisk.fill(filler, bytes: 90 << 20) == 90 << 20)
+                let refused = try await fleet.lockstep(["subscribe", server.url("/large.xml")])
+                #expect(refused.status == 75)
+                #expect(refused.errors.contains("is full: nothing was saved."), "\(refused.errors)")
+                #expect(try await fleet.succeed("podcasts", "--json").contains("Long") == false)
+                #expect(try await fleet.succeed("episodes", "--json").contains("Number") == false)
+                try FileManager.default.removeItem(atPath: filler)
+                _ = try await fleet.succeed("subscribe", server.url("/large.xml"))
+                let podcasts = try await fleet.succeed("podcasts", "--json")
+                #expect(podcasts.contains(#""episodeCount":2000"#), "\(podcasts)")
+            }
+        }
+    }
 }
