@@ -112,7 +112,7 @@ extension QueueMachine {
             change.append(forgotten)
         }
         let effects = commit(main, change, reply(main), answering: command, rules: rules)
-        let concerned = setting.podcast.isEmpty ? episodeCounts.keys.sorted() : [setting.podcast]
+        let concerned = episodeCounts.keys.filter { setting.podcast.isEmpty || $0 == setting.podcast }.sorted()
         return effects
             + concerned.filter { rules.marks[$0] == nil }.flatMap { check(podcast: $0) }
     }
@@ -123,6 +123,15 @@ extension QueueMachine {
         guard event.header.kind == .put, let podcast = try? WirePodcast(wireBytes: event.payload) else {
             episodeCounts[id] = nil
             return event.header.kind == .delete ? change { $0.bury(podcast: id) } : []
+        }
+        guard podcast.subscribed else {
+            // Subscribing again begins anew: what comes in between is no news.
+            episodeCounts[id] = nil
+            return change { rules in
+                var change = rules.unearth(podcast: id)
+                change.append(rules.forget(podcast: id))
+                return change
+            }
         }
         let effects = change { $0.unearth(podcast: id) }
         let before = episodeCounts.updateValue(podcast.episodeCount, forKey: id)

@@ -9,10 +9,10 @@ import WireMessages
 @Suite(.timeLimit(.minutes(5)))
 struct AutoEnqueueTests {
     /// A feed of so many episodes, the newest first. They have no dates, so that none is too old to be news.
-    private static func feed(_ server: HTTPTestServer, episodes count: Int) -> HTTPTestResponse {
+    private static func feed(_ server: HTTPTestServer, episodes count: Int, notes: String = "") -> HTTPTestResponse {
         let items = (1...count).reversed().map { number in
             """
-            <item><title>Part \(number)</title><guid>part-\(number)</guid>
+            <item><title>Part \(number)</title><guid>part-\(number)</guid><description>\(notes)</description>
             <enclosure url="\(server.url("/\(number).wav"))" type="audio/wav" length="1000"/></item>
             """
         }
@@ -70,6 +70,28 @@ struct AutoEnqueueTests {
             #expect(entry?.reason.contains("Serial") == true)
             #expect(view.mainQueue?.current == view.player?.queueEntry)
             #expect(view.player?.episode.title == "Part 1")
+        }
+    }
+
+    @Test func `a first subscription enqueues nothing, and one undo takes back what comes later`() async throws {
+        try await HTTPTestServer.with { server in
+            // So long that it takes several messages to store it.
+            let notes = String(repeating: "x", count: 30_000)
+            server.route("/feed.xml", Self.feed(server, episodes: 200, notes: notes))
+            try await WholeFleet.with([.persistence, .playback, .queue, .feeds]) { fleet in
+                try await fleet.queue {
+                    $0.setSetting.key = SettingKey.autoEnqueue.rawValue
+                    $0.setSetting.value = "bottom"
+                }
+                let podcast = try await fleet.feeds { $0.subscribe.urls = [server.url("/feed.xml")] }
+                #expect(podcast.results.map(\.newEpisodes) == [200])
+                server.route("/feed.xml", Self.feed(server, episodes: 350, notes: notes))
+                try await fleet.feeds { $0.refresh = WireRefresh() }
+                let view = try await fleet.watcher.until("the new ones") { !Self.titles($0).isEmpty }
+                #expect(Set(Self.titles(view)) == Set((201...350).map { "Part \($0)" }))
+                try await fleet.queue { $0.undo = WireUndo() }
+                try await fleet.watcher.until("none is there") { Self.titles($0).isEmpty }
+            }
         }
     }
 

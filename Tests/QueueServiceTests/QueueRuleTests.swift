@@ -57,6 +57,20 @@ struct QueueRuleTests {
         #expect(queue.numbers == [21])
     }
 
+    @Test func `what came before a podcast is subscribed to again doesn’t enter`() throws {
+        var queue = QueueHarness()
+        set(&queue, "autoEnqueue", "bottom", podcast: "")
+        publish(&queue, [1, 2])
+        observePodcast(&queue, count: 2, subscribed: false)
+        for number in 3...9 { detail(&queue, number, seen: 10) }
+        queue.restart()
+        observePodcast(&queue, count: 2, subscribed: false)
+        observePodcast(&queue, count: 9)
+        #expect(queue.numbers.isEmpty)
+        publish(&queue, [10], seen: 20)
+        #expect(queue.numbers == [10])
+    }
+
     @Test func theNewestEpisodeIsNewsHoweverLateItsFeedShowsIt() throws {
         var queue = QueueHarness()
         publish(&queue, [1, 2], published: -40 * Self.day)
@@ -256,10 +270,11 @@ struct QueueRuleTests {
         observePodcast(&queue, count: queue.details.count)
     }
 
-    private func observePodcast(_ queue: inout QueueHarness, count: Int) {
+    private func observePodcast(_ queue: inout QueueHarness, count: Int, subscribed: Bool = true) {
         let podcast = WirePodcast.with {
             $0.id = Self.podcast
             $0.episodeCount = UInt32(count)
+            $0.subscribed = subscribed
         }
         queue.observe(.put, .podcast(Self.podcast), podcast.wireBytes)
     }
