@@ -59,13 +59,46 @@ import WireMessages
         let queue = Self.queue("main", ["q1", "q2"], current: "q2")
         let playing = QueueList.lines(queue, playing: "main")
         #expect(playing.count { $0.contains("*") } == 1)
-        #expect(!playing.contains { $0.contains("plays") })
+        #expect(!playing.contains { $0.contains("playing") })
         let waiting = QueueList.lines(queue, playing: "evening")
         #expect(!waiting.contains { $0.contains("*") })
-        #expect(waiting.last == "“evening” is the queue that plays; this one goes on with number 2.")
+        #expect(
+            waiting.last
+                == "“evening” is playing (`lockstep queue --queue evening`); this one would go on with number 2.")
         #expect(
             QueueList.lines(Self.queue("main", ["q1"], current: ""), playing: "evening").last
-                == "“evening” is the queue that plays.")
+                == "“evening” is playing (`lockstep queue --queue evening`).")
+    }
+
+    @Test func `a number that could mean an entry of two queues is refused`() throws {
+        let evening = Self.queue("evening", ["q1", "q2", "q3"], current: "q1")
+        let main = Self.queue("main", ["q8", "q9"], current: "q8")
+        var player = WirePlaybackState.with {
+            $0.status = .playing
+            $0.episode.id = "e-q1"
+            $0.queue = "evening"
+            $0.queueEntry = "q1"
+        }
+        func queues() -> [WireQueueState] {
+            FleetView(puts: [(.playbackState, player), (.queue("main"), main), (.queue("evening"), evening)])
+                .queuesToPlayFrom
+        }
+        func entry(_ text: String) throws(Failure) -> String? {
+            try EntryReference.numberOrEntry(text, in: queues())?.entry.id
+        }
+        #expect(queues().map(\.name) == ["evening", "main"])
+        let refusal = #expect(throws: Failure.self) { try entry("2") }
+        #expect(refusal?.known == .ambiguous)
+        #expect(
+            refusal?.message
+                == "Number 2 could be an entry of “evening” (--queue evening) or Up Next (--queue main). Say which by its id:"
+        )
+        #expect(try entry("3") == "q3")
+        #expect(try entry("q9") == "q9")
+        #expect(try entry("Title") == nil)
+        #expect(throws: Failure.self) { try entry("4") }
+        player.status = .idle
+        #expect(try entry("2") == "q9")
     }
 
     @Test func `a player names the services that it waits for`() {

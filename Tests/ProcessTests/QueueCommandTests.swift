@@ -118,9 +118,20 @@ import WireMessages
                 // What plays goes on in its own queue.
                 CommandStep("next", 0, "Paused at 0:00 of 10:00: Part 3 of many"),
                 CommandStep("next", 69, "lockstep: "),
+                // Its numbers and those of Up Next aren’t mixed up.
+                CommandStep(
+                    "play 1", 65,
+                    "lockstep: Number 1 could be an entry of “evening” (--queue evening) or Up Next (--queue main)."),
                 CommandStep("next --queue main", 0, "Paused at 0:00 of 10:00: Part 1 of many"),
             ])
             #expect(try await fleet.succeed("show", "Part 2").contains("in “evening”"))
+            // An episode of neither goes to Up Next.
+            try await fleet.run([
+                CommandStep("play --queue evening 1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
+                CommandStep("play Part_4", 0, "Playing at 0:00"), CommandStep("pause", 0, "Paused at "),
+            ])
+            #expect(try await fleet.succeed("queue").contains("Part 4"))
+            #expect(try await fleet.succeed("queue", "--queue", "evening").contains("Part 4") == false)
             try await fleet.run([
                 CommandStep("queue delete main", 64, "lockstep: "),
                 CommandStep("queue clear --queue evening", 0, "Cleared "),

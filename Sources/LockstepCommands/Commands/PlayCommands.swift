@@ -6,11 +6,12 @@ import WireMessages
 struct Play: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "play",
-        abstract: "Play an episode or an entry of Up Next; without one, resume.",
-        discussion: "Returns when it plays, or when it cannot be played.")
-    @Argument(
-        help: "An id, the beginning of one, a part of a title, or an entry’s number in Up Next.",
-        completion: .episodes)
+        abstract: "Play an episode or an entry of a queue; without one, resume.",
+        discussion: """
+            Returns when it plays, or when it can’t be played. A number is that of an entry of Up Next, as `lockstep queue`
+            lists it, or of the queue named with --queue; while another queue than Up Next is playing, say which one.
+            """)
+    @Argument(help: "An ID, the beginning of one, a part of a title, or an entry’s number.", completion: .episodes)
     var episode: String?
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
@@ -33,15 +34,7 @@ struct Play: LockstepCommand {
                 return try Self.report(
                     try await session.settled(load, output: context.output), session, context.output)
             }
-            let chosen = queue ?? view.playingQueue
-            let reply: WireQueueReply
-            if let reference = try EntryReference.numberOrEntry(episode, in: chosen) {
-                reply = try await session.queue(named: chosen.name) { $0.play.entry = reference.id }
-            } else {
-                let found = try await session.findEpisode(episode)
-                reply = try await session.queue(named: chosen.name) { $0.play.episode = found.id }
-            }
-            let load = AwaitedLoad(reply, in: chosen.name, after: view.player)
+            let load = try await session.play(episode, of: queue, in: view)
             try Self.report(try await session.settled(load, output: context.output), session, context.output)
         }
     }
@@ -56,7 +49,7 @@ struct Play: LockstepCommand {
 struct Next: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "next",
-        abstract: "Go to the next entry of Up Next. What is paused stays paused.")
+        abstract: "Go to the next entry of the queue that is playing. What is paused stays paused.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
@@ -68,7 +61,8 @@ struct Next: LockstepCommand {
 struct Previous: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "previous",
-        abstract: "Go to the previous entry of Up Next. What is paused stays paused.", aliases: ["prev"])
+        abstract: "Go to the previous entry of the queue that is playing. What is paused stays paused.",
+        aliases: ["prev"])
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
@@ -80,6 +74,23 @@ struct Previous: LockstepCommand {
 }
 
 extension Session {
+    /// Plays an episode or an entry: of `queue`, or where none is named of the queue that is playing or of Up Next.
+    fileprivate func play(
+        _ text: String, of queue: WireQueueState?, in view: FleetView
+    ) async throws(Failure) -> AwaitedLoad {
+        let candidates = queue.map { [$0] } ?? view.queuesToPlayFrom
+        if let (queue, entry) = try EntryReference.numberOrEntry(text, in: candidates) {
+            let reply = try await self.queue(named: queue.name) { $0.play.entry = entry.id }
+            return AwaitedLoad(reply, in: queue.name, after: view.player)
+        }
+        let found = try await findEpisode(text)
+        // What is in neither goes to Up Next: no other queue changes unless it is named.
+        let holder = candidates.first { $0.entries.contains { $0.episode.id == found.id } } ?? candidates.last
+        let name = holder?.name ?? FleetView.usualQueue
+        let reply = try await self.queue(named: name) { $0.play.episode = found.id }
+        return AwaitedLoad(reply, in: name, after: view.player)
+    }
+
     /// Starts a queue: its current entry, else the first one.
     ///
     /// - Throws: `queueEmpty`.
@@ -146,11 +157,38 @@ enum EntryReference {
         return first
     }
 
+    /// The entry of that number (from 1), or of that very ID, in one of several queues; nil when `text` is neither.
+    ///
+    /// - Throws: `notFound` for a number that no queue has; `ambiguous` for one that several have.
+    static func numberOrEntry(
+        _ text: String, in queues: [WireQueueState]
+    ) throws(Failure) -> (queue: WireQueueState, entry: WireQueueEntry)? {
+        var found: [(queue: WireQueueState, entry: WireQueueEntry)] = []
+        var refusal: Failure?
+        for queue in queues {
+            do throws(Failure) {
+                if let entry = try numberOrEntry(text, in: queue) { found.append((queue, entry)) }
+            } catch {
+                refusal = refusal ?? error
+            }
+        }
+        guard let first = found.first else {
+            if let refusal { throw refusal }
+            return nil
+        }
+        guard found.count > 1, isNumber(text) else { return first }
+        let names = found.map { "\($0.queue.shownName) (--queue \($0.queue.name))" }.joined(separator: " or ")
+        throw Failure.ambiguous(
+            "Number \(text) could be an entry of \(names).", found.map { ($0.entry.id, $0.entry.episode.title) })
+    }
+
+    private static func isNumber(_ text: String) -> Bool { text.utf8.count <= 6 && UInt32(text) != nil }
+
     /// The entry of that number (from 1), or of that very id; nil when `text` is neither.
     ///
     /// - Throws: `notFound` for a number beyond the queue.
     static func numberOrEntry(_ text: String, in queue: WireQueueState) throws(Failure) -> WireQueueEntry? {
-        if text.utf8.count <= 6, let number = UInt32(text) {
+        if isNumber(text), let number = UInt32(text) {
             guard number >= 1, number <= queue.entries.count else {
                 let count = NumberText.counted(queue.entries.count, "entry", "entries")
                 throw Failure(.notFound, "\(queue.shownName) has no entry \(number); it has \(count).")

@@ -33,8 +33,7 @@ struct QueueList: LockstepCommand {
             let view = try await session.view(of: [.queue, .playback])
             let shown = try view.queue(queue.known).withPosition(of: view.player)
             // Nothing is loaded: the mark is where it would go on.
-            let isIdle = view.player.map { !$0.hasEpisode || $0.status == .idle } ?? true
-            let playing = isIdle ? shown.name : view.playingQueue.name
+            let playing = view.isIdle ? shown.name : view.playingQueue.name
             try context.output.value(shown.json, lines: Self.lines(shown, playing: playing))
         }
     }
@@ -61,9 +60,11 @@ struct QueueList: LockstepCommand {
         }
         let modes = queue.hasModes ? queue.modes.words : []
         let current = queue.entries.firstIndex { $0.id == queue.current }
-        let place = current.map { "; this one goes on with number \($0 + 1)" } ?? ""
+        let place = current.map { "; this one would go on with number \($0 + 1)" } ?? ""
+        let other =
+            "\(WireQueueState.shownName(playing)) is playing (`lockstep queue\(QueueName.option(playing))`)\(place)."
         return table.lines(width: Output.terminalWidth)
-            + (isPlaying ? [] : ["\(WireQueueState.shownName(playing)) is the queue that plays\(place)."])
+            + (isPlaying ? [] : [other])
             + (modes.isEmpty ? [] : [Sentence.capitalised(modes.joined(separator: ", ") + ".")])
     }
 }

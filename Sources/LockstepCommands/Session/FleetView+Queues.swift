@@ -33,6 +33,17 @@ extension FleetView {
         return named.first { queue in queue.entries.contains { $0.id == entry } } ?? home
     }
 
+    /// The queues that may be meant where `play` names none: Up Next, and before it the queue that is playing if that is
+    /// another one.
+    var queuesToPlayFrom: [WireQueueState] {
+        let main = mainQueue ?? WireQueueState.with { $0.name = Self.usualQueue }
+        let playing = playingQueue
+        return isIdle || playing.name == main.name ? [main] : [playing, main]
+    }
+
+    /// Whether nothing is loaded.
+    var isIdle: Bool { player.map { !$0.hasEpisode || $0.status == .idle } ?? true }
+
     /// Whether something follows in its queue what is loaded, when that is passed over. The queue service decides by the
     /// same.
     var hasFollower: Bool {
