@@ -67,9 +67,11 @@ public struct FleetView: Sendable {
     /// The usual queue.
     public var mainQueue: WireQueueState? { queues[QueueName.usual] }
 
-    /// The alerts, the oldest first.
+    /// The alerts, errors before warnings before information, and of each kind the oldest first.
     public var alertsInOrder: [WireAlert] {
-        alerts.values.sorted { ($0.raisedAt, $0.id) < ($1.raisedAt, $1.id) }
+        alerts.values.sorted {
+            (-$0.severity.rawValue, $0.raisedAt, $0.id) < (-$1.severity.rawValue, $1.raisedAt, $1.id)
+        }
     }
 
     /// Whether the values under a topic may be out of date: their owner is not ready.

@@ -14,7 +14,7 @@ enum PersistenceAlerts {
         var alert = self.alert("recovery", .error, "The database was lost", text, ["dismiss"], now: now)
         if let reaches = recovery.reaches {
             alert.code = "databaseRestored"
-            alert.title = "Restored as of \(CalendarTime(reaches).readable)"
+            alert.title = "The database was restored as of \(CalendarTime(reaches).readable)"
             text += " The newest good copy was restored; it reaches \(CalendarTime(reaches).readable)."
             text += " What changed after that is lost."
             if let library = recovery.libraryReaches {

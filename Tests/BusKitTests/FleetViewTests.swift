@@ -52,6 +52,22 @@ struct FleetViewTests {
         #expect(view.alertsInOrder.isEmpty)
     }
 
+    @Test func `errors come before warnings, and of each kind the oldest comes first`() {
+        var bus = ModelBus(epoch: 5)
+        var view = FleetView()
+        for (id, severity, at) in [("a1", .warning, 1), ("a2", .error, 3), ("a3", .info, 0), ("a4", .error, 2)]
+            as [(String, WireAlert.Severity, Int64)]
+        {
+            let alert = WireAlert.with {
+                $0.id = id
+                $0.severity = severity
+                $0.raisedAt = at
+            }
+            view.apply(.event(bus.publish(.put, .alert(.playback, id), alert.wireBytes)))
+        }
+        #expect(view.alertsInOrder.map(\.id) == ["a4", "a2", "a1", "a3"])
+    }
+
     @Test func downloadsBookmarksAndSettingsComeAndGo() {
         var bus = ModelBus(epoch: 5)
         var view = FleetView()

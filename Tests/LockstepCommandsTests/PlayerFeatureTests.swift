@@ -1,5 +1,6 @@
 import BusKit
 import PodcastModel
+import SwiftProtobuf
 import Testing
 import WireMessages
 
@@ -38,12 +39,16 @@ import WireMessages
     private static func machine(
         _ state: WirePlaybackState, _ more: [StreamEvent] = [], form: PlayerMachine.Form = .screen
     ) -> PlayerMachine {
-        var replica = Replica()
-        for event in [event(.playbackState, state.wireBytes)] + more { replica.apply(event) }
         var machine = PlayerMachine(settings: Settings(), bootID: "b", form: form)
-        machine.apply(.snapshot(replica))
+        machine.apply(.snapshot(replica(state, more)))
         machine.apply(.connection(.live))
         return machine
+    }
+
+    private static func replica(_ state: WirePlaybackState, _ more: [StreamEvent]) -> Replica {
+        var replica = Replica()
+        for event in [event(.playbackState, state.wireBytes)] + more { replica.apply(event) }
+        return replica
     }
 
     private static func snapshot(_ state: WirePlaybackState) -> PlayerSnapshot {
@@ -122,7 +127,7 @@ import WireMessages
         snapshot.alerts = [
             .init(
                 id: "a1", owner: "playback", severity: "error", title: "Playback stopped",
-                message: "The server said 404. Answer `accept` to go on.", actions: ["retry"])
+                message: "The server said 404. Answer `accept` to go on.", actions: ["retry"], keys: [1])
         ]
         let screen = PlayerScreen(snapshot: snapshot).image(columns: 80, rows: 24).text
         #expect(!screen.contains("✗ The server said 404."))
@@ -312,7 +317,7 @@ import WireMessages
         snapshot.alerts = [
             .init(
                 id: "a1", owner: "playback", severity: "error", title: "The stream failed", message: "",
-                actions: ["retry", "dismiss", "skip"]),
+                actions: ["retry", "dismiss", "skip"], keys: [1, 2, 3]),
             .init(id: "a2", owner: "feeds", severity: "warning", title: "x", message: "", actions: ["dismiss"]),
         ]
         let line = MiniLine.text(snapshot, columns: 100)
@@ -322,6 +327,7 @@ import WireMessages
         #expect(
             PlayerScreen(snapshot: snapshot).intent(for: .character("3"), forward: 30, back: 10)
                 == .answer(alert: "a1", owner: "playback", action: "skip"))
+        snapshot.alerts[0].keys = []
         #expect(
             Sentence.alert(snapshot.alerts[0])
                 == "Alert a1 (error): The stream failed. Answers: retry, dismiss, skip.")
@@ -354,23 +360,86 @@ import WireMessages
         #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "", queue: "evening"))))
     }
 
-    @Test func `where somebody can type, an alert's digits are said, and again when they change`() {
-        var narrator = PlainNarrator(namesKeys: true)
-        var snapshot = Self.snapshot(Self.player())
-        snapshot.alerts = ["a1", "a2"].map {
+    private static func alert(
+        _ id: String, _ severity: WireAlert.Severity = .warning, actions: [String] = ["retry", "dismiss"]
+    ) -> StreamEvent {
+        let alert = WireAlert.with {
+            $0.id = id
+            $0.owner = "playback"
+            $0.severity = severity
+            $0.title = "Trouble \(id)"
+            $0.actions = actions
+        }
+        return event(.alert(.playback, id), alert.wireBytes)
+    }
+
+    private static func answer(_ alert: String, _ action: String) -> PlayerMachine.Outcome {
+        .ask(.command(.answer(alert: alert, owner: "playback", action: action)))
+    }
+
+    @Test func `a digit stays with its alert, and isn't given to another one at once`() {
+        func press(_ machine: PlayerMachine, _ digit: Character, at now: Moment = Self.now) -> PlayerMachine.Outcome {
+            var machine = machine
+            return machine.press(.character(digit), now: now)
+        }
+        var machine = Self.machine(Self.player(), [Self.alert("a1"), Self.alert("a2")])
+        machine.tick(now: Self.now)
+        #expect(press(machine, "4") == Self.answer("a2", "dismiss"))
+        // One is gone and a graver one there before anything was drawn, and after it.
+        machine.apply(.snapshot(Self.replica(Self.player(), [Self.alert("a2"), Self.alert("a0", .error)])))
+        #expect(press(machine, "1") == .none)
+        machine.tick(now: Self.now)
+        #expect(press(machine, "1") == .none)
+        #expect(press(machine, "4") == Self.answer("a2", "dismiss"))
+        #expect(press(machine, "5") == Self.answer("a0", "retry"))
+        #expect(
+            machine.screen(at: Self.now).snapshot.alerts.map(\.answers) == [
+                ["5 retry", "6 dismiss"], ["3 retry", "4 dismiss"],
+            ])
+        // Later its digits are free.
+        var later = Self.now
+        later.monotonic = later.monotonic.advanced(by: AlertKeys.pause)
+        machine.apply(.snapshot(Self.replica(Self.player(), [Self.alert("a2"), Self.alert("a3")])))
+        machine.tick(now: later)
+        #expect(press(machine, "1", at: later) == Self.answer("a3", "retry"))
+    }
+
+    @Test func `what finds no free digit gets one when there is one`() {
+        var keys = AlertKeys()
+        func alert(_ id: String, actions: Int) -> PlayerSnapshot.Alert {
             .init(
-                id: $0, owner: "playback", severity: "error", title: "Trouble \($0)", message: "",
-                actions: ["retry", "dismiss"])
+                id: id, owner: "playback", severity: "error", title: "", message: "",
+                actions: (1...actions).map { "do\($0)" })
+        }
+        var now = Self.now.monotonic
+        keys.update([alert("a", actions: 8), alert("b", actions: 3)], now: now)
+        #expect(keys.applied(to: [alert("b", actions: 3)]).first?.answers == ["9 do1", "do2", "do3"])
+        keys.update([alert("b", actions: 3)], now: now)
+        #expect(keys.applied(to: [alert("b", actions: 3)]).first?.keys == [9, nil, nil])
+        now = now.advanced(by: AlertKeys.pause)
+        keys.update([alert("b", actions: 3)], now: now)
+        #expect(keys.applied(to: [alert("b", actions: 3)]).first?.keys == [9, 1, 2])
+    }
+
+    @Test func `where somebody can type, an alert's digits are said, and again when they change`() {
+        var narrator = PlainNarrator()
+        var snapshot = Self.snapshot(Self.player())
+        snapshot.alerts = [("a1", [1, 2]), ("a2", [3, nil])].map { id, keys in
+            .init(
+                id: id, owner: "playback", severity: "error", title: "Trouble \(id)", message: "",
+                actions: ["retry", "dismiss"], keys: keys)
         }
         #expect(
             narrator.lines(for: snapshot, now: Self.now.monotonic).suffix(2) == [
                 "Alert a1 (error): Trouble a1. Answers: 1 retry, 2 dismiss.",
-                "Alert a2 (error): Trouble a2. Answers: 3 retry, 4 dismiss.",
+                "Alert a2 (error): Trouble a2. Answers: 3 retry, dismiss.",
             ])
         snapshot.alerts.removeFirst()
+        #expect(narrator.lines(for: snapshot, now: Self.now.monotonic) == ["Alert gone: Trouble a1."])
+        snapshot.alerts[0].keys = [3, 1]
         #expect(
             narrator.lines(for: snapshot, now: Self.now.monotonic) == [
-                "Alert gone: Trouble a1.", "Alert a2 (error): Trouble a2. Answers: 1 retry, 2 dismiss.",
+                "Alert a2 (error): Trouble a2. Answers: 3 retry, 1 dismiss."
             ])
     }
 }

@@ -96,7 +96,9 @@ import WireMessages
     @Test func `digits answer alerts in their order`() {
         var snapshot = Self.sample()
         snapshot.alerts = [
-            .init(id: "a1", owner: "feeds", severity: "error", title: "x", message: "", actions: ["retry", "dismiss"])
+            .init(
+                id: "a1", owner: "feeds", severity: "error", title: "x", message: "", actions: ["retry", "dismiss"],
+                keys: [1, 2])
         ]
         let screen = PlayerScreen(snapshot: snapshot)
         #expect(

@@ -29,12 +29,24 @@ struct Up: LockstepCommand {
             throw launcher.becomeSupervisor()
         }
         let started = try launcher.startDetached() == .started
+        let alerts = await Self.databaseAlerts(context)
+        let trouble = alerts.map { " \(Sentence.stopped($0.title)) See `lockstep alerts`." }.joined()
         try context.output.change(
-            Self.json(started, context), started ? "The fleet is up." : "No change: the fleet is up already.")
+            Self.json(started, context, alerts),
+            (started ? "The fleet is up." : "No change: the fleet is up already.") + trouble)
     }
 
-    private static func json(_ changed: Bool, _ context: CommandContext) -> JSONValue {
-        .object(["state": "up", "changed": .bool(changed), "run": .string(context.home.runDirectory)])
+    /// What the database’s service reports as an error: that it lost the database, or that the disk is full.
+    private static func databaseAlerts(_ context: CommandContext) async -> [WireAlert] {
+        let alerts = try? await context.withSession { try await $0.view(of: [.persistence]).alertsInOrder }
+        return (alerts ?? []).filter { $0.owner == ServiceName.persistence.text && $0.severity == .error }
+    }
+
+    private static func json(_ changed: Bool, _ context: CommandContext, _ alerts: [WireAlert] = []) -> JSONValue {
+        .object([
+            "state": "up", "changed": .bool(changed), "run": .string(context.home.runDirectory),
+            "alerts": .array(alerts.map(\.json)),
+        ])
     }
 }
 

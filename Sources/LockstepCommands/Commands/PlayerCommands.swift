@@ -149,16 +149,13 @@ struct Status: LockstepCommand {
         }
     }
 
-    private static func lines(_ snapshot: PlayerSnapshot) -> [String] {
+    static func lines(_ snapshot: PlayerSnapshot) -> [String] {
         var lines = [Sentence.status(snapshot) + Sentence.home(snapshot), Sentence.levels(snapshot)]
         if let chapter = snapshot.chapter {
             lines.append(Sentence.chapter(chapter))
         }
         if snapshot.sleep != nil { lines.append(Sentence.capitalised(Sentence.sleep(snapshot.sleep) + ".")) }
-        if !snapshot.alerts.isEmpty {
-            lines.append("\(NumberText.counted(snapshot.alerts.count, "alert")): see `lockstep alerts`.")
-        }
-        return lines
+        return lines + (Sentence.alerts(snapshot.alerts).map { [$0] } ?? [])
     }
 }
 

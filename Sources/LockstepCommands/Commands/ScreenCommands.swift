@@ -97,15 +97,19 @@ extension CommandContext {
         _ session: Session, _ keys: NIOLockedValueBox<PlayerMachine>?, begun: () -> Void
     ) async throws {
         var view = FleetView()
-        var narrator = PlainNarrator(namesKeys: keys != nil)
+        var narrator = PlainNarrator()
         for await update in session.client.updates() {
             let changes = view.apply(update)
-            keys?.withLockedValue { $0.apply(update) }
+            let now = SystemClocks.now()
+            let numbered = keys?.withLockedValue { keys in
+                keys.apply(update)
+                keys.tick(now: now)
+                return keys.snapshot(at: now)
+            }
             // The first word is said once there is something to say.
             if case .connection(.connecting) = update { continue }
             guard !changes.isEmpty else { continue }
-            let now = SystemClocks.now()
-            let snapshot = PlayerSnapshot(view, now: now, bootID: SystemClocks.bootID)
+            let snapshot = numbered ?? PlayerSnapshot(view, now: now, bootID: SystemClocks.bootID)
             if output.json {
                 guard changes.contains(where: \.concernsPlayer) else { continue }
                 let alerts = JSONValue.array(view.alertsInOrder.map(\.json))

@@ -62,8 +62,7 @@ enum MiniLine {
     /// The first alert and the keys of its answers; where there is no room for a part of its words only that there are any.
     private static func alert(_ snapshot: PlayerSnapshot, room: Int) -> String {
         guard let first = snapshot.alerts.first else { return "" }
-        var keys = ""
-        for (index, action) in first.actions.prefix(9).enumerated() { keys += "  \(index + 1) \(action)" }
+        var keys = first.answers.map { "  \($0)" }.joined()
         if snapshot.alerts.count > 1 { keys += "  and \(snapshot.alerts.count - 1) more" }
         let left = room - DisplayText.width(keys) - 3
         guard left >= 8 else { return alerts(snapshot) }

@@ -6,13 +6,6 @@ struct PlainNarrator: Sendable {
     private var last: PlayerSnapshot?
     private var expected: (position: Double, at: MonotonicTime)?
 
-    private let namesKeys: Bool
-
-    /// Has said nothing yet; with `namesKeys` it says which digits answer an alert.
-    init(namesKeys: Bool = false) {
-        self.namesKeys = namesKeys
-    }
-
     /// The lines for what has changed since the last time; `now` is the moment of the snapshot.
     mutating func lines(for snapshot: PlayerSnapshot, now: MonotonicTime) -> [String] {
         defer {
@@ -42,21 +35,9 @@ struct PlainNarrator: Sendable {
         let open = Set(snapshot.alerts.map(\.id))
         let gone = last.alerts.filter { !open.contains($0.id) }
         lines += gone.map { "Alert gone: \(Sentence.stopped($0.title))" }
-        // The digits of those that stay are others now.
-        let known = namesKeys && !gone.isEmpty ? [] : Set(last.alerts.map(\.id))
-        return lines + alerts(snapshot) { !known.contains($0.id) }
-    }
-
-    private func alerts(
-        _ snapshot: PlayerSnapshot, where isTold: (PlayerSnapshot.Alert) -> Bool
-    ) -> [String] {
-        var lines: [String] = []
-        var digit = 1
-        for alert in snapshot.alerts {
-            if isTold(alert) { lines.append(Sentence.alert(alert, firstKey: namesKeys ? digit : nil)) }
-            digit += alert.actions.count
-        }
-        return lines
+        // An alert that found no free digit at first is told again with its digits.
+        let known = Dictionary(last.alerts.map { ($0.id, $0.keys) }) { first, _ in first }
+        return lines + snapshot.alerts.filter { known[$0.id] != $0.keys }.map(Sentence.alert)
     }
 
     private func first(_ snapshot: PlayerSnapshot) -> [String] {
@@ -64,7 +45,7 @@ struct PlainNarrator: Sendable {
         var lines = [Sentence.status(snapshot), Sentence.levels(snapshot)]
         if let chapter = snapshot.chapter { lines.append(Sentence.chapter(chapter)) }
         if let sleep = snapshot.sleep { lines.append(Sentence.capitalised(Sentence.sleep(sleep)) + ".") }
-        return lines + [Self.queue(snapshot)] + alerts(snapshot) { _ in true }
+        return lines + [Self.queue(snapshot)] + snapshot.alerts.map(Sentence.alert)
     }
 
     /// Whether the player does something else than it did, or is somewhere else.

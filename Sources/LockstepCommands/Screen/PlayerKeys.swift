@@ -93,11 +93,9 @@ extension PlayerScreen {
             guard let digit = character.wholeNumberValue, digit >= 1 else {
                 return .say(PlayerHelp.unknown(String(character)))
             }
-            guard digit <= answers.count else {
-                return .say(answers.isEmpty ? "There is no alert to answer." : "No alert has an answer \(digit).")
-            }
-            let answer = answers[digit - 1]
-            return .answer(alert: answer.alert.id, owner: answer.alert.owner, action: answer.action)
+            return answer(digit)
+                ?? .say(
+                    snapshot.alerts.isEmpty ? "There is no alert to answer." : "No alert has an answer \(digit).")
         }
     }
 

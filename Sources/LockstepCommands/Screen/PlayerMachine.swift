@@ -36,6 +36,7 @@ struct PlayerMachine: Sendable {
     private var seeks = KeyRepeatCoalescer<Double>()
     private var speeds = KeyRepeatCoalescer<Double>()
     private var volumes = KeyRepeatCoalescer<Double>()
+    private var alertKeys = AlertKeys()
     private var command: PlayerIntent?
     /// What was pressed while a command was under way, in order.
     private var waiting: [PlayerIntent] = []
@@ -73,8 +74,11 @@ struct PlayerMachine: Sendable {
         return [tick, end].compactMap { $0 }.min()
     }
 
-    private func snapshot(at now: Moment) -> PlayerSnapshot {
-        PlayerSnapshot(view, now: now, bootID: bootID)
+    /// What is known at `now`, with the digits of the alerts.
+    func snapshot(at now: Moment) -> PlayerSnapshot {
+        var snapshot = PlayerSnapshot(view, now: now, bootID: bootID)
+        snapshot.alerts = alertKeys.applied(to: snapshot.alerts)
+        return snapshot
     }
 
     /// The stream has news.
@@ -89,8 +93,9 @@ struct PlayerMachine: Sendable {
         if isDescribing { dismissNotice() }
     }
 
-    /// Time has passed.
+    /// The screen is about to be shown: notices end, and new alerts get digits.
     mutating func tick(now: Moment) {
+        alertKeys.update(PlayerSnapshot(view, now: now, bootID: bootID).alerts, now: now.monotonic)
         guard let noticeUntil, now.monotonic >= noticeUntil else { return }
         dismissNotice()
     }

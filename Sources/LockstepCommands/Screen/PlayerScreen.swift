@@ -37,9 +37,13 @@ struct PlayerScreen: Sendable {
         return snapshot.entries.firstIndex { $0.isCurrent } ?? (snapshot.entries.isEmpty ? nil : 0)
     }
 
-    /// The alerts' actions in the order of their digits, 1 to 9.
-    var answers: [(alert: PlayerSnapshot.Alert, action: String)] {
-        Array(snapshot.alerts.flatMap { alert in alert.actions.map { (alert, $0) } }.prefix(9))
+    /// The answer to an alert that a digit gives; nil: none.
+    func answer(_ digit: Int) -> PlayerIntent? {
+        for alert in snapshot.alerts {
+            guard let index = alert.keys.firstIndex(of: digit), alert.actions.indices.contains(index) else { continue }
+            return .answer(alert: alert.id, owner: alert.owner, action: alert.actions[index])
+        }
+        return nil
     }
 
     /// A part of the screen. What matters less goes first where there is no room.
@@ -146,13 +150,8 @@ struct PlayerScreen: Sendable {
     }
 
     private func alertSections(columns: Int) -> [Section] {
-        var digit = 0
-        return snapshot.alerts.map { alert in
-            var keys = ""
-            for action in alert.actions where digit < 9 {
-                digit += 1
-                keys += "  \(digit) \(action)"
-            }
+        snapshot.alerts.map { alert in
+            let keys = alert.answers.map { "  \($0)" }.joined()
             let message = alert.message.isEmpty ? alert.title : "\(alert.title): \(alert.message)"
             let text = DisplayText.cut("! " + message, to: max(4, columns - DisplayText.width(keys)))
             let span = ScreenImage.Span(text: DisplayText.cut(text + keys, to: columns), style: .bold)

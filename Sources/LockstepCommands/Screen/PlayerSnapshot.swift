@@ -36,6 +36,15 @@ struct PlayerSnapshot: Sendable, Hashable {
         var title: String
         var message: String
         var actions: [String]
+        /// The digit of each action; empty: nobody can press any.
+        var keys: [Int?] = []
+
+        /// The actions, each with its digit where it has one: `1 retry`.
+        var answers: [String] {
+            actions.enumerated().map { index, action in
+                keys.indices.contains(index) ? keys[index].map { "\($0) \(action)" } ?? action : action
+            }
+        }
     }
 
     /// A part of the episode.

@@ -125,7 +125,7 @@ enum Sentence {
         if let selection { parts.append("selected: \(selection)") }
         if !snapshot.alerts.isEmpty {
             let first = snapshot.alerts[0]
-            let keys = first.actions.prefix(9).enumerated().map { "\($0 + 1) \($1)" }.joined(separator: ", ")
+            let keys = first.answers.joined(separator: ", ")
             let answers = keys.isEmpty ? "" : " (answer \(keys))"
             // What the player's own state has said is not said again.
             let more = snapshot.isSaid(by: first) ? "" : first.message
@@ -137,12 +137,17 @@ enum Sentence {
         return parts.joined(separator: "; ") + "."
     }
 
-    /// An alert and how to answer it; `firstKey` is the digit of its first answer.
-    static func alert(_ alert: PlayerSnapshot.Alert, firstKey: Int? = nil) -> String {
-        let words = alert.actions.enumerated().map { index, action in
-            firstKey.map { $0 + index <= 9 ? "\($0 + index) \(action)" : action } ?? action
-        }
-        let actions = words.isEmpty ? "" : " Answers: \(words.joined(separator: ", "))."
+    /// How many alerts there are, and the gravest if it is an error: `2 alerts, first: A title. See `lockstep alerts`.`
+    static func alerts(_ alerts: [PlayerSnapshot.Alert]) -> String? {
+        guard let first = alerts.first else { return nil }
+        let count = NumberText.counted(alerts.count, "alert")
+        guard first.severity == WireAlert.Severity.error.word else { return "\(count): see `lockstep alerts`." }
+        return "\(count)\(alerts.count > 1 ? ", first" : ""): \(stopped(first.title)) See `lockstep alerts`."
+    }
+
+    /// An alert and how to answer it.
+    static func alert(_ alert: PlayerSnapshot.Alert) -> String {
+        let actions = alert.answers.isEmpty ? "" : " Answers: \(alert.answers.joined(separator: ", "))."
         let message = alert.message.isEmpty ? "" : " \(stopped(alert.message))"
         return "Alert \(alert.id) (\(alert.severity)): \(stopped(alert.title))\(message)\(actions)"
     }
