@@ -26,9 +26,8 @@ extension Failure {
     /// What to do about a password with a character that ends the authority of an address.
     private static func encodingHint(for text: String) -> String {
         let bytes = Array(text.utf8)
-        guard let at = bytes.lastIndex(of: UInt8(ascii: "@")),
-            let start = bytes.indices.first(where: { bytes[$0...].starts(with: "//".utf8) }), start + 2 < at,
-            bytes[(start + 2)..<at].contains(where: { "/?#".utf8.contains($0) })
+        guard let (credentials, followsSlashes) = WebAddress.possibleCredentials(in: bytes), followsSlashes,
+            bytes[credentials].contains(where: { "/?#".utf8.contains($0) })
         else { return "" }
         return " In a password, write “/” as %2F, “?” as %3F, “#” as %23 and “@” as %40, or use --user."
     }

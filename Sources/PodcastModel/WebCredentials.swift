@@ -107,10 +107,18 @@ extension WebAddress {
             return address.authority.utf8.contains(UInt8(ascii: "@")) ? address.textWithoutCredentials : text
         }
         let bytes = Array(text.utf8)
-        guard let at = bytes.lastIndex(of: UInt8(ascii: "@")) else { return text }
-        let slashes = bytes.indices.first { bytes[$0...].starts(with: "//".utf8) && $0 < at }
-        let start = slashes.map { $0 + 2 } ?? bytes.firstIndex(of: UInt8(ascii: ":")).map { $0 + 1 } ?? 0
-        return String(decoding: bytes[..<min(start, at)] + bytes[(at + 1)...], as: UTF8.self)
+        guard let (credentials, _) = possibleCredentials(in: bytes) else { return text }
+        return String(
+            decoding: bytes[..<credentials.lowerBound] + bytes[(credentials.upperBound + 1)...], as: UTF8.self)
+    }
+
+    /// Where user and password may stand in a text that can’t be read as an address: before the last `@`, from behind the
+    /// first `//`, else from behind the first `:`, else from the beginning. Nil without an `@`.
+    static func possibleCredentials(in bytes: [UInt8]) -> (range: Range<Int>, followsSlashes: Bool)? {
+        guard let at = bytes.lastIndex(of: UInt8(ascii: "@")) else { return nil }
+        let slashes = bytes[..<at].indices.first { bytes[$0..<at].starts(with: "//".utf8) }
+        let start = slashes.map { $0 + 2 } ?? bytes[..<at].firstIndex(of: UInt8(ascii: ":")).map { $0 + 1 } ?? 0
+        return (start..<at, slashes != nil)
     }
 
     private static func endsAuthority(_ byte: UInt8) -> Bool {

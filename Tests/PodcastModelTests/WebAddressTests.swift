@@ -87,10 +87,19 @@ func `an origin is scheme, host and port`(text: String, origin: String) throws {
     ("http://]/", "http://]/"), ("http://me:secret@]/x", "http://]/x"),
     ("https://me:pa/ss@h/", "https://h/"), ("https://me:pa?ss@h/", "https://h/"), ("https://me:pa#ss@h/", "https://h/"),
     ("https://me:p w@ho st/", "https://ho st/"), ("https://me:p\"w@h/", "https://h/"), ("xx:me:p@h/", "xx:h/"),
-    ("http://h/@x", "http://h/@x"), ("http://a\u{7}b/", "http://ab/"),
+    ("http://h/@x", "http://h/@x"), ("http://a\u{7}b/", "http://ab/"), ("me@h h:80/", "h h:80/"), ("@", ""),
+    ("//@h h", "//h h"), ("x@//y z", "//y z"), ("me:p@h//x y", "me:h//x y"),
 ])
 func `a refused address is quoted without its password`(text: String, quoted: String) {
     #expect(WebAddress.quotable(text) == quoted)
+}
+
+@Test(arguments: [
+    ("https://me:pa/ss@h/", true), ("https://me:pa#ss@h/", true), ("https://me:p w@h/", false), ("xx:me:p/s@h/", false),
+    ("http://]/a", false), ("@", false),
+])
+func `a password with a character that ends the authority is explained`(text: String, isExplained: Bool) {
+    #expect(Failure.unusableAddress(text).message.contains("%2F") == isExplained)
 }
 
 @Test(arguments: [
