@@ -152,15 +152,15 @@ import WireMessages
         #expect(state.word == word)
     }
 
-    @Test func `a block is drawn over itself, and the cursor waits at its beginning`() {
-        var block = LiveBlock(.init(clearToEnd: "<el>", clearBelow: "<ed>", up: "<up>"))
-        #expect(block.show(["abc", "def"], columns: 80) == "\rabc<el>\ndef<ed><up>\r")
+    @Test func `a block is drawn over itself without wrapping, and the cursor waits at its beginning`() {
+        var block = LiveBlock(.init(clearToEnd: "<el>", clearBelow: "<ed>", up: "<up>", wrapOff: "<", wrapOn: ">"))
+        #expect(block.show(["abc", "def"], columns: 80) == "<\rabc<el>\ndef<ed><up>\r>")
         #expect(block.show(["abc", "def"], columns: 80) == "")
-        #expect(block.show(["abc"], columns: 80) == "\rabc<ed>\r")
-        #expect(block.show(["abc"], above: ["one", "two"], columns: 80) == "\rone<el>\ntwo<el>\nabc<ed>\r")
+        #expect(block.show(["abc"], columns: 80) == "<\rabc<ed>\r>")
+        #expect(block.show(["abc"], above: ["one", "two"], columns: 80) == "<\rone<el>\ntwo<el>\nabc<ed>\r>")
         // Whatever the terminal has made of the lines is below the cursor.
-        #expect(block.show(["abc", "xyz"], columns: 2) == "\r<ed>abc<el>\nxyz<ed><up>\r")
+        #expect(block.show(["abc", "xyz"], columns: 2) == "<\r<ed>abc<el>\nxyz<ed><up>\r>")
         #expect(block.leave() == "\n\n")
-        #expect(block.show(["abc", "xyz"], columns: 2) == "\rabc<el>\nxyz<ed><up>\r")
+        #expect(block.show(["abc", "xyz"], columns: 2) == "<\rabc<el>\nxyz<ed><up>\r>")
     }
 }

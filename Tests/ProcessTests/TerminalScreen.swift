@@ -14,6 +14,8 @@ struct TerminalScreen: Sendable {
     private var keptCursor = (row: 0, column: 0)
     private var scroll: Range<Int>
     private var isWrapDue = false
+    /// Whether text that is longer than a line goes on in the next one.
+    private var goesOn = true
     /// Whether lines that no longer fit are wrapped, as newer terminals do, or cut.
     private let wraps: Bool
     /// The rows that go on with the line of the row above, since the terminal became narrower.
@@ -141,7 +143,7 @@ struct TerminalScreen: Sendable {
     }
 
     private mutating func put(_ character: Character) {
-        if isWrapDue {
+        if isWrapDue, goesOn {
             move(column: 0)
             lineFeed()
         }
@@ -216,6 +218,7 @@ struct TerminalScreen: Sendable {
         for mode in modes {
             switch mode {
             case 1: sendsApplicationKeys = isOn
+            case 7: goesOn = isOn
             case 25: isCursorVisible = isOn
             case 1047, 1049:
                 guard isOn != isAlternate else { continue }

@@ -95,6 +95,8 @@ final class TerminalShell: Sendable {
     }
 
     var screen: TerminalScreen { display.now.screen }
+    /// All that has been written to the terminal.
+    var written: String { String(decoding: display.now.written, as: UTF8.self) }
     /// How many bytes have been written to the terminal.
     var bytesWritten: Int { display.now.written.count }
 

@@ -10,7 +10,7 @@ import Darwin
 #endif
 
 /// Shows the downloads on a terminal, with bars that move, until none is under way any more or `q` is pressed.
-final class DownloadsLoop {
+final class DownloadsLoop: TerminalUser {
     private var board = DownloadsBoard()
     private var block = LiveBlock(.ofTerminal)
     private let keyboard = Keyboard()
@@ -38,10 +38,7 @@ final class DownloadsLoop {
                 case .ended(let failure): throw failure ?? PlayerLoop.connectionEnded
                 }
             }
-            for number in batch.signals {
-                guard let status = handle(signal: number) else { continue }
-                return status
-            }
+            if let status = events.handle(batch.signals, for: self) { return status }
             if board.isCurrent {
                 try draw()
                 if !board.isActive { return 0 }
@@ -61,28 +58,18 @@ final class DownloadsLoop {
         try Output.write(block.show(lines, columns: size.columns), to: STDOUT_FILENO)
     }
 
-    private func handle(signal number: Int32) -> Int32? {
-        switch number {
-        case SIGWINCH: break
-        case SIGTSTP:
-            suspend()
-            events.signals.stopProcess()
-            resume()
-        case SIGCONT: resume()
-        default: return 128 + number
-        }
-        return nil
-    }
-
-    private func suspend() {
+    func suspend() {
         try? Output.write(block.leave(), to: STDOUT_FILENO)
         if hasKeys { keyboard.giveBack() }
         hasKeys = false
     }
 
-    private func resume() {
+    func resume() {
         block.forget()
         hasKeys = Keyboard.isOurs
         if hasKeys { keyboard.take() }
     }
+
+    /// Each drawing asks for the size.
+    func resized() {}
 }

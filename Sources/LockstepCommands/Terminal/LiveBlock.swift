@@ -22,6 +22,10 @@ struct LiveBlock: Sendable {
         var clearBelow = "\u{1b}[J"
         /// Moves the cursor up by one row.
         var up = "\u{1b}[A"
+        /// Has what is longer than a line stay in it.
+        var wrapOff = "\u{1b}[?7l"
+        /// Has it go on in the next line again.
+        var wrapOn = "\u{1b}[?7h"
     }
 
     private let capabilities: Capabilities
@@ -42,7 +46,9 @@ struct LiveBlock: Sendable {
         self.columns = columns
         let text = (above + lines).joined(separator: capabilities.clearToEnd + "\n")
         let back = String(repeating: capabilities.up, count: max(0, lines.count - 1))
-        return "\r" + (isResized ? capabilities.clearBelow : "") + text + capabilities.clearBelow + back + "\r"
+        // The terminal may have become narrower than is known yet.
+        return capabilities.wrapOff + "\r" + (isResized ? capabilities.clearBelow : "") + text
+            + capabilities.clearBelow + back + "\r" + capabilities.wrapOn
     }
 
     /// Something else has been written: the lines must be shown anew.
@@ -68,6 +74,8 @@ extension LiveBlock.Capabilities {
         capabilities.clearToEnd = text("el")
         capabilities.clearBelow = text("ed")
         capabilities.up = text("cuu1")
+        capabilities.wrapOff = text("rmam")
+        capabilities.wrapOn = text("smam")
         return capabilities
     }
 }

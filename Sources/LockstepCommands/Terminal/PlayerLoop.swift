@@ -15,6 +15,11 @@ final class PlayerLoop {
     private let events: TerminalEvents
     private let ask: (PlayerTask) -> Void
     private var machine: PlayerMachine
+    /// Until when the first frame waits for the fleet’s state, without which it would be an empty one.
+    private var firstFrame: MonotonicTime?
+
+    /// How long the first frame waits at most.
+    private static let firstFrameLimit = Duration.milliseconds(300)
 
     /// A loop; `ask` begins a task and returns at once.
     init(
@@ -33,15 +38,14 @@ final class PlayerLoop {
     /// - Throws: the failure that ended the connection.
     func run() throws(Failure) -> Int32 {
         defer { terminal.close() }
+        firstFrame = SystemClocks.now().monotonic.advanced(by: Self.firstFrameLimit)
         while true {
             let now = SystemClocks.now()
             machine.tick(now: now)
-            terminal.draw(PlayerContent(screen: machine.screen(at: now)))
-            let limit = machine.nextChange(after: now).map { Int32(($0 * 1_000).rounded(.up)) } ?? -1
+            let change = draw(at: now)
+            let limit = change.map { Int32(($0 * 1_000).rounded(.up)) } ?? -1
             guard let batch = events.next(within: limit) else { return 1 }
-            for number in batch.signals {
-                if let status = handle(signal: number) { return status }
-            }
+            if let status = events.handle(batch.signals, for: terminal) { return status }
             for item in batch.news { try handle(item) }
             if batch.isHungUp { return 128 + SIGHUP }
             while let key = terminal.nextKey() {
@@ -57,17 +61,17 @@ final class PlayerLoop {
     /// The failure of a screen whose connection has ended for good.
     static var connectionEnded: Failure { Failure(.internalError, "The connection to the fleet has ended.") }
 
-    private func handle(signal number: Int32) -> Int32? {
-        switch number {
-        case SIGWINCH: terminal.resized()
-        case SIGTSTP:
-            terminal.suspend()
-            events.signals.stopProcess()
-            terminal.resume()
-        case SIGCONT: terminal.resume()
-        default: return 128 + number
+    /// Draws, unless the first frame still waits for something to show.
+    ///
+    /// - Returns: when the screen next changes by itself, in seconds; nil: it does not.
+    private func draw(at now: Moment) -> Double? {
+        let screen = machine.screen(at: now)
+        if let firstFrame, screen.snapshot.link == .connecting, now.monotonic < firstFrame {
+            return firstFrame.since(now.monotonic) / .seconds(1)
         }
-        return nil
+        firstFrame = nil
+        terminal.draw(PlayerContent(screen: screen))
+        return machine.nextChange(after: now)
     }
 
     private func handle(_ item: PlayerInbox.Item) throws(Failure) {

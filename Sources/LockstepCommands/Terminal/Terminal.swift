@@ -10,19 +10,13 @@ import Darwin
 #endif
 
 /// What a player needs of a terminal. The screen and the line are its two forms.
-protocol PlayerTerminal: AnyObject {
+protocol PlayerTerminal: TerminalUser {
     /// The size in columns and rows.
     var size: (columns: Int, rows: Int) { get }
     /// Shows what has changed.
     func draw(_ content: PlayerContent)
     /// The next key that waits; nil: none. `ended` once there is nobody to press keys any more.
     func nextKey() -> PlayerKey?
-    /// Gives the terminal back, as it was.
-    func suspend()
-    /// Takes it again after `suspend`, or after somebody else wrote on it.
-    func resume()
-    /// The terminal has another size.
-    func resized()
     /// Gives it back for good; a second call does nothing.
     func close()
 }

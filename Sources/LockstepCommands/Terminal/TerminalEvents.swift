@@ -8,6 +8,16 @@ import Musl
 import Darwin
 #endif
 
+/// What has the terminal, and gives it back while the program is stopped.
+protocol TerminalUser: AnyObject {
+    /// Gives the terminal back, as it was.
+    func suspend()
+    /// Takes it again after `suspend`, or after somebody else wrote on it.
+    func resume()
+    /// The terminal has another size.
+    func resized()
+}
+
 /// What a screen waits for: signals, news and keys.
 struct TerminalEvents {
     /// What woke it.
@@ -39,5 +49,23 @@ struct TerminalEvents {
         batch.news = inbox.takeAll()
         batch.isHungUp = waiting[0].revents & (Int16(POLLHUP) | Int16(POLLERR) | Int16(POLLNVAL)) != 0
         return batch
+    }
+
+    /// Does what signals ask of the screen that `user` shows.
+    ///
+    /// - Returns: the exit status of one that ends it, 128 and its number; nil: it goes on.
+    func handle(_ numbers: [Int32], for user: some TerminalUser) -> Int32? {
+        for number in numbers {
+            switch number {
+            case SIGWINCH: user.resized()
+            case SIGTSTP:
+                user.suspend()
+                signals.stopProcess()
+                user.resume()
+            case SIGCONT: user.resume()
+            default: return 128 + number
+            }
+        }
+        return nil
     }
 }
