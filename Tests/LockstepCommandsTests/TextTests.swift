@@ -4,6 +4,31 @@ import Testing
 @testable import LockstepCommands
 
 @Suite struct TextTests {
+    @Test(
+        arguments: [
+            (
+                #"{"at":1767323045123,"level":"info","message":"x \"at\":5"}"#,
+                #"{"at":1767323045.123,"level":"info","message":"x \"at\":5"}"#
+            ),
+            (#"{"at":1767323045000}"#, #"{"at":1767323045}"#),
+            (#"{"level":"info"}"#, #"{"level":"info"}"#), (#"{"at":"x"}"#, #"{"at":"x"}"#), ("no JSON", "no JSON"),
+        ])
+    func `times in logs are seconds, as in all JSON`(line: String, json: String) {
+        #expect(LogLine.json(line) == json)
+    }
+
+    @Test(arguments: [120, 60, 40, 30, 20, 5]) func `a table is never wider than the terminal`(width: Int) {
+        var table = TextTable([
+            .init(heading: "", right: true), .init(heading: "episode", flexible: true),
+            .init(heading: "podcast", flexible: true), .init(heading: "id"),
+        ])
+        table.add(["1", String(repeating: "title ", count: 20), "A podcast with a long name", "e0123456789abcdef0123"])
+        table.add(["2", "日本語のタイトル", "x", "e1"])
+        let lines = table.lines(width: width)
+        #expect(lines.allSatisfy { DisplayText.width($0) <= width })
+        if width >= 40 { #expect(lines[1].hasSuffix("e0123456789abcdef0123")) }
+    }
+
     @Test(arguments: [
         ("90", SeekExpression.absolute(90)), ("12:34", .absolute(754)), ("1:02:03", .absolute(3_723)),
         ("50%", .fraction(0.5)), ("+30", .relative(30)), ("-15", .relative(-15)), ("−15", .relative(-15)),

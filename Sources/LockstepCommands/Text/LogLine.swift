@@ -9,6 +9,15 @@ enum LogLine {
         var message: String?
     }
 
+    /// A line with its time in seconds since 1970, as all JSON has it; in the files it is in milliseconds.
+    static func json(_ line: String) -> String {
+        let beginning = "{\"at\":"
+        guard line.hasPrefix(beginning) else { return line }
+        let digits = line.dropFirst(beginning.count).prefix { $0.isASCII && $0.isNumber }
+        guard let time = Int64(digits) else { return line }
+        return beginning + JSONValue.moment(milliseconds: time).line + line[digits.endIndex...]
+    }
+
     /// `time service level message`, or the line as it is where it is no JSON of this shape.
     static func text(_ line: String) -> String {
         guard let fields = try? JSONDecoder().decode(Fields.self, from: Data(line.utf8)), let message = fields.message

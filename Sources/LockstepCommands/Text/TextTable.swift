@@ -27,17 +27,19 @@ struct TextTable {
         rows.append(cells.map { DisplayText.sanitised($0) })
     }
 
-    /// The lines; `width` nil: as wide as it is.
+    /// The lines, none wider than `width`; nil: as wide as they are.
     func lines(width: Int?) -> [String] {
         var widths = columns.indices.map { index in
             ([columns[index].heading] + rows.map { $0[index] }).map { DisplayText.width($0) }.max() ?? 0
         }
         if let width {
             var excess = widths.reduce(0, +) + 2 * (columns.count - 1) - width
-            for index in columns.indices.reversed() where columns[index].flexible && excess > 0 {
-                let kept = max(8, widths[index] - excess)
-                excess -= max(0, widths[index] - kept)
-                widths[index] = min(widths[index], kept)
+            for least in [8, 3] {
+                for index in columns.indices.reversed() where columns[index].flexible && excess > 0 {
+                    let kept = max(least, widths[index] - excess)
+                    excess -= max(0, widths[index] - kept)
+                    widths[index] = min(widths[index], kept)
+                }
             }
         }
         return ([columns.map(\.heading)] + rows).map { cells in
@@ -45,7 +47,7 @@ struct TextTable {
                 DisplayText.fitted(cells[index], to: widths[index], right: columns[index].right)
             }.joined(separator: "  ")
             while line.hasSuffix(" ") { line.removeLast() }
-            return line
+            return width.map { DisplayText.cut(line, to: $0) } ?? line
         }
     }
 }
