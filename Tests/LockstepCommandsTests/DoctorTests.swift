@@ -57,6 +57,102 @@ import WireMessages
         }
     }
 
+    @Test func `a home that can’t be created is one fault, which names the folder above it`() throws {
+        let folder = try TemporaryFolder()
+        var check = HomeCheck(home: try Self.home(in: folder.path + "/absent/home"))
+        check.canAccess = { _, _ in false }
+        let findings = check.folders()
+        #expect(findings.map(\.level) == [.fault])
+        #expect(findings.first?.message.contains("can’t be created: \(folder.path) isn’t writable") == true)
+    }
+
+    @Test func `a home of another user is one fault`() throws {
+        try Self.withHome { check in
+            var check = check
+            check.userID += 1
+            let findings = check.folders()
+            #expect(findings.map(\.level) == [.fault])
+            #expect(findings.first?.message.contains("belongs to another user") == true)
+        }
+    }
+
+    @Test(arguments: ["", "/below"]) func `a file in the place of the home is one fault`(below: String) throws {
+        let folder = try TemporaryFolder()
+        let file = folder.path + "/file"
+        try "x".write(toFile: file, atomically: true, encoding: .utf8)
+        let findings = HomeCheck(home: try Self.home(in: file + below)).folders()
+        #expect(findings.map(\.level) == [.fault])
+        #expect(findings.first?.message.contains("\(file) is a file, not a folder.") == true)
+    }
+
+    @Test func `a fault that two checks find is told once`() {
+        var alert = WireAlert()
+        alert.code = "diskFull"
+        alert.title = "The disk is full"
+        alert.severity = .error
+        let disk = HomeCheck.disk(free: 0, at: "/x")
+        let same = Finding.fault("fleet", "The path is too long.", do: "a")
+        let findings = [disk, same, .ok("a", "b"), .ok("a", "b")] + FleetCheck.alerts([alert]) + [same]
+        #expect(findings.withoutRepetitions == [disk, same, .ok("a", "b"), .ok("a", "b")])
+        // A disk that is nearly full is something else than one that is full.
+        let scarce = [HomeCheck.disk(free: 200_000_000, at: "/x")] + FleetCheck.alerts([alert])
+        #expect(scarce.withoutRepetitions.count == 2)
+        // Where the folder can’t be opened, its socket can’t either.
+        let folder = Finding.fault("folders", "/x isn’t writable", do: "a")
+        #expect([folder, .fault("fleet", "/x/run can’t be opened", do: "b")].withoutRepetitions == [folder])
+        // The processes tell it themselves.
+        alert.owner = "supervisor"
+        #expect(FleetCheck.alerts([alert]).isEmpty)
+    }
+
+    private static func header(pageSize: Int = 4_096, pages: Int = 10, countIsValid: Bool = true) -> [UInt8] {
+        var header = Array("SQLite format 3".utf8) + [UInt8](repeating: 0, count: 85)
+        header[16] = UInt8(pageSize >> 8 & 0xff)
+        header[17] = UInt8(pageSize & 0xff)
+        header[31] = UInt8(pages)
+        header[27] = 7
+        header[95] = countIsValid ? 7 : 6
+        return header
+    }
+
+    @Test(
+        arguments: [
+            (header(), 40_960, false, nil),
+            (header(), 40_959, false, "it has 40959 of 40960 bytes"),
+            (header(), 4_096, true, nil),
+            (header(countIsValid: false), 4_096, false, nil),
+            (header(pageSize: 1, pages: 1), 65_536, false, nil),
+            (header(pageSize: 1_000), 40_960, false, "its page size is 1000"),
+            (Array(header().dropLast()), 99, false, "it doesn’t begin like a SQLite database"),
+            ([UInt8](repeating: 1, count: 100), 40_960, false, "it doesn’t begin like a SQLite database"),
+            ([], 0, false, "it is empty"),
+        ] as [([UInt8], Int, Bool, String?)])
+    func `a damaged database is recognised without opening it`(
+        header: [UInt8], size: Int, hasLog: Bool, damage: String?
+    ) {
+        #expect(DatabaseFileCheck.damage(header: header, size: size, hasLog: hasLog) == damage)
+    }
+
+    @Test func `doctor says what to do about a damaged database, with the newest backup`() throws {
+        try Self.withHome { check in
+            let file = DatabaseFileCheck(home: check.home)
+            #expect(file.finding().level == .ok)
+            try "nonsense".write(toFile: check.home.database, atomically: true, encoding: .utf8)
+            #expect(file.finding().level == .fault)
+            #expect(file.finding().advice?.hasPrefix("There is no backup.") == true)
+            let backup = check.home.backupDirectory + "/backup-20260102T030405678Z.db"
+            #expect(FileManager.default.createFile(atPath: backup, contents: Data()))
+            #expect(file.finding().advice?.contains("(2026-01-02 03:04 UTC)") == true)
+            try FileManager.default.removeItem(atPath: check.home.database)
+            #expect(file.finding().level == .warning)
+            let whole = Data(Self.header()) + Data(count: 40_860)
+            #expect(FileManager.default.createFile(atPath: check.home.database, contents: whole))
+            #expect(file.finding().level == .ok)
+            #expect(FileManager.default.createFile(atPath: check.home.database + ".suspect", contents: Data()))
+            #expect(file.finding().level == .warning)
+        }
+    }
+
     @Test func `settings that cannot be used are faults, each by itself`() throws {
         var settings = Settings()
         settings.problems = ["a", "b"]
@@ -73,7 +169,7 @@ import WireMessages
     @Test func `an old backup is worth a warning only if the database has changed since`() throws {
         try Self.withHome { check in
             let manager = FileManager.default
-            let backup = check.home.backupDirectory + "/backup-20260101T000000Z.db"
+            let backup = check.home.backupDirectory + "/backup-20260101T000000000Z.db"
             for path in [check.home.database, backup] { #expect(manager.createFile(atPath: path, contents: Data())) }
             var later = check
             later.now += 5 * 86_400

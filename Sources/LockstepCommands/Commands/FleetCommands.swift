@@ -140,7 +140,7 @@ struct Logs: LockstepCommand {
         var isEmpty = true
         func show(_ lines: [String]) throws {
             if !lines.isEmpty { isEmpty = false }
-            for line in lines { try context.output.line(context.output.json ? line : LogLine.text(line)) }
+            for line in lines { try context.output.line(context.output.json ? LogLine.json(line) : LogLine.text(line)) }
         }
         var closed = false
         do throws(Failure) {
@@ -186,39 +186,5 @@ struct ResetFailed: LockstepCommand {
     func perform(_ context: CommandContext) async throws {
         let message = try SupervisorControlClient(home: context.home).resetFailed(service)
         try context.output.change(.object(["service": .string(service), "message": .string(message)]), message)
-    }
-}
-
-struct BackUp: LockstepCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "backup", abstract: "Back the database up now, or list the backups.")
-    @Flag(help: "List the backups, the newest first.") var list = false
-    @OptionGroup var options: GlobalOptions
-
-    func perform(_ context: CommandContext) async throws {
-        try await context.withSession(observing: false) { session in
-            guard list else {
-                let done = try await session.persistence.backup()
-                return try context.output.change(
-                    .object(["path": .string(done.path), "bytes": .unsigned(done.bytes)]),
-                    "Backed up to \(done.path), \(NumberText.bytes(done.bytes)).")
-            }
-            let entries = try await session.persistence.backups().entries
-            var table = TextTable([
-                .init(heading: "when (UTC)"), .init(heading: "size", right: true), .init(heading: "file"),
-            ])
-            for entry in entries {
-                table.add([TimeText.minute(milliseconds: entry.at), NumberText.bytes(entry.bytes), entry.path])
-            }
-            let json = entries.map { entry in
-                JSONValue.object([
-                    "path": .string(entry.path), "at": .moment(milliseconds: entry.at), "bytes": .unsigned(entry.bytes),
-                    "sideSnapshot": .bool(entry.sideSnapshot),
-                ])
-            }
-            try context.output.value(
-                .array(json),
-                lines: table.isEmpty ? ["There is no backup yet."] : table.lines(width: Output.terminalWidth))
-        }
     }
 }

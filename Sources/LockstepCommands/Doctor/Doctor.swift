@@ -20,8 +20,8 @@ struct Doctor: LockstepCommand {
         async let libraries = LibraryCheck(environment: environment).findings()
         async let running = FleetCheck(context).findings()
         let crashes = CrashReports(context.home).all()
-        let findings =
-            await settings + home.findings() + libraries + running + [FleetCheck.crashes(crashes)]
+        let all = await settings + home.findings() + libraries + running + [FleetCheck.crashes(crashes)]
+        let findings = all.withoutRepetitions
         let json = JSONValue.object([
             "findings": .array(findings.map(\.json)),
             "crashes": .array(

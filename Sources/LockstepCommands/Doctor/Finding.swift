@@ -18,6 +18,11 @@ struct Finding: Sendable, Hashable {
     var message: String
     /// What to do about it; nil where nothing is to be done.
     var advice: String?
+    /// What other checks can find too, in a word; nil: what the message says.
+    var subject: String?
+
+    /// The subject of everything that says that the disk is full.
+    static let fullDisk = "full disk"
 
     static func ok(_ name: String, _ message: String) -> Finding {
         Finding(name: name, level: .ok, message: message)
@@ -38,10 +43,27 @@ struct Finding: Sendable, Hashable {
         ])
     }
 
+    fileprivate var identity: String { "\(level) \(subject ?? message)" }
+
     /// For people: what was found, and below it what to do.
     var lines: [String] {
         let level = level.rawValue + String(repeating: " ", count: 8 - level.rawValue.count)
         return ["\(level) \(name): \(DisplayText.sanitised(message))"]
             + (advice.map { ["         do: \(DisplayText.sanitised($0))"] } ?? [])
+    }
+}
+
+extension [Finding] {
+    /// Each fault once: what a later check found again is left out.
+    var withoutRepetitions: [Finding] {
+        var known: Set<String> = []
+        // Where the folders can’t be used, nothing can be heard from a fleet in them.
+        let hasFolders = !contains { $0.name == "folders" && $0.level == .fault }
+        return filter { finding in
+            guard finding.level == .fault, finding.name == "fleet", !hasFolders else {
+                return finding.level == .ok || known.insert(finding.identity).inserted
+            }
+            return false
+        }
     }
 }

@@ -17,14 +17,23 @@ struct FleetCheck: Sendable {
             guard error.known == .noFleet else {
                 return [.fault("fleet", error.message, do: "Look with `lockstep ps`.")]
             }
-            return [.warning("fleet", "No fleet is running.", do: "Start one with `lockstep up --detach`.")]
+            return [
+                .warning("fleet", "No fleet is running.", do: "Start one with `lockstep up --detach`."),
+                DatabaseFileCheck(home: context.home).finding(),
+            ]
         }
         let processes = services.map(Self.finding)
+        // What a process that isn’t ready can’t tell has its reason there.
+        func isReady(_ name: ServiceName) -> Bool {
+            services.contains { $0.name == name.text && $0.state == "ready" }
+        }
+        guard isReady(.bus) else { return processes }
+        let hasDatabase = isReady(.persistence)
         do {
             return try await processes
                 + context.withSession { session in
-                    let database = await Self.database(session)
-                    return try await [database] + Self.alerts(session.view(of: []).alertsInOrder)
+                    let database = hasDatabase ? [await Self.database(session)] : []
+                    return try await database + Self.alerts(session.view(of: []).alertsInOrder)
                 }
         } catch {
             let message = (error as? Failure)?.message ?? "\(error)"
@@ -68,10 +77,14 @@ struct FleetCheck: Sendable {
 
     static func alerts(_ alerts: [WireAlert]) -> [Finding] {
         guard !alerts.isEmpty else { return [.ok("alerts", "No alert is open.")] }
-        return alerts.map { alert in
+        // What the supervisor reports stands with its processes already.
+        return alerts.filter { $0.owner != ServiceName.supervisor.text }.map { alert in
             let advice = "Look with `lockstep alerts`; answer with `lockstep alerts answer \(alert.id) ACTION`."
-            return alert.severity == .error
-                ? .fault("alerts", alert.title, do: advice) : .warning("alerts", alert.title, do: advice)
+            var finding =
+                alert.severity == .error
+                ? Finding.fault("alerts", alert.title, do: advice) : .warning("alerts", alert.title, do: advice)
+            if alert.code == FailureCode.diskFull.rawValue { finding.subject = Finding.fullDisk }
+            return finding
         }
     }
 

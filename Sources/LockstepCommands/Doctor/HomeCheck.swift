@@ -15,6 +15,10 @@ struct HomeCheck: Sendable {
     let home: LockstepHome
     /// Seconds since 1970.
     var now = Date().timeIntervalSince1970
+    /// Who asks.
+    var userID = geteuid()
+    /// Whether this user has such access to a path.
+    var canAccess: @Sendable (String, Int32) -> Bool = { access($0, $1) == 0 }
 
     private static let day = 86_400.0
 
@@ -41,52 +45,83 @@ struct HomeCheck: Sendable {
     // MARK: - Files
 
     func folders() -> [Finding] {
-        let folders = [
-            ("settings", home.configurationDirectory), ("data", home.dataDirectory), ("state", home.stateDirectory),
-            ("run", home.runDirectory),
-        ]
-        var seen: Set<String> = []
-        let findings = folders.filter { seen.insert($0.1).inserted }.compactMap { name, path in
-            folder(name, path, isPrivate: path == home.runDirectory)
+        let folders = [home.configurationDirectory, home.dataDirectory, home.stateDirectory, home.runDirectory]
+        var findings: [(path: String, finding: Finding)] = []
+        for path in folders {
+            // What is wrong with a folder is wrong with those in it too.
+            guard !findings.contains(where: { path == $0.path || path.hasPrefix($0.path + "/") }) else { continue }
+            if let found = folder(path), !findings.contains(where: { $0.path == found.path }) {
+                findings.append(found)
+            }
         }
-        guard findings.isEmpty else { return findings }
+        guard findings.isEmpty else { return findings.map(\.finding) }
         return [
             .ok("folders", "\(home.dataDirectory), \(home.stateDirectory) and \(home.runDirectory) are this user’s.")
         ]
     }
 
-    private func folder(_ name: String, _ path: String, isPrivate: Bool) -> Finding? {
+    /// What is wrong with a folder, and with which one: it, or one above it; nil: nothing.
+    private func folder(_ path: String) -> (path: String, finding: Finding)? {
         var status = stat()
-        guard stat(path, &status) == 0 else {
-            guard errno == ENOENT else {
-                return .fault(
-                    "folders", "\(path) cannot be looked at: \(Self.reason).", do: "Check its parents’ modes.")
-            }
-            // Whoever needs it makes it.
-            return nil
-        }
+        guard stat(path, &status) == 0 else { return absentFolder(path, errno) }
         guard status.st_mode & S_IFMT == S_IFDIR else {
-            return .fault(
-                "folders", "\(path) is no folder.", do: "Move it away, or set LOCKSTEP_HOME to another folder.")
+            return (
+                path,
+                .fault(
+                    "folders", "\(path) is a file, not a folder.",
+                    do: "Move it away, or set LOCKSTEP_HOME to another folder.")
+            )
         }
-        guard status.st_uid == geteuid() else {
-            return .fault(
-                "folders", "\(path), the folder for \(name), belongs to another user (\(status.st_uid)).",
-                do: "Run `lockstep` as that user, or set LOCKSTEP_HOME to another folder.")
+        guard status.st_uid == userID else {
+            return (
+                path,
+                .fault(
+                    "folders", "\(path) belongs to another user (\(Self.user(status.st_uid))).",
+                    do: "Run `lockstep` as that user, or set LOCKSTEP_HOME to another folder.")
+            )
         }
-        guard access(path, R_OK | W_OK | X_OK) == 0 else {
-            return .fault("folders", "\(path) cannot be read and written: \(Self.reason).", do: "chmod u+rwx \(path)")
+        guard canAccess(path, R_OK | W_OK | X_OK) else {
+            return (
+                path,
+                .fault("folders", "\(path) can’t be read and written: \(Self.reason).", do: "chmod u+rwx \(path)")
+            )
         }
-        let others = status.st_mode & 0o077
+        return Self.finding(ofMode: status.st_mode, path, isPrivate: path == home.runDirectory).map { (path, $0) }
+    }
+
+    /// A folder that isn’t there is made by whoever needs it, if that is possible.
+    private func absentFolder(_ path: String, _ number: Int32) -> (path: String, finding: Finding)? {
+        let nearest = Self.nearest(path)
+        let advice = "Set LOCKSTEP_HOME to a folder that this user can write to, or change \(nearest)."
+        var status = stat()
+        guard stat(nearest, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            return (
+                nearest,
+                .fault("folders", "\(path) can’t be created: \(nearest) is a file, not a folder.", do: advice)
+            )
+        }
+        guard canAccess(nearest, W_OK | X_OK) else {
+            return (
+                nearest,
+                .fault("folders", "\(path) can’t be created: \(nearest) isn’t writable (\(Self.reason)).", do: advice)
+            )
+        }
+        guard number == ENOENT else {
+            let reason = String(cString: strerror(number))
+            return (path, .fault("folders", "\(path) can’t be examined: \(reason).", do: advice))
+        }
+        return nil
+    }
+
+    private static func finding(ofMode mode: mode_t, _ path: String, isPrivate: Bool) -> Finding? {
+        let others = mode & 0o077
         if others != 0, isPrivate {
             return .warning(
                 "folders", "\(path) is open to other users; the sockets in it would obey them.", do: "chmod 700 \(path)"
             )
         }
-        if others & 0o022 != 0 {
-            return .warning("folders", "Other users may write into \(path).", do: "chmod go-w \(path)")
-        }
-        return nil
+        guard others & 0o022 != 0 else { return nil }
+        return .warning("folders", "Other users can write to \(path).", do: "chmod go-w \(path)")
     }
 
     func sockets() -> Finding {
@@ -94,7 +129,7 @@ struct HomeCheck: Sendable {
             try home.checkSocketPaths()
             return .ok("sockets", "The path \(home.controlSocket) is short enough for a socket.")
         } catch {
-            return .fault("sockets", error.message, do: "Set LOCKSTEP_HOME to a folder with a shorter path.")
+            return .fault("sockets", error.message, do: "For example: `export LOCKSTEP_HOME=$HOME/lockstep`.")
         }
     }
 
@@ -110,7 +145,9 @@ struct HomeCheck: Sendable {
     static func disk(free: UInt64, at path: String) -> Finding {
         let message = "\(NumberText.bytes(free)) are free for \(path)."
         if free < 50_000_000 {
-            return .fault("disk", message, do: "Make room: nothing can be saved once the disk is full.")
+            var finding = Finding.fault("disk", message, do: "Make room: nothing can be saved once the disk is full.")
+            finding.subject = Finding.fullDisk
+            return finding
         }
         if free < 500_000_000 { return .warning("disk", message, do: "Make room soon.") }
         return .ok("disk", message)
@@ -118,9 +155,7 @@ struct HomeCheck: Sendable {
 
     func backups() -> Finding {
         let database = Self.modified(home.database)
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: home.backupDirectory)) ?? []
-        let newest = names.filter { $0.hasPrefix("backup-") && $0.hasSuffix(".db") }
-            .compactMap { Self.modified(home.backupDirectory + "/" + $0) }.max()
+        let newest = BackupFolder(home).files.filter { !$0.isSideSnapshot }.compactMap { Self.modified($0.path) }.max()
         guard let newest else {
             guard database != nil else { return .ok("backups", "There is no database yet.") }
             // The lock of the database's service is as old as its last start.
@@ -163,6 +198,12 @@ struct HomeCheck: Sendable {
     // MARK: - Parts
 
     private static var reason: String { String(cString: strerror(errno)) }
+
+    /// A user by name and number.
+    private static func user(_ number: uid_t) -> String {
+        guard let entry = getpwuid(number), let name = entry.pointee.pw_name else { return "number \(number)" }
+        return String(cString: name)
+    }
 
     /// The path, or the nearest folder above it that is there.
     private static func nearest(_ path: String) -> String {

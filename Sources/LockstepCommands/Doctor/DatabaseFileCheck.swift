@@ -1,0 +1,95 @@
+import BusKit
+import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What `doctor` can say of the database’s file without opening the database, which is what its service alone does.
+struct DatabaseFileCheck: Sendable {
+    let home: LockstepHome
+
+    /// The first bytes of every SQLite database.
+    private static let magic = Array("SQLite format 3".utf8) + [0]
+    private static let headerSize = 100
+
+    func finding() -> Finding {
+        var status = stat()
+        guard lstat(home.database, &status) == 0 else {
+            guard errno == ENOENT || errno == ENOTDIR else {
+                return unreadable(String(cString: strerror(errno)))
+            }
+            guard newestBackup == nil else {
+                return .warning("database", "\(home.database) is gone.", do: advice)
+            }
+            return .ok("database", "There is none yet.")
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else { return unreadable("it is not a regular file") }
+        guard access(home.database, R_OK | W_OK) == 0, let header = header() else {
+            return unreadable(String(cString: strerror(errno)))
+        }
+        if status.st_size == 0, newestBackup == nil { return .ok("database", "It is empty.") }
+        let hasLog = size(home.database + "-wal") > 0
+        if let damage = Self.damage(header: header, size: Int(status.st_size), hasLog: hasLog) {
+            return .fault("database", "\(home.database) is damaged: \(damage).", do: advice)
+        }
+        guard access(home.database + ".suspect", F_OK) != 0 else {
+            return .warning(
+                "database", "\(home.database) may be damaged: reading it failed when the fleet last ran.", do: advice)
+        }
+        return .ok("database", "Nothing is wrong with its first page; the rest is checked when the fleet starts.")
+    }
+
+    /// What is wrong with a file that begins with these bytes; nil: nothing that can be seen so.
+    static func damage(header: [UInt8], size: Int, hasLog: Bool) -> String? {
+        guard header.count == headerSize, Array(header.prefix(magic.count)) == magic else {
+            return size == 0 ? "it is empty" : "it doesn’t begin like a SQLite database"
+        }
+        func number(_ offset: Int, _ length: Int) -> Int {
+            header[offset..<offset + length].reduce(0) { $0 << 8 | Int($1) }
+        }
+        // A page of 65,536 bytes has the size 1.
+        let pageSize = number(16, 2) == 1 ? 65_536 : number(16, 2)
+        guard pageSize >= 512, pageSize & (pageSize - 1) == 0 else { return "its page size is \(pageSize)" }
+        // What its log holds can be beyond the file’s end; and the count is valid only for the last change.
+        let expected = number(28, 4) * pageSize
+        guard !hasLog, number(24, 4) == number(92, 4), size < expected else { return nil }
+        return "it has \(size) of \(expected) bytes"
+    }
+
+    // MARK: - Parts
+
+    private func unreadable(_ reason: String) -> Finding {
+        .fault("database", "\(home.database) can’t be read and written: \(reason).", do: "Check its owner and mode.")
+    }
+
+    /// What to do about a database that is damaged or gone.
+    private var advice: String {
+        guard let newestBackup else {
+            return
+                "There is no backup. Copy the file if you want to rescue it with other tools; `lockstep up --detach` puts it aside and begins with an empty library."
+        }
+        return
+            "Start the fleet with `lockstep up --detach`: if it can’t use the file, it puts it aside and restores the newest good backup (\(TimeText.minute(milliseconds: newestBackup.at)) UTC)."
+    }
+
+    private var newestBackup: BackupFolder.File? { BackupFolder(home).files.first }
+
+    private func header() -> [UInt8]? {
+        let descriptor = open(home.database, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: Self.headerSize)
+        let count = read(descriptor, &bytes, bytes.count)
+        return count < 0 ? nil : Array(bytes.prefix(count))
+    }
+
+    private func size(_ path: String) -> Int {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int(status.st_size) : 0
+    }
+}
