@@ -16,12 +16,25 @@ struct QueueHistory: Sendable {
     private static let partBytes = 384 * 1_024
 
     private struct Change: Sendable {
-        var record: WireQueueHistoryRecord
-        /// As it is stored, in bytes.
+        private let box: Box
+        var record: WireQueueHistoryRecord { box.record }
+        /// Its size as it is stored, in bytes.
         var size: Int
         /// While it is read: how many of its parts have not come.
         var missing = 0
         var nextPart: UInt32 { record.parts - UInt32(missing) + 1 }
+
+        init(record: WireQueueHistoryRecord, size: Int, missing: Int = 0) {
+            box = Box(record)
+            self.size = size
+            self.missing = missing
+        }
+
+        /// Keeps changes small, with one reference each: every edit of a queue copies the list of them.
+        private final class Box: Sendable {
+            let record: WireQueueHistoryRecord
+            init(_ record: WireQueueHistoryRecord) { self.record = record }
+        }
     }
 
     private var changes: [Change] = []
@@ -169,10 +182,11 @@ extension QueueHistory {
         guard let last = changes.indices.last, changes[last].missing > 0,
             key == Self.key(changes[last].record.item.revision, part: changes[last].nextPart)
         else { return }
-        changes[last].record.undo += record.undo
-        changes[last].record.redo += record.redo
-        changes[last].size += size
-        changes[last].missing -= 1
+        var whole = changes[last].record
+        whole.undo += record.undo
+        whole.redo += record.redo
+        changes[last] = Change(
+            record: whole, size: changes[last].size + size, missing: changes[last].missing - 1)
     }
 
     /// All records have been taken over: says of which changes some are missing, which are forgotten. `undone` is nil
@@ -181,7 +195,12 @@ extension QueueHistory {
         let broken = changes.filter { $0.missing > 0 }.map(\.record.item.revision)
         changes.removeAll { $0.missing > 0 }
         let marked = changes.reversed().prefix { $0.record.item.undone }.count
-        for index in changes.indices { changes[index].record.item.undone = false }
+        changes = changes.map { change in
+            guard change.record.item.undone else { return change }
+            var record = change.record
+            record.item.undone = false
+            return Change(record: record, size: change.size)
+        }
         self.undone = undone ?? marked
         return broken
     }
