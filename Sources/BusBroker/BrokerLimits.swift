@@ -8,7 +8,7 @@ public struct BrokerLimits: Sendable, Hashable {
     /// The largest payload on the stream, in bytes.
     public var payloadBytes = 1 << 20
     /// Deltas behind one put.
-    public var deltasPerPut = 64
+    public var deltasPerPut = 256
     /// Retained topics of one service.
     public var topicsPerService = 20_000
     /// Retained bytes of one service, topics and payloads.

@@ -6,8 +6,8 @@ import WireMessages
 extension NamedQueue {
     /// More steps than this are published as a whole put.
     private static let deltaLimit = 256
-    /// The bus keeps 64 deltas behind a put; a whole put comes before.
-    private static let deltasPerPut = 60
+    /// The bus keeps 256 deltas behind a put; the whole queue is put again before that.
+    private static let deltasPerPut = 250
     /// The size at which a put is continued in a delta, in bytes; what would need more than `chunkLimit` of them has
     /// larger ones, up to what the bus takes.
     private static let chunkBytes = 384 * 1_024

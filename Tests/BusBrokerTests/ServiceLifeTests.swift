@@ -244,11 +244,14 @@ import ZeroMQ
         #expect(bench.rejections == ["noPut"])
     }
 
-    @Test func theSixtyFifthDeltaIsRefused() {
+    @Test func moreDeltasThanTheLimitAreRefused() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.put, "stream/queue/a")
-        for _ in 0..<65 { bench.publish(.delta, "stream/queue/a") }
+        for number in 0...BrokerLimits().deltasPerPut {
+            bench.publish(.delta, "stream/queue/a")
+            if number % 100 == 0 { bench.endTurn() }
+        }
         #expect(bench.rejections == ["tooManyDeltas"])
         bench.publish(.put, "stream/queue/a")
         bench.publish(.delta, "stream/queue/a")
