@@ -15,11 +15,10 @@ public final class BusClient: Service {
     /// A client of the bus whose sockets are in `runDirectory`.
     /// - Parameters:
     ///   - origin: who asks, in words, for histories: `cli`, `mini` …
-    ///   - observesStream: whether it follows the stream; one that only asks is spared that.
-    public init(runDirectory: String, origin: String, observesStream: Bool, logger: Logger) {
+    ///   - observes: what it keeps of the stream; nil: it only asks, and doesn't follow it.
+    public init(runDirectory: String, origin: String, observes: TopicSelection?, logger: Logger) {
         thread = BusThread(
-            BusConfiguration(
-                runDirectory: runDirectory, origin: origin, observes: observesStream ? .all : nil, logger: logger))
+            BusConfiguration(runDirectory: runDirectory, origin: origin, observes: observes, logger: logger))
         isShared = false
     }
 
@@ -31,11 +30,10 @@ public final class BusClient: Service {
 
     /// Runs a client for as long as `body` does.
     public static func with<Result: Sendable>(
-        runDirectory: String, origin: String, observesStream: Bool, logger: Logger,
+        runDirectory: String, origin: String, observes: TopicSelection?, logger: Logger,
         _ body: @Sendable (BusClient) async throws -> Result
     ) async throws -> Result {
-        let client = BusClient(
-            runDirectory: runDirectory, origin: origin, observesStream: observesStream, logger: logger)
+        let client = BusClient(runDirectory: runDirectory, origin: origin, observes: observes, logger: logger)
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await client.run() }
             let result: Result

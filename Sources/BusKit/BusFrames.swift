@@ -221,7 +221,7 @@ extension FetchRequest {
     var message: Message {
         let header = BusHeader(
             .fetch, flags: forceSnapshot ? .forceSnapshot : [], epoch: from.epoch, sequence: from.sequence)
-        return [Frame(header.encoded), Frame(nonce)]
+        return [Frame(header.encoded), Frame(nonce)] + excludedPrefixes.map { Frame($0) }
     }
 }
 

@@ -9,6 +9,8 @@ public struct FetchRequest: Sendable, Hashable {
     public var from: StreamPosition
     /// A snapshot, even if the ring reaches back.
     public var forceSnapshot: Bool
+    /// What the topics begin with that a snapshot need not have, in UTF-8.
+    public var excludedPrefixes: [[UInt8]] = []
 }
 
 /// The client's side of joining, gaps and restarts (`protocols/bus.md`): what arrives in, what is to be done out.
@@ -94,6 +96,9 @@ public struct StreamReducer: Sendable {
     private var phase = Phase.idle
     private var lastHeard = MonotonicTime(nanoseconds: 0)
     private var failedFetches = 0
+    /// Whether the bus is told what a snapshot need not have. One of an earlier version takes that for a message of a wrong
+    /// form, and doesn't answer.
+    private var namesExclusions = true
     /// When values of an earlier epoch go; nil: there are none.
     private var oldValuesUntil: MonotonicTime?
     private var buffer: [StreamEvent] = []
@@ -171,6 +176,7 @@ extension StreamReducer {
     }
 
     private mutating func fellSilent(_ now: MonotonicTime, _ effects: inout [Effect]) {
+        if case .fetching(let fetch) = phase, fetch.entries.isEmpty { namesExclusions = false }
         switch (phase, connection) {
         case (.live, _), (_, .live), (_, .resyncing): show(.disconnected(since: lastHeard), &effects)
         default: break
@@ -212,7 +218,11 @@ extension StreamReducer {
         let forced = failedFetches >= 2
         if forced { show(.resyncing, &effects) }
         phase = .fetching(Fetch(deadline: now.advanced(by: limits.fetch), from: from.sequence))
-        effects.append(.fetch(FetchRequest(nonce: nonce, from: from, forceSnapshot: forced)))
+        effects.append(
+            .fetch(
+                FetchRequest(
+                    nonce: nonce, from: from, forceSnapshot: forced,
+                    excludedPrefixes: namesExclusions ? selection.excludedPrefixes : [])))
     }
 }
 

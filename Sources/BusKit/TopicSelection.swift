@@ -3,38 +3,40 @@ import ZeroMQ
 
 /// Which topics an observer of the stream keeps. Of the others only the places count, so that it knows of each gap.
 public struct TopicSelection: Sendable, Hashable {
-    /// The beginnings, in UTF-8; nil: every topic.
+    /// What a topic begins with that is kept, in UTF-8; nil: every topic.
     private let prefixes: [[UInt8]]?
+    /// What a topic begins with that is left out all the same. The bus leaves these out of its snapshots.
+    let excludedPrefixes: [[UInt8]]
 
     /// Every topic, and telemetry.
-    public static let all = TopicSelection(nil)
+    public static let all = TopicSelection(nil, except: [])
 
     /// The topics that begin with one of these, and the states of the services.
     public init(prefixes: [String]) {
-        self.init((prefixes + [Replica.servicePrefix]).map { Array($0.utf8) })
+        self.init((prefixes + [Replica.servicePrefix]).map { Array($0.utf8) }, except: [])
     }
 
-    private init(_ prefixes: [[UInt8]]?) {
+    /// Every topic that begins with none of these. Telemetry is left out too.
+    public static func all(except prefixes: [String]) -> TopicSelection {
+        TopicSelection(nil, except: prefixes.map { Array($0.utf8) })
+    }
+
+    private init(_ prefixes: [[UInt8]]?, except excluded: [[UInt8]]) {
         self.prefixes = prefixes
+        excludedPrefixes = excluded
     }
 
     /// Whether nothing is left out.
-    var isAll: Bool { prefixes == nil }
+    var isAll: Bool { prefixes == nil && excludedPrefixes.isEmpty }
 
     /// Whether the topic is kept.
     public func contains(_ topic: Topic) -> Bool {
-        prefixes?.contains { topic.text.utf8.starts(with: $0) } ?? true
+        guard !excludedPrefixes.contains(where: { topic.text.utf8.starts(with: $0) }) else { return false }
+        return prefixes?.contains { topic.text.utf8.starts(with: $0) } ?? true
     }
 
     func contains(_ topic: Frame) -> Bool {
-        guard let prefixes else { return true }
-        return topic.withUnsafeBytes { topic in
-            prefixes.contains { prefix in
-                prefix.count <= topic.count
-                    && prefix.withUnsafeBytes {
-                        $0.elementsEqual(UnsafeRawBufferPointer(rebasing: topic.prefix($0.count)))
-                    }
-            }
-        }
+        guard !excludedPrefixes.contains(where: { topic.starts(with: $0) }) else { return false }
+        return prefixes?.contains { topic.starts(with: $0) } ?? true
     }
 }

@@ -104,10 +104,10 @@ public final class TestFleet: Sendable {
 
     /// Runs `body` with a client of the bus.
     public func withClient<Result: Sendable>(
-        observesStream: Bool = true, _ body: @Sendable (BusClient) async throws -> Result
+        observes: TopicSelection? = .all, _ body: @Sendable (BusClient) async throws -> Result
     ) async throws -> Result {
         try await BusClient.with(
-            runDirectory: home.runDirectory, origin: "test", observesStream: observesStream, logger: logger, body)
+            runDirectory: home.runDirectory, origin: "test", observes: observes, logger: logger, body)
     }
 
     /// Runs services for as long as `body` does; then they are shut down gracefully.

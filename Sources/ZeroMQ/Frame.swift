@@ -63,6 +63,17 @@ public struct Frame: Sendable, Hashable, ExpressibleByStringLiteral, CustomStrin
         return bytes.withUnsafeBytes { $0.baseAddress.map { memcmp($0, start, memory.count) == 0 } ?? true }
     }
 
+    /// Whether the first bytes are these.
+    public func starts(with prefix: [UInt8]) -> Bool {
+        guard prefix.count <= bytes.count else { return false }
+        return withUnsafeBytes { bytes in
+            prefix.withUnsafeBytes { prefix in
+                guard let start = bytes.baseAddress, let other = prefix.baseAddress else { return true }
+                return memcmp(start, other, prefix.count) == 0
+            }
+        }
+    }
+
     /// The bytes as text; nil if they are not UTF-8.
     public var text: String? { String(validating: bytes, as: UTF8.self) }
 

@@ -124,6 +124,31 @@ import ZeroMQ
         #expect(bench.fetched.count == 10)
     }
 
+    @Test func `a snapshot leaves out what the client excludes, a replay nothing`() {
+        var bench = MachineBench()
+        bench.serving("queue")
+        bench.publish(.put, "stream/queue/main")
+        bench.publish(.delta, "stream/queue/main")
+        bench.publish(.put, "stream/queue/other")
+        bench.forget()
+        bench.fetch(except: ["stream/queue/main", "stream/feeds/"])
+        #expect(bench.fetched.map(\.topic.text) == ["stream/bus/service/queue", "stream/queue/other"])
+        #expect(bench.toClients.map(\.header.sequence) == [bench.machine.head])
+        bench.forget()
+        bench.fetch(epoch: 1_000, from: 3, except: ["stream/queue/"])
+        #expect(bench.fetched.map(\.topic.text) == ["stream/queue/main", "stream/queue/main", "stream/queue/other"])
+    }
+
+    @Test(arguments: [
+        [Frame](repeating: "stream/", count: 17), [""], [Frame([UInt8](repeating: 0x61, count: 256))],
+    ])
+    func `a fetch with too many or too long exclusions is counted and not answered`(_ prefixes: [Frame]) {
+        var bench = MachineBench()
+        bench.fetch(except: prefixes)
+        #expect(bench.toClients.isEmpty)
+        #expect(bench.machine.malformed.total == 1)
+    }
+
     @Test func anEmptyBusAnswersAFetchAtOnce() {
         var bench = MachineBench()
         bench.fetch()

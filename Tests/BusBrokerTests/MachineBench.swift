@@ -100,8 +100,11 @@ struct MachineBench {
         feed(.subscription([Frame([1] + Array(topic.utf8))]))
     }
 
-    mutating func fetch(epoch: UInt64 = 0, from sequence: UInt64 = 0, flags: BusHeader.Flags = []) {
-        client("c", BusHeader(.fetch, flags: flags, epoch: epoch, sequence: sequence), Self.nonce)
+    mutating func fetch(
+        epoch: UInt64 = 0, from sequence: UInt64 = 0, flags: BusHeader.Flags = [], except prefixes: [Frame] = []
+    ) {
+        let header = BusHeader(.fetch, flags: flags, epoch: epoch, sequence: sequence)
+        feed(.client([Frame("c"), Frame(header.encoded), Self.nonce] + prefixes))
     }
 
     mutating func request(

@@ -47,7 +47,7 @@ struct BusShellTests {
     @Test func aRequestIsAnsweredAndAnUnknownServiceIsUnavailable() async throws {
         try await TestFleet.with { fleet in
             try await withEcho(fleet) { _ in
-                try await fleet.withClient(observesStream: false) { client in
+                try await fleet.withClient(observes: nil) { client in
                     let answer = try await client.request(.playback, [1, 2, 3], within: .seconds(60))
                     #expect(answer.payload == [1, 2, 3])
                     let failure = await #expect(throws: Failure.self) {
@@ -151,7 +151,7 @@ struct BusShellTests {
 
     @Test func aRunDirectoryTooLongForASocketIsRefusedClearly() async throws {
         let client = BusClient(
-            runDirectory: "/tmp/" + String(repeating: "x", count: 120), origin: "test", observesStream: true,
+            runDirectory: "/tmp/" + String(repeating: "x", count: 120), origin: "test", observes: .all,
             logger: Logger(label: "test"))
         let failure = await #expect(throws: Failure.self) { try await client.run() }
         #expect(failure?.known == .badConfiguration)

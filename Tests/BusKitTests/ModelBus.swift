@@ -60,7 +60,9 @@ struct ModelBus {
             let events = ring.filter { $0.header.sequence >= from.sequence }
             return chunks(of: events, isSnapshot: false, request.nonce, size)
         }
-        let values = retained.values.sorted { $0.put.position < $1.put.position }
+        let values = retained.values.sorted { $0.put.position < $1.put.position }.filter { value in
+            !request.excludedPrefixes.contains { value.put.topic.text.utf8.starts(with: $0) }
+        }
         return chunks(of: values.flatMap { [$0.put] + $0.deltas }, isSnapshot: true, request.nonce, size)
     }
 

@@ -156,6 +156,39 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.ready.keys.contains(.queue))
     }
 
+    @Test func `what a client leaves out it neither gets nor keeps, and it finds every gap`() {
+        var bus = ModelBus(epoch: 5)
+        _ = bus.publish(.put, queue, [1])
+        let before = bus.publish(.put, state, [2])
+        var trial = ReducerTrial(selection: .all(except: ["stream/queue/"]))
+        trial.handle(.start)
+        trial.join(bus)
+        #expect(trial.fetches.map(\.excludedPrefixes) == [[Array("stream/queue/".utf8)]])
+        #expect(trial.reducer.replica.entries.mapValues(\.put) == [state: before])
+        trial.handle(.stream(bus.publish(.put, queue, [3])))
+        _ = bus.publish(.put, queue, [4])
+        let late = bus.publish(.put, state, [5])
+        trial.handle(.stream(late))
+        trial.answer(bus)
+        #expect(trial.events == [late])
+        #expect(trial.sequence == bus.head)
+        #expect(trial.reducer.replica.entries[queue] == nil)
+    }
+
+    @Test func `a bus that does not know exclusions is asked for everything`() {
+        var bus = ModelBus(epoch: 5)
+        _ = bus.publish(.put, queue, [1])
+        let before = bus.publish(.put, state, [2])
+        var trial = ReducerTrial(selection: .all(except: ["stream/queue/"]))
+        trial.handle(.start)
+        trial.handle(.sync(nonce: trial.opened.last ?? "", epoch: 5, head: bus.head))
+        trial.pass(.seconds(2))
+        trial.join(bus)
+        #expect(trial.fetches.map(\.excludedPrefixes.count) == [1, 0])
+        #expect(trial.reducer.replica.entries.mapValues(\.put) == [state: before])
+        #expect(trial.reducer.connection == .live)
+    }
+
     @Test func `a connection that is made anew within an answer does not mix it with the next`() {
         var bus = ModelBus(epoch: 5)
         for number in 0..<12 { _ = bus.publish(.put, .queue("q\(number)"), [1]) }

@@ -196,7 +196,7 @@ struct BusLimitTests {
     ) async -> FailureCode? {
         do {
             try await BusClient.with(
-                runDirectory: fleet.home.runDirectory, origin: origin, observesStream: false,
+                runDirectory: fleet.home.runDirectory, origin: origin, observes: nil,
                 logger: Logger(label: "test")
             ) { client in
                 _ = try await client.request(service, payload, within: .seconds(30))
@@ -210,7 +210,7 @@ struct BusLimitTests {
     /// The sequence of the newest event.
     private static func head(_ fleet: ProcessFleet) async throws -> UInt64 {
         try await BusClient.with(
-            runDirectory: fleet.home.runDirectory, origin: "test", observesStream: true, logger: Logger(label: "test")
+            runDirectory: fleet.home.runDirectory, origin: "test", observes: .all, logger: Logger(label: "test")
         ) { client in
             for await update in client.updates() {
                 if case .snapshot(let replica) = update { return replica.position.sequence }

@@ -19,7 +19,7 @@ struct FencingTests {
             load.load.generation = Self.ahead
             let payload = load.wireBytes
             try await BusClient.with(
-                runDirectory: fleet.home.runDirectory, origin: "stranger", observesStream: false,
+                runDirectory: fleet.home.runDirectory, origin: "stranger", observes: nil,
                 logger: Logger(label: "test")
             ) { client in
                 _ = try await client.request(.persistence, payload, within: .seconds(60))

@@ -22,7 +22,7 @@ final class FleetObserver: Sendable {
     init(_ fleet: ProcessFleet, origin: String = "test") {
         var logger = Logger(label: origin) { _ in SwiftLogNoOpLogHandler() }
         logger.logLevel = .critical
-        client = BusClient(runDirectory: fleet.home.runDirectory, origin: origin, observesStream: true, logger: logger)
+        client = BusClient(runDirectory: fleet.home.runDirectory, origin: origin, observes: .all, logger: logger)
     }
 
     /// Runs `body` with that many observers of the fleet, each of which pauses after an update as `stall` says.

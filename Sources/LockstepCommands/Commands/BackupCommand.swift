@@ -16,7 +16,7 @@ struct BackUp: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         guard !list else { return try Self.list(context) }
-        try await context.withSession(observing: false) { session in
+        try await context.withSession(observing: nil) { session in
             let done = try await session.persistence.backup()
             try context.output.change(
                 .object(["path": .string(done.path), "bytes": .unsigned(done.bytes)]),

@@ -44,7 +44,7 @@ enum PlayerLevel: String, Sendable {
             }
             return expression
         }
-        try await context.withSession { session in
+        try await context.withSession(observing: .player) { session in
             let view = try await session.view(of: [.playback])
             let player = view.player ?? WirePlaybackState()
             let others = others(than: player, in: SettingValues(view.settings, settings: context.settings))

@@ -152,7 +152,7 @@ struct Podcasts: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession(observing: false) { session in
+        try await context.withSession(observing: nil) { session in
             let podcasts = try await session.persistence.allPodcasts(includeUnsubscribed: all)
             var table = TextTable([
                 .init(heading: "podcast", flexible: true), .init(heading: "unplayed", right: true),
@@ -195,7 +195,7 @@ struct Episodes: LockstepCommand {
     }
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession(observing: downloaded) { session in
+        try await context.withSession(observing: downloaded ? .all : nil) { session in
             var query = WireEpisodesQuery()
             let limit = all ? nil : limit ?? 20
             if let podcast { query.podcast = try await session.findPodcast(podcast).id }

@@ -8,9 +8,8 @@ struct Pause: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            _ = try await session.view(of: [.playback])
-            let reply = try await session.playback { $0.setPaused.paused = true }
+        try await context.withSession(observing: .player) { session in
+            let reply = try await session.playbackAtOnce { $0.setPaused.paused = true }
             try session.report(reply.state, to: context.output, already: !reply.changed)
         }
     }
@@ -21,9 +20,8 @@ struct Resume: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            _ = try await session.view(of: [.playback])
-            let reply = try await session.playback { $0.setPaused.paused = false }
+        try await context.withSession(observing: .player) { session in
+            let reply = try await session.playbackAtOnce { $0.setPaused.paused = false }
             if !reply.changed, reply.state.status == .playing {
                 return try session.report(reply.state, to: context.output, already: true)
             }
@@ -40,11 +38,12 @@ struct Toggle: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            _ = try await session.view(of: [.playback])
+        try await context.withSession(observing: .player) { session in
             // The player decides: what is seen here may have changed before it hears of this.
             let reply: WirePlaybackReply
-            do throws(Failure) { reply = try await session.playback { $0.togglePaused = WireTogglePaused() } } catch {
+            do throws(Failure) {
+                reply = try await session.playbackAtOnce { $0.togglePaused = WireTogglePaused() }
+            } catch {
                 guard error.known == .nothingLoaded else { throw error }
                 return try session.report(try await session.resume(context.output), to: context.output)
             }
@@ -64,7 +63,7 @@ struct Stop: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
+        try await context.withSession(observing: .player) { session in
             let view = try await session.view(of: [.playback])
             guard let player = view.player, player.hasEpisode, player.status != .idle else {
                 return try session.report(view.player, to: context.output, already: true)
@@ -96,7 +95,7 @@ struct Seek: LockstepCommand {
             throw Failure(
                 .invalidArgument, "“\(place)” isn’t a position in an episode. Give \(SeekExpression.forms).")
         }
-        try await context.withSession { try await $0.seek(expression, output: context.output) }
+        try await context.withSession(observing: .player) { try await $0.seek(expression, output: context.output) }
     }
 }
 
@@ -120,7 +119,7 @@ struct Skip: LockstepCommand {
         if let seconds, !(seconds.isFinite && seconds > 0) {
             throw Failure(.invalidArgument, "How far to skip must be a number of seconds above 0.")
         }
-        try await context.withSession { session in
+        try await context.withSession(observing: .player) { session in
             let view = try await session.view(of: [.playback])
             let values = SettingValues(view.settings, settings: context.settings)
             let key = direction == .forward ? SettingKey.skipForward : .skipBack
@@ -139,7 +138,7 @@ struct Status: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         let format = try format.map { text throws(Failure) in try StatusFormat(text) }
-        try await context.withSession { session in
+        try await context.withSession(observing: .player) { session in
             let view = try await session.view(of: [.playback])
             let player = view.player ?? WirePlaybackState()
             let snapshot = PlayerSnapshot(view, now: SystemClocks.now(), bootID: SystemClocks.bootID)

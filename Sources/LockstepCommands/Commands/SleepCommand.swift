@@ -21,7 +21,7 @@ struct SleepTimer: LockstepCommand {
                 "“\(when.joined(separator: " "))” isn’t a time to sleep. Give minutes up to a day such as 15, or 1h30m, 23:30, +10, "
                     + "episode, 3 episodes (\(SleepLimits.episodes) at most), chapter or off.")
         }
-        try await context.withSession { session in
+        try await context.withSession(observing: .player) { session in
             let player = try await session.view(of: [.playback]).player ?? WirePlaybackState()
             let wanted = try Self.request(expression, player, now: SystemClocks.now(), bootID: SystemClocks.bootID)
             guard let wanted else {
@@ -35,7 +35,7 @@ struct SleepTimer: LockstepCommand {
     }
 
     private func show(_ context: CommandContext) async throws {
-        try await context.withSession { session in
+        try await context.withSession(observing: .player) { session in
             let player = try await session.view(of: [.playback]).player ?? WirePlaybackState()
             let snapshot = session.snapshot(player)
             try context.output.value(

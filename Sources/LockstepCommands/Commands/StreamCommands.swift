@@ -184,7 +184,7 @@ struct Candidates: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession(observing: kind != .episodes && kind != .podcasts) { session in
+        try await context.withSession(observing: kind == .episodes || kind == .podcasts ? nil : .all) { session in
             let ids: [String]
             switch kind {
             case .episodes: ids = try await session.persistence.episodes(WireEpisodesQuery()).episodes.map(\.id)

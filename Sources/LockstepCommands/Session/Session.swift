@@ -78,6 +78,40 @@ struct Session: Sendable {
         return try await ask(.playback, request, reply: WirePlaybackReply.self)
     }
 
+    /// The same at once, without waiting for the player's state first.
+    ///
+    /// - Throws: also `unavailable` when the player is not ready within two seconds.
+    func playbackAtOnce(
+        _ build: (inout WirePlaybackRequest) -> Void
+    ) async throws(Failure) -> WirePlaybackReply {
+        var request = WirePlaybackRequest()
+        build(&request)
+        return try await whileReady(.playback) { [request] () async throws(Failure) in
+            try await ask(.playback, request, reply: WirePlaybackReply.self)
+        }
+    }
+
+    /// Runs `body`, and gives up when `service` is not ready within two seconds.
+    private func whileReady<Value: Sendable>(
+        _ service: ServiceName, _ body: @escaping @Sendable () async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        let result = await withTaskGroup(of: Result<Value, Failure>?.self) { group in
+            group.addTask {
+                do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
+            }
+            group.addTask {
+                do throws(Failure) { _ = try await view(of: [service]) } catch { return .failure(error) }
+                return nil
+            }
+            defer { group.cancelAll() }
+            for await result in group {
+                if let result { return result }
+            }
+            return .failure(Failure(.unavailable, "The program no longer waits for the answer."))
+        }
+        return try result.get()
+    }
+
     /// Asks a queue; without a name Up Next, the usual one.
     func queue(
         named name: String = "", _ build: (inout WireQueueRequest) -> Void
@@ -125,6 +159,13 @@ struct Session: Sendable {
     }
 }
 
+extension TopicSelection {
+    /// What commands about the player look at: everything but what grows with the library.
+    static let player = TopicSelection.all(except: [
+        "stream/feeds/podcast/", "stream/downloads/download/", "stream/playback/bookmarks/",
+    ])
+}
+
 /// What every command starts from.
 struct CommandContext: Sendable {
     /// Where the fleet's files are.
@@ -156,14 +197,14 @@ struct CommandContext: Sendable {
     ///
     /// - Throws: `noFleet` at once when there is none.
     func withSession<Result: Sendable>(
-        origin: String = CommandOrigin.commandLine.text, observing: Bool = true,
+        origin: String = CommandOrigin.commandLine.text, observing: TopicSelection? = .all,
         _ body: @Sendable (Session) async throws -> Result
     ) async throws -> Result {
         try FleetPresence.require(home)
         var logger = Logger(label: "lockstep") { _ in SwiftLogNoOpLogHandler() }
         logger.logLevel = .critical
         return try await BusClient.with(
-            runDirectory: home.runDirectory, origin: origin, observesStream: observing, logger: logger
+            runDirectory: home.runDirectory, origin: origin, observes: observing, logger: logger
         ) { client in
             try await body(Session(client: client, settings: settings))
         }
