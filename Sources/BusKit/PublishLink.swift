@@ -15,9 +15,9 @@ public struct PublishLink: Sendable {
         /// Between two heartbeats of the bus, and between two attempts of HELLO.
         public var heartbeat: Duration = .milliseconds(500)
         /// Heartbeats for one PING.
-        public var heartbeatsPerPing = 2
+        public var heartbeatsPerPing = 3
         /// PINGs for one that asks for a PONG.
-        public var pingsPerPong = 5
+        public var pingsPerPong = 3
         /// How long the bus may be silent, and how long what was sent may be unanswered, before the connection is made
         /// anew.
         public var silence: Duration = .milliseconds(1_500)
