@@ -180,13 +180,13 @@ public struct LockstepHome: Sendable, Hashable {
             if access(path, X_OK) == 0 { continue }
             throw Failure(
                 .badConfiguration,
-                "The folder \(folder) cannot be made: \(reason). Make it writable, or set LOCKSTEP_HOME to another folder."
+                "The folder \(folder) can’t be created: \(reason). Make it writable, or set LOCKSTEP_HOME to another folder."
             )
         }
         guard access(folder, W_OK | X_OK) == 0 else {
             throw Failure(
                 .badConfiguration,
-                "The folder \(folder) cannot be written: \(reason). Make it writable, or set LOCKSTEP_HOME to another folder."
+                "The folder \(folder) isn’t writable: \(reason). Make it writable, or set LOCKSTEP_HOME to another folder."
             )
         }
     }

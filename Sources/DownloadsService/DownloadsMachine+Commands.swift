@@ -9,7 +9,7 @@ extension DownloadsMachine {
     mutating func take(_ command: Command, now: Moment) -> [Effect] {
         do throws(Failure) {
             guard let request = try? WireDownloadsRequest(wireBytes: command.payload) else {
-                throw Failure(.malformed, "The request to downloads cannot be read.")
+                throw Failure(.malformed, "The request to the downloads service can’t be read.")
             }
             switch request.command {
             case .add(let add)?: return try self.add(Self.named(add.episodes), command, now: now)
@@ -50,7 +50,7 @@ extension DownloadsMachine {
                     ?? Self.explain(why(query.episode, now: now), to: command)
             case .setSetting(let setting)?: return try set(setting, command, now: now)
             case .answerAlert(let answer)?: return try self.answer(answer, command, now: now)
-            case nil: throw Failure(.unknownCommand, "Downloads does not know this command.")
+            case nil: throw Failure(.unknownCommand, "The downloads service doesn’t know this command.")
             }
         } catch {
             return [.reply(command.id, .failure(error))]

@@ -38,7 +38,7 @@ extension TransferClient {
     static func verify(type: String, _ order: TransferOrder) throws(TransferFailure) {
         let kind = type.split(separator: ";").first.map { $0.lowercased() } ?? ""
         guard strangers.contains(kind) || kind.hasPrefix("image/") else { return }
-        throw TransferFailure(Failure(.verificationFailed, "\(order.host) sent \(kind) in place of audio."))
+        throw TransferFailure(Failure(.verificationFailed, "\(order.host) sent \(kind) instead of audio."))
     }
 
     static func verify(beginning bytes: [UInt8], _ order: TransferOrder) throws(TransferFailure) {
@@ -47,7 +47,7 @@ extension TransferClient {
         guard beginnings.contains(where: beginning.hasPrefix) else { return }
         throw TransferFailure(
             Failure(
-                .verificationFailed, "\(order.host) sent a page in place of audio; perhaps one has to log in first."))
+                .verificationFailed, "\(order.host) sent a web page instead of audio; you may have to log in first."))
     }
 
     // MARK: What went wrong

@@ -151,7 +151,7 @@ final class TransferClient: Sendable {
         }
         guard partial.offset == start.offset else {
             throw TransferFailure(
-                Failure(.streamFailed, "What had come of the file is not there any more; it begins anew."))
+                Failure(.streamFailed, "The partial file is gone; the download starts over."))
         }
         report(.began(order.number, start))
         let received = try await read(response.body, order, start, into: partial, report)

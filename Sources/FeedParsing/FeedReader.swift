@@ -109,7 +109,7 @@ struct FeedReader {
         if let externalName {
             failure = Failure(
                 .notAFeed,
-                "This feed is refused: it wants the external file “\(externalName.prefix(200))” read into it.")
+                "This feed is refused: it refers to the external file “\(externalName.prefix(200))”.")
         } else if !isPlain {
             failure = Failure(
                 .notAFeed, "This feed is refused: it declares entities that expand into others (“\(name.prefix(60))”).")

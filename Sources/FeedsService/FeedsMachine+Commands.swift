@@ -18,7 +18,7 @@ extension FeedsMachine {
         do {
             request = try WireFeedsRequest(wireBytes: command.payload)
         } catch {
-            return [refuse(command, Failure(.malformed, "The request to feeds cannot be read: \(error)"))]
+            return [refuse(command, Failure(.malformed, "The request to the feeds service can’t be read: \(error)"))]
         }
         switch request.command {
         case .subscribe(let subscribe):
@@ -53,7 +53,7 @@ extension FeedsMachine {
             return [answerAlert(answer, command, at: now.wall)]
         case .fetchChapters(let fetch): return fetchChapters(fetch.episode, command)
         case nil:
-            return [refuse(command, Failure(.unknownCommand, "Feeds does not know this command."))]
+            return [refuse(command, Failure(.unknownCommand, "The feeds service doesn’t know this command."))]
         }
     }
 
@@ -86,7 +86,9 @@ extension FeedsMachine {
         }
         guard !isLimited || names.count <= Self.nameLimit else {
             return [
-                refuse(command, Failure(.limitReached, "At most \(Self.nameLimit) feeds in one command; use several."))
+                refuse(
+                    command,
+                    Failure(.limitReached, "At most \(Self.nameLimit) feeds in one command; use several commands."))
             ]
         }
         guard jobs[command.id] == nil else { return [] }
@@ -161,7 +163,7 @@ extension FeedsMachine {
 
     private mutating func unsubscribe(_ command: WireUnsubscribe, _ request: Command, now: Moment) -> [Effect] {
         guard !command.podcasts.isEmpty, command.podcasts.count <= Self.nameLimit else {
-            let failure = Failure(.invalidArgument, "One to \(Self.nameLimit) podcasts can be named in one command.")
+            let failure = Failure(.invalidArgument, "Name 1 to \(Self.nameLimit) podcasts in one command.")
             return [refuse(request, failure)]
         }
         var reply = WireFeedsReply()

@@ -145,7 +145,7 @@ extension FeedsMachine {
         var result = WireFeedResult()
         switch outcome {
         case .failed(let failure, _): result = failed("", failure)
-        case .unchanged: result = failed("", Failure(.fetchFailed, "The server sent no feed."))
+        case .unchanged: result = failed("", Failure(.fetchFailed, "The server didn’t send a feed."))
         case .feed(let feed):
             var podcast = WirePodcast()
             podcast.id = feed.podcast.text
@@ -166,7 +166,7 @@ extension FeedsMachine {
         switch outcome {
         case .unchanged:
             fetches.remove(fetch.number)
-            return fail(fetch, Failure(.fetchFailed, "\(fetch.address.host) sent no feed."))
+            return fail(fetch, Failure(.fetchFailed, "\(fetch.address.host) didn’t send a feed."))
         case .failed(let failure, let retryAfter):
             fetches.remove(fetch.number)
             // With another password it may have been read meanwhile.

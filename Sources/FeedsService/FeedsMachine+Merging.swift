@@ -66,7 +66,7 @@ extension FeedsMachine {
         do {
             matches = try WirePersistenceReply(wireBytes: answer.get()).aliases
         } catch {
-            let failure = (error as? Failure) ?? Failure(.storageFailed, "Persistence answered in an unknown way.")
+            let failure = (error as? Failure) ?? Failure(.storageFailed, "The database’s answer can’t be read.")
             return giveUp(number, failure, now: now)
         }
         for match in matches.aliases { merge.found[match.alias] = EpisodeID(match.episode) }

@@ -86,13 +86,13 @@ extension WireAlert {
         switch concern {
         case .restartsOften(let count, let last):
             severity = .warning
-            title = "\(service) restarts again and again"
+            title = "\(service) keeps restarting"
             message =
                 "\(service) was restarted \(count) times within an hour (last: \(last)). See `lockstep logs \(service)` and `lockstep doctor`."
             actions = ["dismiss"]
         case .doesNotStart(let sentence):
             severity = .error
-            title = "\(service) does not start"
+            title = "\(service) doesn’t start"
             message = sentence + " It is retried automatically; “retry” does so now."
             actions = [FleetAlerts.retry, "dismiss"]
         }

@@ -167,7 +167,7 @@ public struct PersistenceMachine: Sendable {
             checkWaiters.append(ticket)
             if checkWaiters.count == 1, let command = request.command { questions.append((ticket, command)) }
         case nil:
-            return refuse(ticket, Failure(.unknownCommand, "The database’s service does not know this command."))
+            return refuse(ticket, Failure(.unknownCommand, "The database’s service doesn’t know this command."))
         }
         return []
     }

@@ -6,7 +6,7 @@ extension Failure {
             self.init(.episodeUnavailable, "\(host) has no such file any more (HTTP \(status)).")
         case 401, 403:
             self.init(
-                code: FailureCode.streamFailed.rawValue, message: "\(host) does not let us have it (HTTP \(status)).",
+                code: FailureCode.streamFailed.rawValue, message: "\(host) refuses access (HTTP \(status)).",
                 retry: false)
         default:
             self.init(

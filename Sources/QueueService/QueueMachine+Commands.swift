@@ -18,7 +18,7 @@ extension QueueMachine {
         if request.hasIfRevision, request.ifRevision != named.queue.revision {
             throw Failure(
                 .revisionMismatch,
-                "The queue was changed in the meantime: it is at revision \(named.queue.revision), not \(request.ifRevision). Look at it and try again."
+                "The queue was changed in the meantime: it is at revision \(named.queue.revision), not \(request.ifRevision). Check it and try again."
             )
         }
         switch request.command {
@@ -42,7 +42,8 @@ extension QueueMachine {
         case .setModes(let modes): return try setModes(modes, of: named, command)
         case .restore(let restore): return try self.restore(restore.revision, named, of: command, now: now)
         case .create, .setSetting, .answerAlert, nil:
-            throw Failure(.unknownCommand, "The queue does not know this command. Is a newer version asking?")
+            throw Failure(
+                .unknownCommand, "The queue service doesn’t know this command; it may come from a newer version.")
         }
     }
 
@@ -52,7 +53,7 @@ extension QueueMachine {
         _ add: WireAddEntries, to name: String, of command: Command, knowing episodes: [String: WireEpisodeSummary],
         now: Moment
     ) throws(Failure) -> [OwnerEffect<Never>] {
-        guard !add.episodes.isEmpty else { throw Failure(.invalidArgument, "No episode was named to add.") }
+        guard !add.episodes.isEmpty else { throw Failure(.invalidArgument, "No episodes were named to add.") }
         let loaded = player?.queueEntry ?? ""
         var named = named(name)
         let queue = named.queue
@@ -88,14 +89,14 @@ extension QueueMachine {
     private mutating func remove(
         _ ids: [String], from name: String, of command: Command, now: Moment
     ) throws(Failure) -> [OwnerEffect<Never>] {
-        guard !ids.isEmpty else { throw Failure(.invalidArgument, "No entry was named to remove.") }
+        guard !ids.isEmpty else { throw Failure(.invalidArgument, "No entries were named to remove.") }
         var named = named(name)
         var found: [(index: Int, entry: Queue.Entry)] = []
         for id in Set(ids).sorted() {
             guard let index = named.queue.index(of: id) else {
                 throw Failure(
                     .notFound,
-                    "What was to be removed is not in \(QueueName.shown(name)) any more; nothing was removed.")
+                    "An entry to remove is no longer in \(QueueName.shown(name)); nothing was removed.")
             }
             found.append((index, named.queue.entries[index]))
         }
@@ -116,7 +117,7 @@ extension QueueMachine {
         let queue = named.queue
         guard let entry = queue.entry(move.entry), let from = queue.index(of: move.entry) else {
             throw Failure(
-                .notFound, "What was to be moved is not in \(QueueName.shown(name)) any more; nothing was moved.")
+                .notFound, "That entry is no longer in \(QueueName.shown(name)); nothing was moved.")
         }
         let place = try Self.place(of: move, from: from, in: queue, named: name)
         var reply = reply(named)
@@ -141,7 +142,7 @@ extension QueueMachine {
             }
             guard let index = queue.index(of: id) else {
                 throw Failure(
-                    .notFound, "The other entry is not in \(QueueName.shown(name)) any more; nothing was moved.")
+                    .notFound, "The other entry is no longer in \(QueueName.shown(name)); nothing was moved.")
             }
             // Among the others.
             return index > from ? index - 1 : index
@@ -153,11 +154,11 @@ extension QueueMachine {
             guard place < queue.entries.count else {
                 throw Failure(
                     .invalidArgument,
-                    "\(QueueName.shown(name)) has \(Self.counted(queue.entries.count)); there is no place \(place + 1)."
+                    "\(QueueName.shown(name)) has \(Self.counted(queue.entries.count)); there is no position \(place + 1)."
                 )
             }
             return Int(place)
-        case nil: throw Failure(.invalidArgument, "It was not said where to move the entry.")
+        case nil: throw Failure(.invalidArgument, "The request doesn’t say where to move the entry.")
         }
     }
 
@@ -185,7 +186,7 @@ extension QueueMachine {
         if revision != 0, revision != named.queue.revision {
             throw Failure(
                 .revisionMismatch,
-                "The queue was changed in the meantime: it is at revision \(named.queue.revision), not \(revision). Look at it and try again."
+                "The queue was changed in the meantime: it is at revision \(named.queue.revision), not \(revision). Check it and try again."
             )
         }
         let gone = rules.current.forgotten

@@ -18,11 +18,11 @@ extension QueueMachine {
             return commit(named, OwnerChange(), reply(named), answering: command)
         }
         guard QueueName.isValid(name) else {
-            throw Failure(.invalidArgument, "“\(name)” cannot be a queue’s name, which is \(QueueName.rule).")
+            throw Failure(.invalidArgument, "“\(name)” can’t be a queue’s name; a name has \(QueueName.rule).")
         }
         guard queues.current.count < Self.queueLimit else {
             throw Failure(
-                .limitReached, "There are \(Self.queueLimit) queues already, which is the most. Delete one first.")
+                .limitReached, "There are already \(Self.queueLimit) queues, which is the limit. Delete one first.")
         }
         var named = NamedQueue(name: name)
         let change = named.modesChange()
@@ -148,7 +148,7 @@ extension QueueMachine {
         guard let past = named.entries(at: revision) else {
             throw Failure(
                 .notFound,
-                "The history of \(QueueName.shown(named.name)) holds no revision \(revision). `lockstep queue history\(QueueName.option(named.name))` shows those that can be restored."
+                "The history of \(QueueName.shown(named.name)) has no revision \(revision). `lockstep queue history\(QueueName.option(named.name))` shows those that can be restored."
             )
         }
         let gone = rules.current.forgotten
@@ -192,7 +192,7 @@ struct EntryOrder {
         case .published: name = "publication"
         case .duration: name = "length"
         case .added: name = "time of adding"
-        case .remaining: name = "what is left to hear"
+        case .remaining: name = "remaining time"
         case .unknown, .UNRECOGNIZED: return nil
         }
     }

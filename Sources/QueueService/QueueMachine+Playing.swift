@@ -58,7 +58,7 @@ extension QueueMachine {
             throw Failure(.invalidArgument, "An episode cannot begin at \(play.position) s; nothing was changed.")
         }
         if play.episode.isEmpty, play.entry.isEmpty {
-            throw Failure(.invalidArgument, "It was not said which episode begins there; nothing was changed.")
+            throw Failure(.invalidArgument, "The request doesn’t say which episode begins there; nothing was changed.")
         }
         return position
     }
@@ -68,7 +68,7 @@ extension QueueMachine {
     ) throws(Failure) -> [OwnerEffect<Never>] {
         guard let entry = queues.current[name]?.queue.entry(id) else {
             throw Failure(
-                .notFound, "What was to be played is not in \(QueueName.shown(name)) any more; nothing was changed.")
+                .notFound, "That entry is no longer in \(QueueName.shown(name)); nothing was changed.")
         }
         // At a place it is loaded anew, wherever it is.
         if place == nil, let effects = goOn(with: id, in: name, command) { return effects }
@@ -101,7 +101,7 @@ extension QueueMachine {
         guard from.isEmpty || from == current else {
             throw Failure(
                 .revisionMismatch,
-                "The queue has moved on in the meantime: another entry is current. Look at it and try again.")
+                "The queue has moved on in the meantime: another entry is current. Check it and try again.")
         }
         guard !queue.entries.isEmpty else {
             throw empty(name)

@@ -116,7 +116,7 @@ extension WebFailure {
     }
 
     static func tooManyRedirects(_ host: String) -> WebFailure {
-        WebFailure(.tooManyRedirects, "\(host) redirects in circles.", retry: false)
+        WebFailure(.tooManyRedirects, "\(host) redirects in a loop.", retry: false)
     }
 
     static func badRedirect(_ host: String) -> WebFailure {

@@ -89,7 +89,7 @@ import WireMessages
             ("a feed that is gone", .status(410), "notFound", "gone"),
             ("a closed feed", .status(403), "fetchFailed", "403"),
             ("a server in trouble", .status(503), "fetchFailed", "503"),
-            ("a circle", .redirect(to: "/feed"), "fetchFailed", "circles"),
+            ("a circle", .redirect(to: "/feed"), "fetchFailed", "loop"),
             (
                 "a redirect to a file", .redirect(to: "file:///etc/passwd"), "fetchFailed",
                 "redirects to an address that can’t be used"

@@ -159,7 +159,7 @@ import WireMessages
         ("Error: The value 'abc' is invalid for '<revision>'", "Error: The value “abc” is invalid for “<revision>”."),
         ("Error: Missing expected argument '<episodes> ...'", "Error: Missing expected argument “<episodes> ...”."),
         ("Unexpected argument '−5'\nUsage: lockstep 'a'", "Unexpected argument “-5”.\nUsage: lockstep 'a'"),
-        ("Places count from 1.", "Places count from 1."),
+        ("Positions count from 1.", "Positions count from 1."),
         ("It isn't one", "It isn’t one."),
     ])
     func `the parser's errors read as all others do`(said: String, shown: String) {

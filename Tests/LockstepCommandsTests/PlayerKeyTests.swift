@@ -202,9 +202,9 @@ import WireMessages
     @Test func `what is no key is answered`() {
         var machine = Self.machine(.line)
         #expect(machine.press(.character("f"), now: Self.now) == .none)
-        #expect(Self.notice(machine) == "“f” is no key. ? shows the keys.")
+        #expect(Self.notice(machine) == "“f” isn’t a key. ? shows the keys.")
         machine.refuse("foo", now: Self.now)
-        #expect(Self.notice(machine) == "“foo” is no key. ? shows the keys.")
+        #expect(Self.notice(machine) == "“foo” isn’t a key. ? shows the keys.")
         #expect(machine.press(.character("1"), now: Self.now) == .none)
         #expect(Self.notice(machine) == "There is no alert to answer.")
     }

@@ -56,7 +56,8 @@ struct DownloadTruthTests {
     @Test func aFileThatWasDeletedIsFetchedAgainByWhoAsksForIt() async throws {
         try await with { fleet, observer, server in
             let path = try await add(fleet, observer)
-            #expect(try await fleet.succeed("download", "add", "One").hasPrefix("No change: “One” is downloaded"))
+            #expect(
+                try await fleet.succeed("download", "add", "One").hasPrefix("No change: “One” is already downloaded"))
             unlink(path)
             #expect(try await add(fleet, observer) == path)
             #expect(FileManager.default.contents(atPath: path) == Data(Self.audio))
@@ -73,7 +74,7 @@ struct DownloadTruthTests {
             let path = try await add(fleet, observer)
             unlink(path)
             #expect(try await fleet.succeed("why", "One").contains("its file was not there any more"))
-            #expect(try await fleet.succeed("downloads").hasPrefix("Nothing is downloaded."))
+            #expect(try await fleet.succeed("downloads").hasPrefix("There are no downloads."))
         }
     }
 

@@ -86,7 +86,7 @@ import WireMessages
                 CommandStep("sleep episode", 0, "Sleep at the end of the episode."),
                 CommandStep("sleep episode", 0, "No change: sleep at the end of the episode."),
                 CommandStep("sleep 3_episodes", 0, "Sleep after 3 episodes."),
-                CommandStep("sleep +10", 64, "lockstep: No sleep timer runs that could be put off."),
+                CommandStep("sleep +10", 64, "lockstep: There is no sleep timer to extend."),
                 CommandStep("sleep off", 0, "No sleep timer."),
             ])
         }
@@ -131,7 +131,7 @@ import WireMessages
             #expect(Set(all.map(\.position)) == [75, 90, 120])
             let other = try #require(all.first { $0.position == 120 }).id
             try await fleet.run([
-                CommandStep("bookmark note \(other) a_note", 0, "The note of 2:00 of “Part 2 of many” is changed."),
+                CommandStep("bookmark note \(other) a_note", 0, "Changed the note of 2:00 of “Part 2 of many”."),
                 CommandStep("bookmark note \(other) a_note", 0, "No change: "),
                 CommandStep("bookmark play \(other)", 0, "Playing at 2:0"), CommandStep("pause", 0, "Paused at 2:0"),
                 CommandStep("bookmark remove \(other)", 0, "Removed the bookmark 2:00"),

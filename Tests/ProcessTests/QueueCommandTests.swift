@@ -38,7 +38,7 @@ import WireMessages
                 #expect(outcomes.contains { $0.status == 0 })
                 for outcome in outcomes where outcome.status != 0 {
                     #expect(outcome.status == 75, "\(outcome.errors)")
-                    #expect(outcome.errors.hasPrefix("lockstep: Something else was asked for in the meantime. "))
+                    #expect(outcome.errors.hasPrefix("lockstep: Something else was requested in the meantime. "))
                 }
             }
         }
@@ -135,7 +135,7 @@ import WireMessages
             try await fleet.run([
                 CommandStep("queue delete main", 64, "lockstep: "),
                 CommandStep("queue clear --queue evening", 0, "Cleared "),
-                CommandStep("queue delete evening", 0, "The queue “evening” is gone, and its history with it."),
+                CommandStep("queue delete evening", 0, "Deleted the queue “evening” and its history."),
                 CommandStep("queue delete evening", 65, "lockstep: There is no queue “evening”."),
             ])
             #expect(try await fleet.succeed("queues").split(separator: "\n").count == 2)

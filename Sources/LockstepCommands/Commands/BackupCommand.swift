@@ -5,7 +5,7 @@ import WireMessages
 
 struct BackUp: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "backup", abstract: "Back the database up now, or list the backups.",
+        commandName: "backup", abstract: "Back up the database now, or list the backups.",
         discussion: """
             A damaged database is replaced by the newest good backup when the fleet starts. To go back to a backup yourself, \
             stop the fleet, copy the backup over the database, remove the database’s log, and start the fleet again; \

@@ -14,7 +14,7 @@ struct BookmarkCommands: AsyncParsableCommand {
 
 struct BookmarkList: LockstepCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "Show bookmarks.")
-    @Argument(help: "Of this episode alone.", completion: .episodes) var episode: String?
+    @Argument(help: "Only those of this episode.", completion: .episodes) var episode: String?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -45,8 +45,8 @@ struct BookmarkAdd: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Add a bookmark, by default at the current position.")
     @Option(help: "The place: 12:34, 90, 1h30m, 50%, +30 or -15.") var at: String?
-    @Option(parsing: .unconditional, help: "What is worth remembering there.") var note: String?
-    @Option(help: "Another episode than the loaded one.", completion: .episodes) var episode: String?
+    @Option(parsing: .unconditional, help: "What to remember about it.") var note: String?
+    @Option(help: "An episode other than the loaded one.", completion: .episodes) var episode: String?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -82,7 +82,7 @@ struct BookmarkAdd: LockstepCommand {
             let given = request
             let reply = try await session.playback { $0.setBookmark = given }
             guard let bookmark = reply.bookmarks.bookmarks.first else {
-                throw Failure(.malformed, "The answer of playback cannot be read.")
+                throw Failure(.malformed, "Couldn’t read the playback service’s answer.")
             }
             try context.output.change(bookmark.json, "Bookmarked \(bookmark.words).")
         }
@@ -100,14 +100,14 @@ struct BookmarkNote: LockstepCommand {
             let text = CommandLineWords.typed(text)
             let bookmark = try await session.bookmark(id)
             guard bookmark.note != text else {
-                return try context.output.change(bookmark.json, "No change: that is its note already.")
+                return try context.output.change(bookmark.json, "No change: it already has that note.")
             }
             let reply = try await session.playback {
                 $0.setBookmark.id = bookmark.id
                 $0.setBookmark.note = text
             }
             let now = reply.bookmarks.bookmarks.first ?? bookmark
-            try context.output.change(now.json, "The note of \(now.words) is changed.")
+            try context.output.change(now.json, "Changed the note of \(now.words).")
         }
     }
 }
@@ -128,7 +128,7 @@ struct BookmarkRemove: LockstepCommand {
 
 struct BookmarkPlay: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "play", abstract: "Play from a bookmark on.", aliases: ["go"])
+        commandName: "play", abstract: "Play from a bookmark.", aliases: ["go"])
     @Argument(help: "The bookmark’s id, or the beginning of one.", completion: .bookmarks) var id: String
     @OptionGroup var options: GlobalOptions
 

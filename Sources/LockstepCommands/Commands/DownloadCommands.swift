@@ -47,7 +47,7 @@ struct DownloadAction: Sendable {
     func perform(on names: [String], _ context: CommandContext) async throws {
         let count = Set(names).count
         guard count <= 500 else {
-            throw Failure(.invalidArgument, "\(count) episodes are too many at once; 500 are the most.")
+            throw Failure(.invalidArgument, "\(count) episodes are too many at once; the limit is 500.")
         }
         try await context.withSession { session in
             let found = try await session.findDownloads(names)
@@ -113,7 +113,7 @@ struct DownloadAdd: DownloadChange {
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Queued for download:"
-    static let already = "downloaded or on the way already"
+    static let already = "already downloaded or being downloaded"
     @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
         request.add.episodes = episodes
     }
@@ -123,7 +123,8 @@ struct DownloadPause: DownloadChange {
     static let configuration = CommandConfiguration(
         commandName: "pause",
         abstract: "Pause downloads and keep their partial files.",
-        discussion: "A server that does not say which version of a file it sends begins anew; then that is said.")
+        discussion:
+            "If the server doesn’t identify the version of a file, the download starts over, and a message says so.")
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Paused the download of"
@@ -139,7 +140,7 @@ struct DownloadResume: DownloadChange {
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Resumed the download of"
-    static let already = "on the way already"
+    static let already = "already being downloaded"
     @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
         request.resume.episodes = episodes
     }
@@ -172,15 +173,15 @@ struct DownloadRemove: DownloadChange {
 struct Downloads: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "downloads",
-        abstract: "Show downloads; on a terminal with bars, until none is under way any more or q is pressed.",
+        abstract: "Show downloads; on a terminal with progress bars, until all have finished or q is pressed.",
         discussion: "Without a terminal, with --plain or --json they are printed as they are now; --watch follows them."
     )
     @Flag(help: "Follow them, a line for each change.") var watch = false
-    @Flag(help: "As they are now, even if some are under way.") var once = false
+    @Flag(help: "Print them once, even if some are in progress.") var once = false
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        guard !watch || !once else { throw ValidationError("--watch and --once exclude each other.") }
+        guard !watch || !once else { throw ValidationError("--watch and --once can’t be used together.") }
     }
 
     func perform(_ context: CommandContext) async throws {

@@ -33,7 +33,7 @@ struct FeedCheck: LockstepCommand {
         case .feed(let loaded):
             let report = FeedReport(loaded.document)
             try context.output.value(Self.json(report, url: url), lines: Self.lines(report))
-        case .unchanged: throw Failure(.fetchFailed, "\(url): The server sent no feed.")
+        case .unchanged: throw Failure(.fetchFailed, "\(url): The server didn’t send a feed.")
         case .failed(var failure, _):
             // Without a fleet around it the sentence must say by itself which feed is meant.
             let names = [url, address.host, address.filePath ?? url]

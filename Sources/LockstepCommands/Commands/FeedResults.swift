@@ -105,8 +105,8 @@ struct FeedResults {
         case .added:
             return "Subscribed to \(name): \(NumberText.counted(Int(result.podcast.episodeCount), "episode"))."
         case .alreadyThere where result.passwordChanged:
-            return "\(name) is read with the new user and password from now on."
-        case .alreadyThere: return "No change: \(name) is subscribed to already."
+            return "\(name) will be read with the new user and password from now on."
+        case .alreadyThere: return "No change: \(name) is already subscribed to."
         case .updated: return "\(name): \(new)."
         case .unchanged where deed == .unsubscribing: return "No change: \(name) is not subscribed to."
         case .unchanged: return "\(name): nothing new."

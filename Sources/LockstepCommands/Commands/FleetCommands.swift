@@ -7,7 +7,7 @@ import WireMessages
 struct Up: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "up",
-        abstract: "Start the fleet.", discussion: "Stays in the foreground until Ctrl-C, unless with --detach.")
+        abstract: "Start the fleet.", discussion: "Stays in the foreground until Ctrl-C, unless --detach is given.")
     static let judgesSettings = true
     @Flag(help: "Start it in the background, and return when it is ready.") var detach = false
     @OptionGroup var options: GlobalOptions
@@ -38,7 +38,9 @@ struct Up: LockstepCommand {
 
     /// What the database’s service reports as an error: that it lost the database, or that the disk is full.
     private static func databaseAlerts(_ context: CommandContext) async -> [WireAlert] {
-        let alerts = try? await context.withSession { try await $0.view(of: [.persistence]).alertsInOrder }
+        let alerts = try? await context.withSession(observing: .player) {
+            try await $0.view(of: [.persistence]).alertsInOrder
+        }
         return (alerts ?? []).filter { $0.owner == ServiceName.persistence.text && $0.severity == .error }
     }
 
@@ -52,7 +54,7 @@ struct Up: LockstepCommand {
 
 struct Down: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "down", abstract: "Stop the fleet. What plays is saved first.")
+        commandName: "down", abstract: "Stop the fleet. The playback position is saved first.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -124,8 +126,8 @@ extension ServiceReport {
 struct Logs: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "logs", abstract: "Show what the services have logged.")
-    @Flag(name: .shortAndLong, help: "Go on with what is logged from now on.") var follow = false
-    @Option(name: [.customShort("n"), .long], parsing: .unconditional, help: "How many of the last lines.")
+    @Flag(name: .shortAndLong, help: "Keep printing what is logged from now on.") var follow = false
+    @Option(name: [.customShort("n"), .long], parsing: .unconditional, help: "How many of the latest lines to print.")
     var lines = 50
     @Argument(help: "A service; without one, all.", completion: .list(serviceNames)) var service: String?
     @OptionGroup var options: GlobalOptions
@@ -158,7 +160,7 @@ struct Logs: LockstepCommand {
         }
         if closed { throw Output.Closed() }
         if isEmpty, !context.output.json {
-            try context.output.line(service.map { "No log: \($0) has logged nothing." } ?? "Nothing was logged.")
+            try context.output.line(service.map { "\($0) hasn’t logged anything." } ?? "Nothing has been logged.")
         }
     }
 }

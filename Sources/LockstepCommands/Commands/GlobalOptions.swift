@@ -6,10 +6,10 @@ struct GlobalOptions: ParsableArguments {
     @Flag(name: .long, help: "Print JSON (protocols/cli.md).")
     var json = false
 
-    @Flag(name: .shortAndLong, help: "Say nothing when all went well.")
+    @Flag(name: .shortAndLong, help: "Print nothing on success.")
     var quiet = false
 
-    @Flag(name: .long, help: "Lines of words: no bars, no colour, no moving positions. Also LOCKSTEP_PLAIN=1.")
+    @Flag(name: .long, help: "Plain lines: no bars, no colour, no moving positions. Also LOCKSTEP_PLAIN=1.")
     var plain = false
 
     @Option(name: .long, help: "The folder that holds everything. Also LOCKSTEP_HOME.", completion: .directory)

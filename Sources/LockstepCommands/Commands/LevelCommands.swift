@@ -6,11 +6,11 @@ import WireMessages
 
 struct SetSpeed: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "speed", abstract: "Show or set how fast it plays, 0.5 to 3.5.",
+        commandName: "speed", abstract: "Show or set the playback speed, 0.5 to 3.5.",
         discussion:
             "`up` and `down` go to the next multiple of speed.step of config.yaml, 0.1. Where the podcast that is loaded "
             + "has a speed of its own (`lockstep set --podcast P speed`), that one is set, else the one for all.")
-    @Argument(help: "1.5, +0.2, -0.2, up or down; without it, the present speed is shown.") var speed: String?
+    @Argument(help: "1.5, +0.2, -0.2, up or down; without it, the current speed is shown.") var speed: String?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -20,9 +20,9 @@ struct SetSpeed: LockstepCommand {
 
 struct SetVolume: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "volume", abstract: "Show or set how loud it plays, 0 to 100.",
+        commandName: "volume", abstract: "Show or set the volume, 0 to 100.",
         discussion: "`up` and `down` go to the next multiple of volume.step of config.yaml, 5: from 42 up to 45.")
-    @Argument(help: "80, +10, -10, up or down; without it, the present volume is shown.") var volume: String?
+    @Argument(help: "80, +10, -10, up or down; without it, the current volume is shown.") var volume: String?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {

@@ -8,7 +8,7 @@ struct Subscribe: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "subscribe",
         abstract: "Subscribe to podcasts by the address of their feeds.",
-        discussion: "Answers when each feed has been read. A feed that cannot be read is not kept, unless with --keep.")
+        discussion: "Returns when every feed has been read. A feed that can’t be read isn’t kept, unless with --keep.")
     @Flag(help: "Keep feeds that cannot be read now.") var keep = false
     @Option(help: "The user for feeds that need one; the password is asked for, or read from standard input.")
     var user: String?
@@ -49,7 +49,7 @@ struct Unsubscribe: LockstepCommand {
             in queues, their files.
             """)
     var forget = false
-    @Flag(help: "Forget also what is named by a part of its title.") var yes = false
+    @Flag(help: "Also forget podcasts that are named by a part of their title.") var yes = false
     @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .podcasts) var podcasts: [String]
     @OptionGroup var options: GlobalOptions
 
@@ -147,8 +147,8 @@ struct Refresh: LockstepCommand {
 
 struct Podcasts: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "podcasts", abstract: "List the podcasts that are subscribed to.")
-    @Flag(help: "Include podcasts that are no longer subscribed to.") var all = false
+        commandName: "podcasts", abstract: "List your subscriptions.")
+    @Flag(help: "Include podcasts that you unsubscribed from.") var all = false
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -173,7 +173,7 @@ struct Podcasts: LockstepCommand {
             try context.output.value(
                 .array(podcasts.map(\.json)),
                 lines: table.isEmpty
-                    ? ["No podcast is subscribed to. Add one with `lockstep subscribe URL`."]
+                    ? ["You have no subscriptions. Add one with `lockstep subscribe URL`."]
                     : table.lines(width: Output.terminalWidth))
         }
     }
@@ -183,14 +183,14 @@ struct Episodes: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "episodes", abstract: "List episodes, the newest first.")
     @Argument(help: "A podcast; without one, all.", completion: .podcasts) var podcast: String?
-    @Option(parsing: .unconditional, help: "How many; 20 unless said otherwise.") var limit: Int?
+    @Option(parsing: .unconditional, help: "How many; 20 by default.") var limit: Int?
     @Flag(help: "All of them.") var all = false
     @Flag(help: "Only those that have not been played.") var unplayed = false
-    @Flag(help: "Only those whose files are here.") var downloaded = false
+    @Flag(help: "Only downloaded ones.") var downloaded = false
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        guard !all || limit == nil else { throw ValidationError("--all and --limit exclude each other.") }
+        guard !all || limit == nil else { throw ValidationError("--all and --limit can’t be used together.") }
         guard limit ?? 1 > 0 else { throw ValidationError("--limit must be a number above 0.") }
     }
 

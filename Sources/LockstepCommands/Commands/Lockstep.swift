@@ -14,7 +14,7 @@ public struct Lockstep: AsyncParsableCommand {
     /// The commands.
     public static let configuration = CommandConfiguration(
         commandName: "lockstep",
-        abstract: "A podcast player whose every screen shows the same.",
+        abstract: "A podcast player whose screens always agree.",
         discussion: "Start with `lockstep up --detach`, then `lockstep subscribe URL` and `lockstep play`.",
         version: "0.1.0",
         groupedSubcommands: [

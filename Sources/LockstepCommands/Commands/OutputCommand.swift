@@ -36,7 +36,7 @@ struct SetOutput: LockstepCommand {
             table.add([device.name == state.chosen ? "*" : "", device.name, device.description_p])
         }
         if !state.chosen.isEmpty, !state.devices.contains(where: { $0.name == state.chosen }) {
-            table.add(["*", state.chosen, "Not there now"])
+            table.add(["*", state.chosen, "Not available now"])
         }
         try output.value(state.json, lines: table.lines(width: Output.terminalWidth))
     }

@@ -34,7 +34,7 @@ struct Resume: LockstepCommand {
 struct Toggle: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "toggle",
-        abstract: "Pause if it plays, otherwise resume.", aliases: ["play-pause"])
+        abstract: "Pause if playing, otherwise resume.", aliases: ["play-pause"])
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -59,7 +59,7 @@ struct Toggle: LockstepCommand {
 struct Stop: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "stop",
-        abstract: "Pause, and close the audio. The episode stays loaded at its position.")
+        abstract: "Pause, and close the audio device. The episode stays loaded at its position.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -74,7 +74,7 @@ struct Stop: LockstepCommand {
                 return try session.report(reply.state, to: context.output, already: true)
             }
             let place = session.snapshot(reply.state).place
-            try context.output.change(reply.state.nowJSON, "Stopped at \(place); the audio is closed.")
+            try context.output.change(reply.state.nowJSON, "Stopped at \(place); the audio device is closed.")
         }
     }
 }
@@ -131,7 +131,7 @@ struct Skip: LockstepCommand {
 }
 
 struct Status: LockstepCommand {
-    static let configuration = CommandConfiguration(commandName: "status", abstract: "Show what plays.")
+    static let configuration = CommandConfiguration(commandName: "status", abstract: "Show what is playing.")
     @Option(help: "Text with {title}, {podcast}, {state}, {position}, {duration}, {remaining} … in it.")
     var format: String?
     @OptionGroup var options: GlobalOptions

@@ -5,7 +5,7 @@ import WireMessages
 
 struct QueueAdd: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Add episodes at the end, or after what plays.",
+        commandName: "add", abstract: "Add episodes at the end, or after the one that is playing.",
         usage: """
             lockstep queue add <episodes> ... [--next] [--queue <queue>]
             lockstep queue add --podcast <podcast> [--unplayed] [--next] [--queue <queue>]
@@ -21,7 +21,7 @@ struct QueueAdd: LockstepCommand {
         guard episodes.isEmpty != (podcast == nil) else {
             throw ValidationError("Name episodes, or a podcast with --podcast.")
         }
-        guard !unplayed || podcast != nil else { throw ValidationError("--unplayed belongs to --podcast.") }
+        guard !unplayed || podcast != nil else { throw ValidationError("--unplayed needs --podcast.") }
     }
 
     func perform(_ context: CommandContext) async throws {

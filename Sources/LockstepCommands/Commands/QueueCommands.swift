@@ -16,7 +16,7 @@ struct QueueCommands: AsyncParsableCommand {
 
 /// Which queue a command is about.
 struct QueueOption: ParsableArguments {
-    @Option(name: .customLong("queue"), help: "Another queue than the usual one.", completion: .queues)
+    @Option(name: .customLong("queue"), help: "A queue other than Up Next.", completion: .queues)
     var name: String?
 
     /// The queue's name.
@@ -94,20 +94,20 @@ struct QueueRemove: LockstepCommand {
 
 struct QueueMove: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "move", abstract: "Move an entry to a place, or before or after another.")
+        commandName: "move", abstract: "Move an entry to another position, or before or after another entry.")
     @Argument(help: "A number, an id, the beginning of one, or a part of a title.", completion: .entries)
     var entry: String
-    @Argument(help: "The number that it will have.") var place: Int?
-    @Option(help: "The entry that it will stand before.", completion: .entries) var before: String?
-    @Option(help: "The entry that it will stand after.", completion: .entries) var after: String?
-    @Option(help: "The number that it will have.") var to: Int?
+    @Argument(help: "Its new number.") var place: Int?
+    @Option(help: "The entry to put it before.", completion: .entries) var before: String?
+    @Option(help: "The entry to put it after.", completion: .entries) var after: String?
+    @Option(help: "Its new number.") var to: Int?
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
         let given = [place != nil, to != nil, before != nil, after != nil].filter { $0 }.count
         guard given == 1 else { throw ValidationError("Say where to: a number, or one of --before, --after and --to.") }
-        if let number = place ?? to, number < 1 { throw ValidationError("Places count from 1.") }
+        if let number = place ?? to, number < 1 { throw ValidationError("Positions count from 1.") }
     }
 
     func perform(_ context: CommandContext) async throws {
@@ -127,7 +127,7 @@ struct QueueMove: LockstepCommand {
             let reply = try await session.queue(named: queue.known) { $0.move = wanted }
             let name = "“\(DisplayText.sanitised(moved.episode.title))”"
             let now = try await session.view(of: [.queue]).queue(queue.known).entries.firstIndex { $0.id == moved.id }
-            let place = now.map { "place \($0 + 1)" } ?? "its place"
+            let place = now.map { "position \($0 + 1)" } ?? "its position"
             try context.output.change(
                 reply.json, reply.changed ? "Moved \(name) to \(place)." : "No change: \(name) is at \(place) already.")
         }
@@ -136,7 +136,7 @@ struct QueueMove: LockstepCommand {
 
 struct QueueClear: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "clear", abstract: "Remove all entries but the one that plays; undo brings them back.")
+        commandName: "clear", abstract: "Remove all entries except the one that is playing; undo restores them.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 

@@ -75,7 +75,7 @@ struct QueueHistory: LockstepCommand {
 struct QueueRestore: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Restore an earlier revision of the queue; this can be undone.")
-    @Argument(help: "A revision out of `lockstep queue history`.") var revision: UInt64
+    @Argument(help: "A revision from `lockstep queue history`.") var revision: UInt64
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
@@ -85,7 +85,7 @@ struct QueueRestore: LockstepCommand {
             try context.output.change(
                 reply.json,
                 reply.changed
-                    ? "\(queue.shownName) is as it was at revision \(revision): \(reply.description_p). `lockstep queue undo\(queue.argument)` takes that back."
+                    ? "\(queue.shownName) is as it was at revision \(revision): \(reply.description_p). `lockstep queue undo\(queue.argument)` undoes that."
                     : "No change: it is as it was at revision \(revision) already.")
         }
     }

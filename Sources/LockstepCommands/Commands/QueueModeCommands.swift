@@ -25,15 +25,15 @@ struct QueueSort: LockstepCommand {
             case .published: "publication"
             case .duration: "length"
             case .added: "time of adding"
-            case .remaining: "what is left to hear"
+            case .remaining: "remaining time"
             }
         }
     }
 
     static let configuration = CommandConfiguration(
-        commandName: "sort", abstract: "Put the entries in another order; undo brings the old one back.")
+        commandName: "sort", abstract: "Sort the entries; undo restores the old order.")
     @Argument(help: "title, podcast, published, duration, added or remaining.") var key: Key
-    @Flag(help: "The last one first.") var descending = false
+    @Flag(help: "In descending order.") var descending = false
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
@@ -55,7 +55,7 @@ struct QueueSort: LockstepCommand {
 
 struct QueueDedupe: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "dedupe", abstract: "Remove entries that are there twice; undo brings them back.")
+        commandName: "dedupe", abstract: "Remove duplicate entries; undo restores them.")
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
@@ -116,7 +116,7 @@ struct QueueConsume: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        let state = isOn == .on ? "lets go of entries that have ended" : "keeps entries that have ended"
+        let state = isOn == .on ? "removes entries that have ended" : "keeps entries that have ended"
         try await context.setModes(of: queue, state) { $0.consume = isOn == .on }
     }
 }
@@ -124,7 +124,7 @@ struct QueueConsume: LockstepCommand {
 struct QueueLimit: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "limit", abstract: "Limit the number of entries; more are refused, and none is dropped.")
-    @Argument(help: "How many; 0: 10000, which is the most.") var count: UInt32
+    @Argument(help: "The maximum; 0 means 10000, which is the most possible.") var count: UInt32
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
@@ -155,13 +155,13 @@ extension CommandContext {
 }
 
 struct QueueCreate: LockstepCommand {
-    static let configuration = CommandConfiguration(commandName: "create", abstract: "Make another queue.")
+    static let configuration = CommandConfiguration(commandName: "create", abstract: "Create a queue.")
     @Argument(help: "Its name: letters, digits, - and _.") var name: String
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
         guard QueueName.isValid(name) else {
-            throw Failure(.invalidArgument, "“\(name)” cannot be a queue’s name, which is \(QueueName.rule).")
+            throw Failure(.invalidArgument, "“\(name)” can’t be a queue’s name; a name has \(QueueName.rule).")
         }
         try await context.withSession { session in
             let reply = try await session.queue(named: name) { $0.create = WireCreateQueue() }
@@ -184,7 +184,7 @@ struct QueueDelete: LockstepCommand {
         try await context.withSession { session in
             _ = try await session.view(of: [.queue]).queue(name)
             let reply = try await session.queue(named: name) { $0.delete = WireDeleteQueue() }
-            try context.output.change(reply.json, "The queue “\(name)” is gone, and its history with it.")
+            try context.output.change(reply.json, "Deleted the queue “\(name)” and its history.")
         }
     }
 }

@@ -12,13 +12,14 @@ struct SetCommand: LockstepCommand {
             lockstep set --unset <key> [--podcast <podcast>]
             """,
         discussion:
-            "Without arguments it lists what there is. What a podcast does not set is as for all podcasts; what is not "
-            + "set there either is the standard.")
+            "Without arguments it lists all settings. What isn’t set for a podcast is as for all podcasts; what isn’t "
+            + "set there either has its default.")
     @Argument(help: "Which setting.", completion: .list(SettingKey.allCases.map(\.rawValue))) var key: String?
-    @Argument(help: "Its new value; without it, the present one is shown.") var value: String?
-    @Option(help: "For this podcast alone.", completion: .podcasts) var podcast: String?
+    @Argument(help: "Its new value; without it, the current one is shown.") var value: String?
+    @Option(help: "For this podcast only.", completion: .podcasts) var podcast: String?
     @Option(
-        help: "As if it had never been set.", completion: .list(SettingKey.allCases.map(\.rawValue))) var unset: String?
+        help: "Remove its value, as if it had never been set.", completion: .list(SettingKey.allCases.map(\.rawValue)))
+    var unset: String?
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {

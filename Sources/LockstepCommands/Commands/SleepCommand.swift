@@ -5,10 +5,10 @@ import WireMessages
 
 struct SleepTimer: LockstepCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sleep", abstract: "Show or set the sleep timer, which pauses by itself.",
+        commandName: "sleep", abstract: "Show or set the sleep timer, which pauses playback.",
         discussion:
-            "15, 15m and 15 minutes are minutes, 1h30m and 90s what they say, 23:30 is a time of the day; +10 puts it "
-            + "off by ten minutes; episode, 3 episodes and chapter wait for their end; off ends it.")
+            "15, 15m and 15 minutes are minutes, 1h30m and 90s what they say, 23:30 is a time of the day; +10 extends it "
+            + "by ten minutes; episode, 3 episodes and chapter wait for their end; off turns it off.")
     @Argument(help: "15, 1h30m, 23:30, +10, episode, 3 episodes, chapter or off; without it, the timer is shown.")
     var when: [String] = []
     @OptionGroup var options: GlobalOptions
@@ -18,7 +18,7 @@ struct SleepTimer: LockstepCommand {
         guard let expression = SleepExpression(when) else {
             throw Failure(
                 .invalidArgument,
-                "“\(when.joined(separator: " "))” isn’t a time to sleep. Give minutes up to a day such as 15, or 1h30m, 23:30, +10, "
+                "“\(when.joined(separator: " "))” isn’t a sleep time. Give minutes up to a day such as 15, or 1h30m, 23:30, +10, "
                     + "episode, 3 episodes (\(SleepLimits.episodes) at most), chapter or off.")
         }
         try await context.withSession(observing: .player) { session in
@@ -62,12 +62,12 @@ struct SleepTimer: LockstepCommand {
             guard player.hasSleep, let remaining = player.sleep.remaining(at: now, bootID: bootID) else {
                 throw Failure(
                     .invalidArgument,
-                    "No sleep timer runs that could be put off. Start one with `lockstep sleep \(NumberText.short(seconds / 60))`."
+                    "There is no sleep timer to extend. Start one with `lockstep sleep \(NumberText.short(seconds / 60))`."
                 )
             }
             let total = remaining + seconds
             guard total <= SleepLimits.seconds else {
-                throw Failure(.invalidArgument, "The sleep timer cannot be put off by more than a day.")
+                throw Failure(.invalidArgument, "The sleep timer can’t be extended by more than a day.")
             }
             request.seconds = total
         case .episodes(let count):

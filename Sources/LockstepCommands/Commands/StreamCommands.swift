@@ -7,11 +7,13 @@ struct Watch: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
         abstract: "Print the stream, a line for each event.",
-        discussion: "Begins with the state that holds now (kind snapshot). Ends with Ctrl-C, --count or --for.")
-    @Argument(help: "Only topics that begin so, such as `playback` or `queue/queue`.") var prefixes: [String] = []
-    @Flag(help: "Without the state that holds at the beginning.") var changes = false
-    @Option(parsing: .unconditional, help: "End after so many lines.") var count: Int?
-    @Option(name: .customLong("for"), parsing: .unconditional, help: "End after so many seconds.") var seconds: Double?
+        discussion: "Begins with the current state (kind snapshot). Ends with Ctrl-C, --count or --for.")
+    @Argument(help: "Only topics that begin like this, such as `playback` or `queue/queue`.") var prefixes: [String] =
+        []
+    @Flag(help: "Leave out the current state at the beginning.") var changes = false
+    @Option(parsing: .unconditional, help: "End after this many lines.") var count: Int?
+    @Option(name: .customLong("for"), parsing: .unconditional, help: "End after this many seconds.") var seconds:
+        Double?
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
@@ -117,7 +119,7 @@ struct AlertAnswer: LockstepCommand {
                     ?? "No alert can be answered with “\(action)”. `lockstep alerts` lists them.")
         }
         guard found.count == 1 else {
-            throw Failure.ambiguous("\(found.count) alerts could be meant.", found.map { ($0.id, $0.title) })
+            throw Failure.ambiguous("\(found.count) alerts match.", found.map { ($0.id, $0.title) })
         }
         guard first.actions.contains(action) else {
             throw Failure(
@@ -163,7 +165,7 @@ extension Session {
             request.answerAlert = given
             return try await ask(.supervisor, request, reply: WireSupervisorReply.self).alertAnswered
         default:
-            throw Failure(.notFound, "The alert \(alert) belongs to “\(owner)”, which this version does not know.")
+            throw Failure(.notFound, "The alert \(alert) belongs to “\(owner)”, which this version doesn’t know.")
         }
     }
 }

@@ -7,7 +7,8 @@ struct Doctor: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract: "Find problems, and say what to do about them.",
-        discussion: "Changes nothing. Ends with 0 unless something does not work: then with 69, or 78 for the settings."
+        discussion:
+            "Changes nothing. Exits with 0 unless something doesn’t work: then with 69, or with 78 for the settings."
     )
     static let judgesSettings = true
     @OptionGroup var options: GlobalOptions

@@ -15,7 +15,7 @@ struct FleetCheck: Sendable {
             services = try SupervisorControlClient(home: context.home).ps()
         } catch {
             guard error.known == .noFleet else {
-                return [.fault("fleet", error.message, do: "Look with `lockstep ps`.")]
+                return [.fault("fleet", error.message, do: "See `lockstep ps`.")]
             }
             return [
                 .warning("fleet", "No fleet is running.", do: "Start one with `lockstep up --detach`."),
@@ -37,7 +37,7 @@ struct FleetCheck: Sendable {
                 }
         } catch {
             let message = (error as? Failure)?.message ?? "\(error)"
-            return processes + [.fault("bus", message, do: "Look with `lockstep logs bus`.")]
+            return processes + [.fault("bus", message, do: "See `lockstep logs bus`.")]
         }
     }
 
@@ -51,18 +51,20 @@ struct FleetCheck: Sendable {
         case "hung":
             return .fault(
                 service.name, message,
-                do: "It is restarted by itself in a moment; `lockstep logs \(service.name)` may tell why it hangs.")
+                do:
+                    "It will be restarted automatically in a moment; `lockstep logs \(service.name)` may show why it hangs."
+            )
         case "failed", "retrying":
             return .fault(
                 service.name, message,
-                do: "Look with `lockstep logs \(service.name)`; then `lockstep reset-failed \(service.name)`.")
+                do: "See `lockstep logs \(service.name)`; then `lockstep reset-failed \(service.name)`.")
         case "ready":
             guard let warning = service.warning else { return .ok(service.name, message) }
             return .warning(
                 service.name, "\(service.state), but \(warning)\(past).",
-                do: "Look with `lockstep logs \(service.name)`; `lockstep reset-failed \(service.name)` forgets it.")
+                do: "See `lockstep logs \(service.name)`; `lockstep reset-failed \(service.name)` clears this.")
         default:
-            return .warning(service.name, message, do: "Wait a moment, then look with `lockstep ps`.")
+            return .warning(service.name, message, do: "Wait a moment, then check with `lockstep ps`.")
         }
     }
 
@@ -76,10 +78,10 @@ struct FleetCheck: Sendable {
     }
 
     static func alerts(_ alerts: [WireAlert]) -> [Finding] {
-        guard !alerts.isEmpty else { return [.ok("alerts", "No alert is open.")] }
+        guard !alerts.isEmpty else { return [.ok("alerts", "There are no open alerts.")] }
         // What the supervisor reports stands with its processes already.
         return alerts.filter { $0.owner != ServiceName.supervisor.text }.map { alert in
-            let advice = "Look with `lockstep alerts`; answer with `lockstep alerts answer \(alert.id) ACTION`."
+            let advice = "See `lockstep alerts`; answer with `lockstep alerts answer \(alert.id) ACTION`."
             var finding =
                 alert.severity == .error
                 ? Finding.fault("alerts", alert.title, do: advice) : .warning("alerts", alert.title, do: advice)
@@ -99,7 +101,7 @@ struct FleetCheck: Sendable {
             }
             return .ok("database", "It is sound (\(size)).")
         } catch {
-            return .fault("database", error.message, do: "Look with `lockstep logs persistence`.")
+            return .fault("database", error.message, do: "See `lockstep logs persistence`.")
         }
     }
 }

@@ -29,7 +29,7 @@ struct HomeCheck: Sendable {
     func settings(_ settings: Settings) -> [Finding] {
         guard settings.problems.isEmpty else {
             return settings.problems.map {
-                .fault("settings", $0, do: "Correct it; until then the fleet cannot be started anew.")
+                .fault("settings", $0, do: "Correct it; until then the fleet can’t be restarted.")
             }
         }
         let isThere = access(home.configurationFile, F_OK) == 0
@@ -117,7 +117,8 @@ struct HomeCheck: Sendable {
         let others = mode & 0o077
         if others != 0, isPrivate {
             return .warning(
-                "folders", "\(path) is open to other users; the sockets in it would obey them.", do: "chmod 700 \(path)"
+                "folders", "\(path) is accessible to other users, who could control the fleet through its sockets.",
+                do: "chmod 700 \(path)"
             )
         }
         guard others & 0o022 != 0 else { return nil }
@@ -136,20 +137,21 @@ struct HomeCheck: Sendable {
     func disk() -> Finding {
         var status = statvfs()
         guard statvfs(Self.nearest(home.dataDirectory), &status) == 0 else {
-            return .warning("disk", "How much is free cannot be found out: \(Self.reason).", do: "Look with `df`.")
+            return .warning("disk", "Couldn’t find out how much space is free: \(Self.reason).", do: "See `df`.")
         }
         let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         return Self.disk(free: free, at: home.dataDirectory)
     }
 
     static func disk(free: UInt64, at path: String) -> Finding {
-        let message = "\(NumberText.bytes(free)) are free for \(path)."
+        let message = "\(NumberText.bytes(free)) free at \(path)."
         if free < 50_000_000 {
-            var finding = Finding.fault("disk", message, do: "Make room: nothing can be saved once the disk is full.")
+            var finding = Finding.fault(
+                "disk", message, do: "Free some space: nothing can be saved once the disk is full.")
             finding.subject = Finding.fullDisk
             return finding
         }
-        if free < 500_000_000 { return .warning("disk", message, do: "Make room soon.") }
+        if free < 500_000_000 { return .warning("disk", message, do: "Free some space soon.") }
         return .ok("disk", message)
     }
 
@@ -184,7 +186,8 @@ struct HomeCheck: Sendable {
         // 1 January 2026: before this program was written.
         guard now > 1_767_225_600 - 60 * day else {
             return .fault(
-                "clock", "The clock says \(TimeText.minute(milliseconds: Int64(now * 1_000))) UTC, which is past.",
+                "clock",
+                "The clock says \(TimeText.minute(milliseconds: Int64(now * 1_000))) UTC, which is in the past.",
                 do: "Set it, for example with `timedatectl set-ntp true`; secure connections fail until then.")
         }
         if let newestFile, newestFile > now + 60 {

@@ -23,7 +23,8 @@ struct LibraryCheck: Sendable {
         let found = "libzmq \(version.major).\(version.minor).\(version.patch)"
         guard (version.major, version.minor, version.patch) >= (4, 3, 3) else {
             return .warning(
-                "libzmq", "\(found) has known holes that were mended in 4.3.3.", do: "Update it: on Debian `libzmq5`.")
+                "libzmq", "\(found) has known vulnerabilities, which were fixed in 4.3.3.",
+                do: "Update it: on Debian `libzmq5`.")
         }
         return .ok("libzmq", "\(found).")
     }
@@ -39,15 +40,15 @@ struct LibraryCheck: Sendable {
             guard let library = dlopen(name, RTLD_LAZY | RTLD_LOCAL) else { continue }
             guard let symbol = dlsym(library, "mpv_client_api_version") else {
                 return .fault(
-                    "libmpv", "\(name) is not what its name says.", do: "Install it anew: on Debian `libmpv2`.")
+                    "libmpv", "\(name) isn’t libmpv.", do: "Reinstall it: on Debian `libmpv2`.")
             }
             // The symbol's C declaration is `unsigned long mpv_client_api_version(void)`.
             let version = unsafeBitCast(symbol, to: (@convention(c) () -> UInt).self)()
             return .ok("libmpv", "\(name), interface \(version >> 16).\(version & 0xffff).")
         }
-        let reason = dlerror().map { String(cString: $0) } ?? "it is not there"
+        let reason = dlerror().map { String(cString: $0) } ?? "it isn’t installed"
         return .fault(
-            "libmpv", "It cannot be opened: \(reason).", do: "Install it: on Debian `apt install libmpv2`.")
+            "libmpv", "It couldn’t be opened: \(reason).", do: "Install it: on Debian `apt install libmpv2`.")
     }
 
     /// Whether there is anything that sound could come out of.

@@ -113,7 +113,7 @@ struct DownloadsBoard: Sendable {
 
 /// Downloads in words.
 enum DownloadText {
-    static let none = "Nothing is downloaded. Begin with `lockstep download add EPISODE`."
+    static let none = "There are no downloads. Add one with `lockstep download add EPISODE`."
 
     /// The one download that an id, the beginning of one, or a part of a title means.
     static func named(_ text: String, in downloads: [String: WireDownload]) -> WireDownload? {

@@ -40,6 +40,6 @@ enum PlayerHelp {
     /// Of what was typed and is no key here.
     static func unknown(_ text: String) -> String {
         let shown = DisplayText.cut(DisplayText.sanitised(text), to: 40)
-        return "\(shown.isEmpty ? "That" : "“\(shown)”") is no key. ? shows the keys."
+        return "\(shown.isEmpty ? "That" : "“\(shown)”") isn’t a key. ? shows the keys."
     }
 }

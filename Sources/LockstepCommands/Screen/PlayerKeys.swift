@@ -116,7 +116,9 @@ extension PlayerScreen {
         case .enter where shownList == .chapters:
             return selectedChapter.map { .chapter(.number($0 + 1)) } ?? .say("No chapter is selected.")
         case .character("x"), .delete, .enter:
-            guard shownList == .queue else { return .say("Only entries of \(queue) can be removed; c shows them.") }
+            guard shownList == .queue else {
+                return .say("Only entries of \(queue) can be removed; press c to show them.")
+            }
             guard let entry = selectedIndex.map({ snapshot.entries[$0].id }) else { return .say("\(queue) is empty.") }
             return key == .enter
                 ? .play(entry: entry, queue: snapshot.queueName) : .remove(entry: entry, queue: snapshot.queueName)

@@ -75,13 +75,13 @@ extension Session {
         let now = snapshot(view.player ?? WirePlaybackState())
         return Failure(
             .revisionMismatch,
-            "Something else was asked for in the meantime. \(Sentence.status(now))\(Sentence.home(now))")
+            "Something else was requested in the meantime. \(Sentence.status(now))\(Sentence.home(now))")
     }
 
     private func stillLoading(_ view: FleetView) -> Failure {
         let retry = view.player.map { snapshot($0).retry.map { ", \(Sentence.retry($0))" } ?? "" } ?? ""
         return Failure(
-            .outcomeUnknown, "It is still loading after 30 seconds\(retry). `lockstep status` tells how it goes on.")
+            .outcomeUnknown, "It is still loading after 30 seconds\(retry). `lockstep status` shows its progress.")
     }
 }
 

@@ -28,12 +28,12 @@ struct Session: Sendable {
         guard view.connection == .live else {
             throw Failure(
                 .unavailable,
-                "The bus does not answer. It may be starting; `lockstep ps` tells what the fleet is doing.")
+                "The bus isn’t answering. It may be starting; `lockstep ps` shows what the fleet is doing.")
         }
         let missing = owners.filter { view.isStale($0) }.map(\.text).joined(separator: " and ")
         throw Failure(
             .unavailable,
-            "The \(missing) service is not ready. It may be starting; `lockstep ps` tells what it is doing.")
+            "The \(missing) service isn’t ready. It may be starting; `lockstep ps` shows what it is doing.")
     }
 
     /// Follows the stream until `done`, or until the time is over.

@@ -67,7 +67,7 @@ struct SettingsText: Sendable, Hashable {
     }
 
     private static func indentation(_ line: SettingsLine) -> Problem {
-        Problem("the indentation fits nothing above it", line: line.number)
+        Problem("the indentation doesn’t match any line above it", line: line.number)
     }
 
     /// Adds an entry to its group.
@@ -107,7 +107,7 @@ private struct SettingsLine {
         }
         text = content[..<end].trimmed
         if content.first == "\t", !text.isEmpty {
-            throw SettingsText.Problem("a tab is no indentation; use spaces", line: number)
+            throw SettingsText.Problem("tabs can’t be used for indentation; use spaces", line: number)
         }
     }
 
@@ -139,7 +139,7 @@ private struct SettingsLine {
             key = String(rest[..<end].trimmed)
             rest = rest[end...]
         }
-        guard rest.first == ":" else { throw problem("a colon is missing behind “\(key)”") }
+        guard rest.first == ":" else { throw problem("a colon is missing after “\(key)”") }
         rest = rest.dropFirst().trimmed
         return .init(key: key, line: number, value: try value(&rest, endingAt: ends))
     }

@@ -43,13 +43,13 @@ final class FullScreen: PlayerTerminal {
         TerminalLocale.set()
         tcgetattr(STDIN_FILENO, &saved)
         guard let input = fdopen(dup(STDIN_FILENO), "r"), let output = fdopen(dup(STDOUT_FILENO), "w") else {
-            throw Failure(.badConfiguration, "The terminal cannot be opened. Try --plain.")
+            throw Failure(.badConfiguration, "Couldn’t open the terminal. Try --plain.")
         }
         files = (input, output)
         set_escdelay(25)
         guard let screen = newterm(nil, output, input) else {
             throw Failure(
-                .badConfiguration, "The terminal “\(TerminalLocale.name)” is not known here. Set TERM, or try --plain.")
+                .badConfiguration, "The terminal “\(TerminalLocale.name)” is unknown here. Set TERM, or try --plain.")
         }
         self.screen = screen
         cbreak()
