@@ -32,6 +32,7 @@ const struct cmpv_functions *cmpv_open(char *error, size_t capacity) {
         {"mpv_wakeup", (void **)&functions.wakeup},
         {"mpv_wait_event", (void **)&functions.wait_event},
         {"mpv_set_option_string", (void **)&functions.set_option_string},
+        {"mpv_set_property", (void **)&functions.set_property},
         {"mpv_set_property_async", (void **)&functions.set_property_async},
         {"mpv_get_property", (void **)&functions.get_property},
         {"mpv_observe_property", (void **)&functions.observe_property},

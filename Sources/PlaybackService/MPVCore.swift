@@ -100,6 +100,12 @@ final class MPVCore {
         _ = functions.set_property_async(handle, 0, name, MPV_FORMAT_DOUBLE, &value)
     }
 
+    /// Sets a property to a number; it is set when this returns.
+    func setAtOnce(_ name: String, _ value: Double) {
+        var value = value
+        _ = functions.set_property(handle, name, MPV_FORMAT_DOUBLE, &value)
+    }
+
     /// Sets a property to yes or no.
     func set(_ name: String, _ value: Bool) {
         var value: Int32 = value ? 1 : 0

@@ -112,9 +112,6 @@ extension MPVPlayer {
         case .duration: handleDuration(data.map { $0.load(as: Double.self) })
         case .driver:
             driverChanged(data?.load(as: UnsafePointer<CChar>?.self).map { String(cString: $0) })
-        case .silence:
-            guard current?.load.sound.trimSilence == true, let data else { return }
-            setSilent(MPVFilters.isSilent(MPVValue(data.load(as: mpv_node.self))))
         }
     }
 
@@ -193,12 +190,13 @@ extension MPVPlayer {
     func tellProgress() {
         guard let now = current, now.loaded else { return }
         let pending = now.isSeekPending ? now.seekAsked?.position : nil
-        guard let position = pending ?? place else { return }
+        let heard = heard
+        guard let position = pending ?? heard.map({ place(hearing: $0.position) }) else { return }
         let progress = EngineProgress(
             position: position, at: SystemClocks.monotonic(),
             running: pending == nil && !now.idle && !now.seeking && !now.wantsPause,
             buffering: !now.wantsPause && (now.buffering || now.seeking), serial: now.seekDone,
-            cached: core.number("demuxer-cache-time") ?? 0, speed: now.turn?.pace ?? now.pace)
+            cached: core.number("demuxer-cache-time") ?? 0, speed: heard?.speed ?? now.speeds.speed)
         watchEnd(now, progress)
         if !now.atEnd { observer(.progress(now.load.id, progress)) }
     }
@@ -210,7 +208,7 @@ extension MPVPlayer {
             at: progress.position, isRunning: shouldSound, now: progress.at)
         guard standsStill == true else { return }
         // The output has been given some tenths of a second, which may be gone.
-        let reach = 1 + Self.takenInAdvance * now.pace.factor
+        let reach = 1 + Self.takenInAdvance * now.speeds.speed.factor
         let isStream = if case .web = now.load.source { true } else { false }
         let ends = [now.duration, isStream ? progress.cached : nil].compactMap { $0 }
         if now.atEnd || ends.contains(where: { $0 > 0 && progress.position.seconds >= $0 - reach }) {
@@ -221,17 +219,16 @@ extension MPVPlayer {
     /// Where libmpv says it is. Its `time-pos` is some tenths of a second old while it plays: it is brought up to date when
     /// the output wants more. `audio-pts` is reckoned at the moment.
     var shown: Double? {
-        let isHeard = current.map { !$0.idle && !$0.seeking && !$0.wantsPause } ?? false
-        return (isHeard ? core.number("audio-pts") : nil) ?? core.number("time-pos")
+        (current?.isHeard == true ? core.number("audio-pts") : nil) ?? core.number("time-pos")
     }
 
     /// Where it is. libmpv takes what its output has been given in advance off the position, and so is some tenths of a
     /// second before the place that it has been put at exactly; a key held down would add them up.
-    var place: PlaybackPosition? {
-        guard let seconds = shown else { return nil }
+    var place: PlaybackPosition? { heard.map { place(hearing: $0.position) } }
+
+    private func place(hearing seconds: Double) -> PlaybackPosition {
         if let rest = current?.rest, abs(seconds - rest.seconds) < Self.takenInAdvance { return rest }
-        guard let turn = current?.turn else { return PlaybackPosition(clamping: seconds) }
-        return PlaybackPosition(clamping: turn.heard(shown: seconds, at: SystemClocks.monotonic()))
+        return PlaybackPosition(clamping: seconds)
     }
 
     /// The end has been heard once libmpv pauses by itself, some tenths of a second after it has decoded all.

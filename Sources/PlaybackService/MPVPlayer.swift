@@ -46,8 +46,13 @@ final class MPVPlayer {
         /// What is being passed over quickly is silence.
         var isSilent = false
         /// How fast it has been told to play, and how that comes to be heard.
-        var pace: PlaybackSpeed
-        var turn: PaceTurn?
+        var speeds: SpeedTimeline
+
+        /// Whether sound goes out.
+        var isHeard: Bool { loaded && !idle && !seeking && !wantsPause }
+
+        /// Whether its speed changes by itself, or a change of it is on its way to the ear.
+        var needsSpeedChecks: Bool { load.sound.trimSilence || speeds.hasChanges }
 
         /// Whether a seek that was asked for has not led there yet.
         var isSeekPending: Bool { seekAsked.map { $0.serial > seekDone } ?? false }
@@ -67,8 +72,6 @@ final class MPVPlayer {
 
     enum Watched: UInt64, CaseIterable {
         case idle = 1, seeking, buffering, paused, atEnd, duration, driver
-        /// Not watched before silence is passed over.
-        case silence
 
         var name: String {
             switch self {
@@ -79,7 +82,6 @@ final class MPVPlayer {
             case .atEnd: "eof-reached"
             case .duration: "duration"
             case .driver: "current-ao"
-            case .silence: "af-metadata/\(MPVFilters.silence)"
             }
         }
 
@@ -87,7 +89,6 @@ final class MPVPlayer {
             switch self {
             case .duration: MPV_FORMAT_DOUBLE
             case .driver: MPV_FORMAT_STRING
-            case .silence: MPV_FORMAT_NODE
             default: MPV_FORMAT_FLAG
             }
         }
@@ -111,8 +112,12 @@ final class MPVPlayer {
     private(set) var isUnused = true
     var prepares: UInt64 = 0
     var outputs = MPVOutputs()
-    var watchesSilence = false
     var filters = ""
+    /// What silence is found by, from the first sound on that is to be without it.
+    var levels: LevelReader?
+    var silences = SilenceDetector()
+    /// How long what is made now takes to be heard, in seconds, as far as is known.
+    var outputDelay = 0.2
 
     /// Takes the devices that there are.
     let listed: @Sendable ([OutputDevice]) -> Void
@@ -125,7 +130,7 @@ final class MPVPlayer {
         self.core = core
         self.silenceIsWanted = silenceIsWanted
         self.observer = observer
-        for watched in Watched.allCases where watched != .silence {
+        for watched in Watched.allCases {
             core.observe(watched.name, as: watched.format, reply: watched.rawValue)
         }
     }
@@ -154,13 +159,12 @@ final class MPVPlayer {
 
     /// Waits for an event or a wake-up, then handles all that there are.
     func handleEvents() {
-        let isTurning = current?.turn != nil
-        var event = core.wait(seconds: isTurning ? PaceTurn.look : isListing ? 0.5 : -1)
+        var event = core.wait(seconds: nextSpeedCheck ?? (isListing ? 0.5 : -1))
         while event.event_id != MPV_EVENT_NONE {
             handle(event)
             event = core.wait(seconds: 0)
         }
-        endTurn()
+        checkSpeed()
         goBack()
         closeFile()
         tellEnd()
@@ -200,7 +204,9 @@ final class MPVPlayer {
             return
         }
         opens += 1
-        current = Current(load: load, wantsPause: load.paused, pace: load.speed)
+        silences.reset()
+        _ = levels?.read()
+        current = Current(load: load, wantsPause: load.paused, speeds: SpeedTimeline(load.speed))
         current?.seekTaken = load.serial
         current?.seekDone = load.serial
         prepareOutput(load.output)
@@ -260,8 +266,8 @@ final class MPVPlayer {
 
     func seek(to position: PlaybackPosition, serial: UInt64) {
         guard let now = current else { return }
-        setSilent(false)
-        current?.turn = nil
+        current?.isSilent = false
+        playAtOnce(at: now.load.speed)
         current?.seekAsked = (serial, position)
         current?.endTold = false
         current?.isLastMomentLost = false

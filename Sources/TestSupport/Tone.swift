@@ -4,35 +4,54 @@ public enum Tone {
     public static let rate = 8_000
 
     /// The whole file. `declared` puts another length into its header than it has.
-    public static func wav(seconds: Double, declared: Double? = nil) -> [UInt8] {
+    public static func wav(seconds: Double, declared: Double? = nil, rate: Int = rate) -> [UInt8] {
         let count = Int(seconds * Double(rate))
         let declaredBytes = UInt32((declared ?? seconds) * Double(rate)) * 2
         var bytes: [UInt8] = Array("RIFF".utf8) + little(declaredBytes + 36) + Array("WAVEfmt ".utf8)
         bytes += little(UInt32(16)) + little(UInt16(1)) + little(UInt16(1)) + little(UInt32(rate))
         bytes += little(UInt32(rate * 2)) + little(UInt16(2)) + little(UInt16(16))
         bytes += Array("data".utf8) + little(declaredBytes)
-        for index in 0..<count { bytes += little(UInt16(bitPattern: sample(index, level: 1))) }
+        for index in 0..<count { bytes += little(UInt16(bitPattern: sample(index, level: 1, rate: rate))) }
         return bytes
     }
 
-    /// Passages one after the other, each so many seconds of the tone at a level from 0, which is silence, to 1.
-    public static func passages(_ parts: [(seconds: Double, level: Double)]) -> [UInt8] {
+    /// Passages one after the other, each so many seconds of the tone at a level from 0, which is silence, to 1, with
+    /// white noise of this root mean square, where 1 is full scale, throughout.
+    public static func passages(
+        _ parts: [(seconds: Double, level: Double)], noise: Double = 0, rate: Int = rate
+    ) -> [UInt8] {
+        var random = Noise()
+        let loudness = noise * 32_768
         let total = parts.reduce(0) { $0 + Int($1.seconds * Double(rate)) }
-        var bytes = Array(wav(seconds: 0, declared: Double(total) / Double(rate)))
+        var bytes = wav(seconds: 0, declared: Double(total) / Double(rate), rate: rate)
         for part in parts {
             for index in 0..<Int(part.seconds * Double(rate)) {
-                bytes += little(UInt16(bitPattern: sample(index, level: part.level)))
+                let hiss = loudness == 0 ? 0 : Int16((random.next() * loudness).rounded())
+                bytes += little(UInt16(bitPattern: sample(index, level: part.level, rate: rate) + hiss))
             }
         }
         return bytes
     }
 
+    /// White noise of a root mean square of 1, nearly normally distributed, the same each time.
+    private struct Noise {
+        private var state: UInt32 = 1
+
+        mutating func next() -> Double {
+            // The sum of twelve even distributions of a variance of 1/12 each.
+            (0..<12).reduce(0) { sum, _ in
+                state = state &* 1_664_525 &+ 1_013_904_223
+                return sum + Double(state >> 8) / Double(1 << 24) - 0.5
+            }
+        }
+    }
+
     /// A triangle of 100 Hz needs no library.
-    private static func sample(_ index: Int, level: Double) -> Int16 {
+    private static func sample(_ index: Int, level: Double, rate: Int) -> Int16 {
         let period = rate / 100
         let phase = index % period
         let height = phase < period / 2 ? phase : period - phase
-        return Int16(Double(height * 200 - 4_000) * level)
+        return Int16(Double(height * 16_000 / period - 4_000) * level)
     }
 
     /// MPEG 1 layer III frames of silence, 128 kbit/s at 44.1 kHz, without a header that declares a length.

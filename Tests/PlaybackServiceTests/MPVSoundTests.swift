@@ -22,7 +22,7 @@ struct MPVSoundTests {
             var worst = 0.0
             var place = ""
             var speeds: [Double] = []
-            var isAlert = false
+            var all: [EngineProgress] = []
         }
 
         private let state = NIOLockedValueBox(State())
@@ -31,6 +31,7 @@ struct MPVSoundTests {
             state.withLockedValue { state in
                 let speed = progress.speed?.factor ?? 0
                 if state.speeds.last != speed { state.speeds.append(speed) }
+                state.all.append(progress)
                 defer { state.last = progress }
                 // The first moments of a sound belong to its output's filling.
                 guard let last = state.last, last.running, progress.running, last.position.seconds > 0.5 else { return }
@@ -43,10 +44,34 @@ struct MPVSoundTests {
             }
         }
 
+        /// Looks a hundred times a second: asking without a pause would keep the engine from its work.
+        func follow(
+            _ harness: EngineHarness, until isOver: (EngineProgress) -> Bool
+        ) async throws -> EngineProgress {
+            while true {
+                harness.engine.perform(.sample)
+                let progress = try await harness.next { event -> EngineProgress? in
+                    if case .progress(_, let progress) = event { progress } else { nil }
+                }
+                see(progress)
+                if isOver(progress) { return progress }
+                try await Task.sleep(for: .milliseconds(10))
+            }
+        }
+
         var worst: Double { state.withLockedValue(\.worst) }
         /// Where that was, for messages.
         var place: String { state.withLockedValue(\.place) }
         var speeds: [Double] { state.withLockedValue(\.speeds) }
+        /// How much of a passage was heard at another speed, in seconds.
+        func heard(notAt speed: Double, in passage: Range<Double>) -> Double {
+            let all = state.withLockedValue(\.all)
+            return zip(all, all.dropFirst()).reduce(0) { sum, pair in
+                let range = pair.0.position.seconds..<max(pair.0.position.seconds, pair.1.position.seconds)
+                let part = range.clamped(to: passage)
+                return pair.0.speed?.factor == speed ? sum : sum + part.upperBound - part.lowerBound
+            }
+        }
     }
 
     @Test("A seek behind a change of the filters is done when its own place is reached", arguments: [true, false])
@@ -70,13 +95,13 @@ struct MPVSoundTests {
 
     /// Plays with an observer, until nothing is objected: see `EngineHarness.measure`.
     private func observe(
-        _ bytes: [UInt8], sound: EngineSound = EngineSound(), off limit: Double = 0.05,
+        _ bytes: [UInt8], sound: EngineSound = EngineSound(), speed: PlaybackSpeed = .normal, off limit: Double = 0.05,
         _ objections: (EngineHarness, Observer) async throws -> [String]
     ) async throws {
         let source = AudioSource.file(path: try folder.file("sound.wav", bytes))
         try await EngineHarness.measure { harness in
             let observer = Observer()
-            harness.engine.perform(.open(EngineLoad(id: .random(), source: source, sound: sound)))
+            harness.engine.perform(.open(EngineLoad(id: .random(), source: source, speed: speed, sound: sound)))
             let found = try await objections(harness, observer)
             return found + (observer.worst < limit ? [] : [observer.place])
         }
@@ -128,6 +153,35 @@ struct MPVSoundTests {
             #expect(elapsed > 7)
             return (elapsed < 11 ? [] : ["\(elapsed) s for 13 s, of which 8 are silence"])
                 + (observer.speeds == [1, 2.5, 1, 2.5, 1] ? [] : ["speeds \(observer.speeds)"])
+        }
+    }
+
+    /// Sentences, and the pauses behind them, in seconds; the noise that is put in is of −50 dBFS.
+    private static let speech: [(sentence: Double, pause: Double)] = [
+        (1.2, 0.45), (0.7, 0.75), (1, 1), (0.3, 0.7), (0.8, 0.9),
+    ]
+
+    @Test(
+        "the pauses of speech, with noise in them, are shortened, and neither its position nor its words suffer",
+        arguments: [1, 1.5])
+    func shortensPauses(speed: Double) async throws {
+        let speed = try #require(PlaybackSpeed(factor: speed))
+        let speech = Tone.passages(
+            Self.speech.flatMap { [($0.sentence, 1), ($0.pause, 0)] } + [(2, 1)], noise: 0.00316, rate: 44_100)
+        let length = Self.speech.reduce(0) { $0 + $1.sentence + $1.pause }
+        try await observe(speech, sound: EngineSound(trimSilence: true), speed: speed) { harness, observer in
+            let first = try await harness.progress(\.running)
+            let last = try await observer.follow(harness) { $0.position.seconds > length + 0.5 }
+            let elapsed = last.at.since(first.at) / .seconds(1)
+            let plain = (last.position.seconds - first.position.seconds) / speed.factor
+            var objections = elapsed < plain * 0.95 ? [] : ["\(elapsed) s instead of \(plain)"]
+            var start = 0.0
+            for part in Self.speech {
+                let fast = observer.heard(notAt: speed.factor, in: start..<start + part.sentence)
+                if fast > 0.05 { objections.append("\(fast) s of the sentence at \(start) s were heard fast") }
+                start += part.sentence + part.pause
+            }
+            return objections
         }
     }
 

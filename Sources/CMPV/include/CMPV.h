@@ -15,6 +15,8 @@ struct cmpv_functions {
     void (*_Nonnull wakeup)(mpv_handle *_Nonnull);
     mpv_event *_Nonnull (*_Nonnull wait_event)(mpv_handle *_Nonnull, double timeout);
     int (*_Nonnull set_option_string)(mpv_handle *_Nonnull, const char *_Nonnull name, const char *_Nonnull value);
+    int (*_Nonnull set_property)(
+        mpv_handle *_Nonnull, const char *_Nonnull name, mpv_format format, void *_Nonnull data);
     int (*_Nonnull set_property_async)(
         mpv_handle *_Nonnull, uint64_t reply, const char *_Nonnull name, mpv_format format, void *_Nonnull data);
     int (*_Nonnull get_property)(

@@ -1,0 +1,74 @@
+/// How loud a short window of a file is.
+struct AudioLevel: Sendable, Hashable {
+    /// Where the window begins, in seconds.
+    let start: Double
+    /// Its root mean square in dBFS; −∞: digital silence.
+    let decibels: Double
+
+    /// The length of a window, in samples, and the longest there is, in seconds.
+    static let window = 800
+    static let longest = 0.2
+}
+
+/// Finds the silence in a file by its levels, which are measured some time before they are heard, and decides what of it
+/// is passed over quickly: all but its edges, so that the speech on both sides plays at its own speed although the moment
+/// at which a speed takes effect is only known to some hundredths of a second.
+struct SilenceDetector {
+    /// What is quieter is silence, in dBFS of the root mean square: that of a room, not that of breath and consonants.
+    static let threshold = -45.0
+    /// What is left of a silence as it is behind the speech, and before it, and the shortest that is worth the effort, all
+    /// in seconds of the file.
+    static let lead = 0.1
+    static let tail = 0.35
+    static let shortest = 0.2
+    /// What was heard so long ago is forgotten, in seconds of the file.
+    private static let memory = 30.0
+
+    private var silences: [Range<Double>] = []
+    /// The latest level: its window ends where the next one begins.
+    private var latest: AudioLevel?
+    /// Up to where it has been decided.
+    private var decided = 0.0
+
+    /// Takes in the next level. One that doesn’t follow the one before is of another place: then nothing is known yet.
+    mutating func add(_ level: AudioLevel) {
+        defer { latest = level }
+        guard let latest else { return }
+        guard level.start > latest.start, level.start - latest.start <= AudioLevel.longest else { return reset() }
+        guard latest.decibels < Self.threshold else { return }
+        if let last = silences.last, last.upperBound == latest.start {
+            silences[silences.count - 1] = last.lowerBound..<level.start
+        } else {
+            silences.append(latest.start..<level.start)
+        }
+        silences.removeAll { $0.upperBound < level.start - Self.memory }
+    }
+
+    /// Forgets everything: what comes is of another file or place.
+    mutating func reset() {
+        silences = []
+        latest = nil
+        decided = 0
+    }
+
+    /// Whether the sound at a place is passed over quickly. What lies before a place that was asked for is decided: where
+    /// the output is, is known roughly, and changes with each speed.
+    mutating func isTrimmed(at position: Double) -> Bool {
+        decided = max(decided, position)
+        return passages.contains { $0.contains(decided) }
+    }
+
+    /// The next place behind this one where that changes, as far as is known.
+    func nextChange(after position: Double) -> Double? {
+        let position = max(decided, position)
+        return passages.lazy.flatMap { [$0.lowerBound, $0.upperBound] }.first { $0 > position }
+    }
+
+    /// What is passed over quickly; a silence whose end isn’t known yet counts as far as it is.
+    private var passages: some Sequence<Range<Double>> {
+        silences.lazy.compactMap { silence in
+            let (start, end) = (silence.lowerBound + Self.lead, silence.upperBound - Self.tail)
+            return end - start >= Self.shortest ? start..<end : nil
+        }
+    }
+}
