@@ -63,9 +63,12 @@ extension PlaybackMachine {
     mutating func comeBack(_ answer: ProbeAnswer) {
         guard let session, session.comeback != nil, session.status.isFailed else { return }
         switch answer {
-        case .unanswered: return
+        case .unanswered(let reason):
+            if reason?.retry == false { self.session?.comeback = nil }
+            return
+        case .notAudio: return
         case .refused(let status) where !session.ignoresProbes:
-            // What it refuses for good it won’t have in half an hour.
+            // What it refuses for good it won’t have in half an hour, nor be found where it leads in circles.
             if !Failure(refusedWith: status, by: "").retry { self.session?.comeback = nil }
             return
         case .audio, .refused: break

@@ -7,6 +7,8 @@ public enum ProbeAnswer: Sendable, Hashable {
     case audio(AudioTag)
     /// It answers with this status, which is not one of success.
     case refused(Int)
+    /// What it has is no audio, which is said in the failure; the engine may be able to play it all the same.
+    case notAudio(Failure)
     /// It gives no answer; why, where the engine meets the same.
     case unanswered(Failure?)
 }
@@ -84,7 +86,9 @@ extension PlaybackMachine {
         case .refused(let status)?:
             let refusal = Failure(refusedWith: status, by: source.host)
             return isGuess || !refusal.retry ? refusal : failure
-        case .unanswered(let reason?)?: return isGuess ? reason : failure
+        case .notAudio(let reason)?: return isGuess || failure.known == .decoderFailed ? reason : failure
+        // What stays so is what the engine has met.
+        case .unanswered(let reason?)?: return isGuess || !reason.retry ? reason : failure
         case .audio?, .unanswered(nil)?, nil: return failure
         }
     }

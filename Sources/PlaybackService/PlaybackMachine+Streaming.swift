@@ -83,7 +83,9 @@ extension PlaybackMachine {
         if case .web? = session.enclosure, session.localPath != nil, failure.known != .noSoundDevice {
             return playStream(insteadOfFile: failure)
         }
-        guard failure.retry, session.isStream, session.status.isUnderWay else { return fail(failure) }
+        // What is no audio the server may have named.
+        let isJudged = failure.retry || failure.known == .decoderFailed
+        guard isJudged, session.isStream, session.status.isUnderWay else { return fail(failure) }
         recoverStream(from: failure)
     }
 

@@ -71,6 +71,32 @@ struct PlaybackProbeTests {
         #expect(rig.state.retry.error.message.contains("no route") == (moment != .never))
     }
 
+    @Test("a server that leads in circles is told at once, not tried again", arguments: [Moment.before, .after])
+    func leadsInCircles(_ moment: Moment) throws {
+        let circles = Failure(code: "streamFailed", message: "a redirects in circles.", retry: false)
+        try fail(.unanswered(circles), moment)
+        #expect(rig.state.status == .failed && rig.state.error.message == circles.message)
+        #expect(!rig.states.contains { $0.hasRetry } && rig.opens == 1)
+    }
+
+    @Test(
+        "what is no audio is named as its server names it, whatever the engine says of it",
+        arguments: [Self.vague, Failure(.decoderFailed, "What a sent holds no audio that can be played.")])
+    func isNoAudio(engine: Failure) throws {
+        let page = Failure(.decoderFailed, "a sent a web page instead of audio.")
+        try load(.broken(engine), .notAudio(page))
+        #expect(rig.state.status == .failed && rig.state.error.message == page.message)
+        #expect(rig.alerts.map(\.code) == ["decoderFailed"] && rig.position == 100)
+        #expect(!rig.states.contains { $0.hasRetry } && rig.opens == 1)
+    }
+
+    @Test("audio that cannot be decoded fails as such where its server calls it audio, or says nothing")
+    func cannotBeDecoded() throws {
+        let broken = Failure(.decoderFailed, "What a sent holds no audio that can be played.")
+        try load(.broken(broken), .audio(AudioTag(etag: "a", size: 1)))
+        #expect(rig.state.status == .failed && rig.state.error.message == broken.message)
+    }
+
     @Test(
         "What was paused before it was open rests, or has failed, when the server has answered",
         arguments: [404, 503])

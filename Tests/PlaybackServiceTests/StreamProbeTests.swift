@@ -30,21 +30,58 @@ struct StreamProbeTests {
         }
     }
 
-    @Test("A server that closes, is not there, redirects in circles or sends a web page gives a reason for no answer")
+    @Test(
+        "a redirect in circles, or to a file, is nothing to try again",
+        arguments: ["/circle.wav", "file:///etc/passwd"])
+    func leadsNowhere(target: String) async throws {
+        try await HTTPTestServer.with { server in
+            server.route("/circle.wav", .redirect(to: target, status: 302))
+            let answer = await answer(to: server.url("/circle.wav"))
+            guard case .unanswered(let reason?) = answer else { return _ = Issue.record("\(answer)") }
+            #expect(!reason.retry && reason.known == .streamFailed && reason.message.contains("redirects"))
+        }
+    }
+
+    @Test(
+        "what a server sends in place of audio is named",
+        arguments: [
+            ("text/html; charset=utf-8", "a web page"), ("audio/x-mpegurl", "a playlist"),
+            ("application/vnd.apple.mpegURL", "a playlist"), ("audio/x-scpls", "a playlist"),
+        ])
+    func namesOthers(type: String, what: String) async throws {
+        try await HTTPTestServer.with { server in
+            server.route("/a.mp3", HTTPTestResponse(headers: [("Content-Type", type)], body: .bytes([60, 61, 62])))
+            let answer = await answer(to: server.url("/a.mp3"))
+            guard case .notAudio(let reason) = answer else { return _ = Issue.record("\(answer)") }
+            #expect(reason.known == .decoderFailed && !reason.retry)
+            #expect(reason.message.hasPrefix("127.0.0.1"))
+            #expect(reason.message.hasSuffix(" sent \(what) instead of audio."))
+        }
+    }
+
+    @Test("an empty file is named as such, whether its server knows ranges or not", arguments: [true, false])
+    func isEmpty(acceptsRanges: Bool) async throws {
+        try await HTTPTestServer.with { server in
+            var empty = HTTPTestResponse.audio([], type: "audio/mpeg")
+            empty.acceptsRanges = acceptsRanges
+            server.route("/a.mp3", empty)
+            let answer = await answer(to: server.url("/a.mp3"))
+            guard case .notAudio(let reason) = answer else { return _ = Issue.record("\(answer)") }
+            #expect(reason.known == .decoderFailed && !reason.retry && reason.message.hasSuffix(" is empty."))
+        }
+    }
+
+    @Test("A server that closes or is not there gives a reason for no answer")
     func givesReasons() async throws {
         let away = try await HTTPTestServer.with { server in
             var closing = HTTPTestResponse.audio(Tone.wav(seconds: 1), type: "audio/wav")
             closing.fault = .close(afterBytes: -1)
             server.route("/closes.wav", closing)
-            server.route("/circle.wav", .redirect(to: "/circle.wav", status: 302))
-            server.route("/page.wav", HTTPTestResponse(headers: [("Content-Type", "text/html")], body: .bytes([60])))
-            for path in ["/closes.wav", "/circle.wav", "/page.wav"] {
-                let answer = await answer(to: server.url(path))
-                guard case .unanswered(let reason?) = answer else {
-                    Issue.record("\(path): \(answer)")
-                    continue
-                }
+            let answer = await answer(to: server.url("/closes.wav"))
+            if case .unanswered(let reason?) = answer {
                 #expect(reason.known == .streamFailed && reason.retry && reason.message.contains("127.0.0.1"))
+            } else {
+                Issue.record("\(answer)")
             }
             return server.url("/a.wav")
         }
