@@ -44,7 +44,8 @@ struct RetainedStore: Sendable {
         switch kind {
         case .put:
             let used = used(by: owner)
-            guard used.bytes + cost <= limits.bytesPerService else { return .full }
+            let replaced = values[topic].flatMap { $0.owner == owner ? $0.cost : nil } ?? 0
+            guard used.bytes - replaced + cost <= limits.bytesPerService else { return .full }
             return used.topics < limits.topicsPerService || values[topic] != nil ? nil : .full
         case .delta:
             guard let value = values[topic], value.life == life else { return .noPut }

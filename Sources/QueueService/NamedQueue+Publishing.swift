@@ -6,8 +6,8 @@ import WireMessages
 extension NamedQueue {
     /// More steps than this are published as a whole put.
     private static let deltaLimit = 256
-    /// The bus keeps 256 deltas behind a put; the whole queue is put again before that.
-    private static let deltasPerPut = 250
+    /// The bus keeps 256 deltas behind a put; the whole queue, which may itself need some, is put again before that.
+    private static let deltasPerPut = 200
     /// The size at which a put is continued in a delta, in bytes; what would need more than `chunkLimit` of them has
     /// larger ones, up to what the bus takes.
     private static let chunkBytes = 384 * 1_024
@@ -19,7 +19,6 @@ extension NamedQueue {
         guard steps.reduce(0, { $0 + $1.weight }) <= Self.deltaLimit, deltas < Self.deltasPerPut else {
             return wholePut()
         }
-        deltas += 1
         var delta = WireQueueDelta()
         delta.revision = queue.revision
         delta.steps = steps
@@ -27,13 +26,20 @@ extension NamedQueue {
         if !steps.contains(where: { $0.step == .setCurrent(queue.current ?? "") }) {
             delta.steps.append(.settingCurrent(queue.current ?? ""))
         }
-        return [Publication(.delta, .queue(name), delta.wireBytes)]
+        let bytes = delta.wireBytes
+        // Whoever joins reads all of them: no more than a put would be.
+        guard deltaBytes + bytes.count <= max(Self.chunkBytes, putBytes) else { return wholePut() }
+        deltas += 1
+        deltaBytes += bytes.count
+        return [Publication(.delta, .queue(name), bytes)]
     }
 
     /// The whole queue: a put, continued in deltas where it is long.
     mutating func wholePut() -> [Publication] {
         let publications = wholePublications
         deltas = publications.count - 1
+        deltaBytes = 0
+        putBytes = publications.reduce(0) { $0 + $1.payload.count }
         return publications
     }
 

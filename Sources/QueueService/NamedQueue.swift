@@ -15,6 +15,10 @@ struct NamedQueue: Sendable {
     var modes = WireQueueModes()
     /// How many deltas stand behind the last put.
     var deltas = 0
+    /// The bytes of these, but for those that continue the put.
+    var deltaBytes = 0
+    /// The bytes of the last put, with those that continue it.
+    var putBytes = 0
 
     init(name: String) {
         self.name = name

@@ -194,6 +194,15 @@ import ZeroMQ
         #expect(bench.rejections.count == 2)
     }
 
+    @Test func `a value that takes the place of a large one is not counted beside it`() {
+        var limits = BrokerLimits()
+        limits.bytesPerService = 1_000
+        var bench = MachineBench(limits: limits)
+        bench.hello("queue")
+        for _ in 0..<3 { bench.publish(.put, "stream/queue/a", Frame([UInt8](repeating: 0, count: 900))) }
+        #expect(bench.rejections == [])
+    }
+
     @Test func whatIsReplacedOrDeletedIsNotHeld() {
         var bench = MachineBench()
         bench.serving("queue")

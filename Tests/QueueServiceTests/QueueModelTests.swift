@@ -101,7 +101,7 @@ struct QueueModelTests {
                 deltas = 0
             } else {
                 deltas += 1
-                #expect(deltas <= 64)
+                #expect(deltas <= 256)
                 seen?.apply(try WireQueueDelta(wireBytes: publication.payload))
             }
         }
