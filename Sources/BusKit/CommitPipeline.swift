@@ -16,7 +16,7 @@ public struct CommitPipeline: Sendable {
         public var batchBytes = 512 << 10
         /// Transactions that may wait while the database does not answer.
         public var waitingCount = 1_024
-        /// Bytes that may wait.
+        /// When so many bytes wait, nothing more may.
         public var waitingBytes = 16 << 20
         /// Bytes of changes in one message; a larger commit, or an owner's whole state, goes in parts.
         public var partBytes = 4 << 20
@@ -137,7 +137,7 @@ extension CommitPipeline.Effect {
 extension CommitPipeline {
     private mutating func enqueue(_ transaction: Transaction, _ effects: inout [Effect]) {
         let size = Self.size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
-        guard queue.count < limits.waitingCount, queuedBytes + size <= limits.waitingBytes || queue.isEmpty else {
+        guard queue.count < limits.waitingCount, queuedBytes <= limits.waitingBytes else {
             let failure = Failure(.notSaved, "The database does not answer, and too many changes wait for it.")
             effects.append(.refused(transaction, failure, stored: nil))
             return
