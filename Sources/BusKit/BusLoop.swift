@@ -84,9 +84,7 @@ struct BusLoop: PollHandler, ~Copyable {
         case .ask(let asking, let completion):
             completions[asking.id, default: []].append(completion)
             track(.ask(asking), now, sockets)
-        case .cancel(let id):
-            track(.cancel(id), now, sockets)
-            finish(id, .failure(Failure(.outcomeUnknown, "The program no longer waits for the answer.")))
+        case .cancel(let id): track(.cancel(id), now, sockets)
         case .follow(let feed): follow(feed)
         case .unfollow(let id): feeds.removeValue(forKey: id)?.finish()
         case .wait(let wait, let completion):

@@ -150,7 +150,8 @@ public struct RequestTracker: Sendable {
         var effects: [Effect] = []
         switch event {
         case .ask(let asking): ask(asking, now, &effects)
-        case .cancel(let id): forget(id)
+        case .cancel(let id):
+            if let request = requests[id] { finish(id, .failure(Self.cancelled(request)), &effects) }
         case .reply(let id, let answer): finish(id, .success(answer), &effects)
         case .failure(let id, let failure): refused(id, failure, now, &effects)
         case .unsent(let id): retry(id, Failure(.unavailable, "The bus does not take the request."), now, sent: false)
@@ -282,6 +283,13 @@ extension RequestTracker {
         if case .sent = request.phase { return outcomeUnknown(request) }
         guard !request.mayHaveHappened else { return outcomeUnknown(request) }
         return request.lastFailure ?? Failure(.unavailable, "The request could not be sent in time.")
+    }
+
+    /// What is said to a program that no longer waits.
+    private static func cancelled(_ request: Request) -> Failure {
+        let message = "The program no longer waits for the answer."
+        if case .sent = request.phase { return Failure(.outcomeUnknown, message) }
+        return Failure(request.mayHaveHappened ? .outcomeUnknown : .unavailable, message)
     }
 
     private static func outcomeUnknown(_ request: Request) -> Failure {

@@ -9,7 +9,7 @@ public struct FetchRequest: Sendable, Hashable {
     public var from: StreamPosition
     /// A snapshot, even if the ring reaches back.
     public var forceSnapshot: Bool
-    /// What the topics begin with that a snapshot need not have, in UTF-8.
+    /// A snapshot may leave out the topics that begin with one of these, in UTF-8.
     public var excludedPrefixes: [[UInt8]] = []
 }
 
@@ -26,6 +26,8 @@ public struct StreamReducer: Sendable {
         public var longestSilence: Duration = .seconds(6)
         /// The longest that an answer to a fetch may pause.
         public var fetch: Duration = .seconds(2)
+        /// The longest that the first chunk may take while it is not known whether the bus knows excluded prefixes.
+        public var fetchWithExclusions: Duration = .milliseconds(400)
         /// How long values of an earlier epoch are shown whose services do not return.
         public var oldValues: Duration = .seconds(60)
         /// How many events may wait for an answer to a fetch.
@@ -96,9 +98,9 @@ public struct StreamReducer: Sendable {
     private var phase = Phase.idle
     private var lastHeard = MonotonicTime(nanoseconds: 0)
     private var failedFetches = 0
-    /// Whether the bus is told what a snapshot need not have. One of an earlier version takes that for a message of a wrong
-    /// form, and doesn't answer.
-    private var namesExclusions = true
+    /// Whether the bus knows excluded prefixes; nil: it has not been asked. One of an earlier version takes a FETCH that names
+    /// some for a message of a wrong form, and doesn't answer.
+    private var knowsExclusions: Bool?
     /// When values of an earlier epoch go; nil: there are none.
     private var oldValuesUntil: MonotonicTime?
     private var buffer: [StreamEvent] = []
@@ -176,7 +178,7 @@ extension StreamReducer {
     }
 
     private mutating func fellSilent(_ now: MonotonicTime, _ effects: inout [Effect]) {
-        if case .fetching(let fetch) = phase, fetch.entries.isEmpty { namesExclusions = false }
+        if case .fetching(let fetch) = phase, fetch.entries.isEmpty { knowsExclusions = false }
         switch (phase, connection) {
         case (.live, _), (_, .live), (_, .resyncing): show(.disconnected(since: lastHeard), &effects)
         default: break
@@ -217,12 +219,11 @@ extension StreamReducer {
             : StreamPosition(epoch: 0, sequence: 0)
         let forced = failedFetches >= 2
         if forced { show(.resyncing, &effects) }
-        phase = .fetching(Fetch(deadline: now.advanced(by: limits.fetch), from: from.sequence))
+        let excluded = knowsExclusions == false ? [] : selection.excludedPrefixes
+        let wait = excluded.isEmpty || knowsExclusions == true ? limits.fetch : limits.fetchWithExclusions
+        phase = .fetching(Fetch(deadline: now.advanced(by: wait), from: from.sequence))
         effects.append(
-            .fetch(
-                FetchRequest(
-                    nonce: nonce, from: from, forceSnapshot: forced,
-                    excludedPrefixes: namesExclusions ? selection.excludedPrefixes : [])))
+            .fetch(FetchRequest(nonce: nonce, from: from, forceSnapshot: forced, excludedPrefixes: excluded)))
     }
 }
 
@@ -271,6 +272,7 @@ extension StreamReducer {
         }
         guard chunk.epoch == epoch else { return rejoin(now, &effects) }
         lastHeard = now
+        knowsExclusions = knowsExclusions ?? true
         // The phase holds the only other reference to the entries: let go of it, so that appending copies nothing.
         phase = .idle
         fetch.entries += chunk.isSnapshot ? chunk.entries.filter { selection.contains($0.topic) } : chunk.entries

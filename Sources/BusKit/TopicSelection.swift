@@ -3,9 +3,9 @@ import ZeroMQ
 
 /// Which topics an observer of the stream keeps. Of the others only the places count, so that it knows of each gap.
 public struct TopicSelection: Sendable, Hashable {
-    /// What a topic begins with that is kept, in UTF-8; nil: every topic.
+    /// Topics that begin with one of these are kept; nil: every topic.
     private let prefixes: [[UInt8]]?
-    /// What a topic begins with that is left out all the same. The bus leaves these out of its snapshots.
+    /// Topics that begin with one of these are left out all the same, by the bus from its snapshots too.
     let excludedPrefixes: [[UInt8]]
 
     /// Every topic, and telemetry.
@@ -31,6 +31,8 @@ public struct TopicSelection: Sendable, Hashable {
 
     /// Whether the topic is kept.
     public func contains(_ topic: Topic) -> Bool {
+        // The topic of an event that is not kept isn't read; no other is empty.
+        guard isAll || !topic.text.isEmpty else { return false }
         guard !excludedPrefixes.contains(where: { topic.text.utf8.starts(with: $0) }) else { return false }
         return prefixes?.contains { topic.text.utf8.starts(with: $0) } ?? true
     }

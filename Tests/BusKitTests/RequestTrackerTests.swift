@@ -26,6 +26,22 @@ struct RequestTrackerTests {
         effects.compactMap { if case .finish(_, let result) = $0 { result } else { nil } }
     }
 
+    @Test func `a request that nobody waits for any more says whether it may have had an effect`() {
+        func code(_ effects: [RequestTracker.Effect]) -> [FailureCode?] {
+            results(effects).map { if case .failure(let failure) = $0 { failure.known } else { nil } }
+        }
+        var tracker = RequestTracker(hasJoined: false)
+        _ = tracker.handle(asking(id), now: start)
+        #expect(code(tracker.handle(.cancel(id), now: at(1))) == [.unavailable])
+        tracker = RequestTracker()
+        _ = tracker.handle(asking(id), now: start)
+        #expect(code(tracker.handle(.cancel(id), now: at(1))) == [.outcomeUnknown])
+        _ = tracker.handle(asking(id), now: start)
+        _ = tracker.handle(.failure(id, Failure(.unavailable, "down")), now: at(1))
+        #expect(code(tracker.handle(.cancel(id), now: at(2))) == [.unavailable])
+        #expect(tracker.count == 0 && tracker.deadline == nil)
+    }
+
     @Test func aReplyEndsTheRequest() {
         var tracker = RequestTracker()
         #expect(sendings(tracker.handle(asking(id), now: start)).map(\.mayBeRepeat) == [false])

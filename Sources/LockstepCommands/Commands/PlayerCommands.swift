@@ -9,7 +9,7 @@ struct Pause: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession(observing: .player) { session in
-            let reply = try await session.playbackAtOnce { $0.setPaused.paused = true }
+            let reply = try await session.playbackWhileJoining { $0.setPaused.paused = true }
             try session.report(reply.state, to: context.output, already: !reply.changed)
         }
     }
@@ -21,7 +21,7 @@ struct Resume: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         try await context.withSession(observing: .player) { session in
-            let reply = try await session.playbackAtOnce { $0.setPaused.paused = false }
+            let reply = try await session.playbackWhileJoining { $0.setPaused.paused = false }
             if !reply.changed, reply.state.status == .playing {
                 return try session.report(reply.state, to: context.output, already: true)
             }
@@ -42,7 +42,7 @@ struct Toggle: LockstepCommand {
             // The player decides: what is seen here may have changed before it hears of this.
             let reply: WirePlaybackReply
             do throws(Failure) {
-                reply = try await session.playbackAtOnce { $0.togglePaused = WireTogglePaused() }
+                reply = try await session.playbackWhileJoining { $0.togglePaused = WireTogglePaused() }
             } catch {
                 guard error.known == .nothingLoaded else { throw error }
                 return try session.report(try await session.resume(context.output), to: context.output)

@@ -78,38 +78,51 @@ struct Session: Sendable {
         return try await ask(.playback, request, reply: WirePlaybackReply.self)
     }
 
-    /// The same at once, without waiting for the player's state first.
+    /// Asks the player while the stream is being joined: for a command that needs not know its state first.
     ///
-    /// - Throws: also `unavailable` when the player is not ready within two seconds.
-    func playbackAtOnce(
+    /// - Throws: also `unavailable` when the player is not ready within two seconds and the request has not reached it.
+    func playbackWhileJoining(
         _ build: (inout WirePlaybackRequest) -> Void
     ) async throws(Failure) -> WirePlaybackReply {
+        typealias Outcome = Result<(reply: WirePlaybackReply, position: StreamPosition?), Failure>
+        enum Event {
+            case answered(Outcome)
+            case ready
+            case notReady(Failure)
+        }
         var request = WirePlaybackRequest()
         build(&request)
-        return try await whileReady(.playback) { [request] () async throws(Failure) in
-            try await ask(.playback, request, reply: WirePlaybackReply.self)
-        }
-    }
-
-    /// Runs `body`, and gives up when `service` is not ready within two seconds.
-    private func whileReady<Value: Sendable>(
-        _ service: ServiceName, _ body: @escaping @Sendable () async throws(Failure) -> Value
-    ) async throws(Failure) -> Value {
-        let result = await withTaskGroup(of: Result<Value, Failure>?.self) { group in
+        let result = await withTaskGroup(of: Event.self) { [request] group -> Outcome in
             group.addTask {
-                do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
+                do throws(Failure) {
+                    return .answered(.success(try await client.ask(.playback, request, reply: WirePlaybackReply.self)))
+                } catch {
+                    return .answered(.failure(error))
+                }
             }
             group.addTask {
-                do throws(Failure) { _ = try await view(of: [service]) } catch { return .failure(error) }
-                return nil
+                do throws(Failure) { _ = try await view(of: [.playback]) } catch { return .notReady(error) }
+                return .ready
             }
             defer { group.cancelAll() }
-            for await result in group {
-                if let result { return result }
+            var notReady: Failure?
+            for await event in group {
+                switch event {
+                case .answered(.failure(let failure)) where failure.known == .unavailable:
+                    return .failure(notReady ?? failure)
+                case .answered(let result): return result
+                case .ready: break
+                case .notReady(let failure):
+                    notReady = failure
+                    // Ends the request, which knows whether it may have reached the player.
+                    group.cancelAll()
+                }
             }
             return .failure(Failure(.unavailable, "The program no longer waits for the answer."))
         }
-        return try result.get()
+        let answer = try result.get()
+        await arrive(at: answer.position, of: .playback)
+        return answer.reply
     }
 
     /// Asks a queue; without a name Up Next, the usual one.
@@ -144,11 +157,15 @@ struct Session: Sendable {
         within limit: Duration = .seconds(10)
     ) async throws(Failure) -> Reply {
         let answer = try await client.ask(service, request, reply: reply, within: limit)
-        if let position = answer.position {
-            // The command is done; that the replica is late is no failure of it.
-            do { try await client.wait(for: position, of: service, within: .seconds(2)) } catch {}
-        }
+        await arrive(at: answer.position, of: service)
         return answer.reply
+    }
+
+    /// Waits until the effect of an answer can be read from the stream.
+    private func arrive(at position: StreamPosition?, of service: ServiceName) async {
+        guard let position else { return }
+        // The command is done; that the replica is late is no failure of it.
+        do { try await client.wait(for: position, of: service, within: .seconds(2)) } catch {}
     }
 
     /// The player as its own reply states it.
