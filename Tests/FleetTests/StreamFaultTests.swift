@@ -44,7 +44,7 @@ struct StreamFaultTests {
         Fault("410", .status(410), .episodeUnavailable, triesAgain: false),
         Fault("401", .status(401), .streamFailed, triesAgain: false),
         Fault("503", .status(503, headers: [("Retry-After", "1")]), .streamFailed, triesAgain: true),
-        Fault("a redirect in a loop", .redirect(to: "/1.wav", status: 302), .streamFailed, triesAgain: true),
+        Fault("a redirect in a loop", .redirect(to: "/1.wav", status: 302), .streamFailed, triesAgain: false),
         Fault("no answer but an end", audio.with(.close(afterBytes: -1)), .streamFailed, triesAgain: true),
         Fault("a web page with an audio type", page, .decoderFailed, triesAgain: false),
         Fault("nothing at all", empty, .decoderFailed, triesAgain: false),
