@@ -84,7 +84,7 @@ extension PlaybackMachine {
         switch session.status {
         case .playing,
             .loading(plays: true) where session.isOpened:
-            let position = session.reachedPosition(at: now.monotonic)
+            let position = session.position(at: now.monotonic)
             self.session?.status = .paused
             self.session?.buffering = false
             self.session?.settlesAt = now.monotonic.advanced(by: Self.settlesAfterPause)
@@ -221,7 +221,7 @@ extension PlaybackMachine {
                 self.session?.endRetries()
                 if session.status != .paused { self.session?.pausedAt = now.wall }
                 if isClosing {
-                    setAnchor(session.reachedPosition(at: now.monotonic), running: false)
+                    setAnchor(session.position(at: now.monotonic), running: false)
                     markPosition()
                     pending.commit = true
                 }

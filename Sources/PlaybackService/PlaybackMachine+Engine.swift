@@ -83,7 +83,6 @@ extension PlaybackMachine {
         guard progress.serial >= session.seekAsked else { return handleSeeking(progress) }
         self.session?.seekDone = progress.serial
         self.session?.heard = progress.position
-        self.session?.heardAt = progress.at
         if progress.running { self.session?.isHeardHere = true }
         switch session.status {
         case .loading(plays: true):

@@ -112,8 +112,6 @@ struct PlaybackSession: Sendable, Hashable {
     var isHeardHere = false
     /// Where the engine itself was last.
     var heard = PlaybackPosition.zero
-    /// When it said so.
-    var heardAt: MonotonicTime?
     /// What is open seems to be something else in its place, for which it has failed.
     var hasStandIn = false
     /// Its listener has said that what is there now is the episode, as long or short as it is.
@@ -195,13 +193,6 @@ struct PlaybackSession: Sendable, Hashable {
 
     func position(at now: MonotonicTime) -> PlaybackPosition {
         anchor.position(at: now, duration: duration)
-    }
-
-    /// The same, but no further than the engine can have come since it said where it was: a process that was stopped, or
-    /// starved, reckons with time in which nothing was heard.
-    func reachedPosition(at now: MonotonicTime) -> PlaybackPosition {
-        guard anchor.running, let heardAt else { return position(at: now) }
-        return position(at: min(now, max(heardAt, anchor.at).advanced(by: PlaybackMachine.sampleInterval * 2)))
     }
 }
 

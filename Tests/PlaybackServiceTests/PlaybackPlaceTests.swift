@@ -30,17 +30,6 @@ struct PlaybackPlaceTests {
     }
 
     @Test(
-        "pausing a player whose process the system had stopped tells a place that was heard", arguments: [true, false])
-    func wasStopped(pauses: Bool) throws {
-        try rig.start()
-        try rig.load(rig.episode(length: 600), at: 100)
-        try rig.advance(5)
-        rig.turn(60)
-        if pauses { try rig.setPaused(true) } else { try rig.send { $0.stop = WireStopPlayback() } }
-        #expect(rig.state.status == .paused && rig.position < 108 && rig.stored().position < 108)
-    }
-
-    @Test(
         "What is shorter than half of what was heard is not taken for the episode, though no length was ever recorded")
     func missesWhatWasHeard() throws {
         try rig.start()
