@@ -80,20 +80,27 @@ final class EngineHarness: Sendable {
     }
 
     func progress(_ match: @escaping @Sendable (EngineProgress) -> Bool) async throws -> EngineProgress {
-        try await next { [engine] event in
-            guard case .progress(_, let progress) = event else { return nil }
-            if match(progress) { return progress }
-            engine.perform(.sample)
-            return nil
+        try await sampling { event in
+            guard case .progress(_, let progress) = event, match(progress) else { return nil }
+            return progress
         }
     }
 
     func ended() async throws -> EndOfFile {
-        try await next { [engine] event in
-            if case .ended(_, let end) = event { return end }
-            if case .progress = event { engine.perform(.sample) }
-            return nil
+        try await sampling { if case .ended(_, let end) = $0 { end } else { nil } }
+    }
+
+    /// The same as `next`, with the engine asked where it is all the while: of what just plays it may say nothing by itself
+    /// until the end. It isn’t asked without a break, for then it does little else.
+    private func sampling<Found: Sendable>(_ match: (EngineEvent) -> Found?) async throws -> Found {
+        let sampling = Task { [engine] in
+            while !Task.isCancelled {
+                engine.perform(.sample)
+                try? await Task.sleep(for: .milliseconds(5))
+            }
         }
+        defer { sampling.cancel() }
+        return try await next(match)
     }
 
     func failed() async throws -> Failure {
