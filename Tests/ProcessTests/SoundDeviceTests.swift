@@ -6,26 +6,28 @@ import Testing
 import WireMessages
 
 /// Sound devices that come and go, with real sound servers; what is heard is what their sinks’ monitors record.
-@Suite(.serialized, .timeLimit(.minutes(5)), .enabled(if: SoundServer.isAvailable, SoundServer.isMissing))
+@Suite(.timeLimit(.minutes(5)), .enabled(if: SoundServer.isAvailable, SoundServer.isMissing))
 struct SoundDeviceTests {
-    /// The last place that is heard in a recording, but for the window in which the sound ends.
-    private func last(_ samples: [Float]) throws -> Double {
-        try #require(Sweep.windows(samples).compactMap(\.position).dropLast().last)
-    }
-
-    /// The first place that is heard in a recording, but for the window in which the sound begins; nil: it began before
-    /// the recording did.
-    private func first(_ samples: [Float]) throws -> Double? {
-        let windows = Sweep.windows(samples)
-        guard windows.first?.position == nil else { return nil }
-        return windows.compactMap(\.position).dropFirst().first
-    }
-
-    /// Nothing between the two places was left out, and little is heard twice.
-    private func expectContinuity(_ before: Double, _ after: Double?) {
-        guard let after else { return }
-        #expect(after <= before + 0.15, "\(after - before) s went unheard")
-        #expect(after >= before - 2, "it went back from \(before) to \(after)")
+    /// Nothing is left out from one recording to the next, and little is heard twice. A machine that is busy with other
+    /// things drops some tenths of a second; a recording that is broken up at its end, or empty, says less of what was heard.
+    private static func expectContinuity(_ recordings: [Float]...) {
+        let heard = recordings.map(Sweep.stretches)
+        var end: Double?
+        var last: Sweep.Stretch?
+        for recording in heard {
+            if recording.isEmpty { last = nil }
+            for (index, stretch) in recording.enumerated() {
+                defer { last = stretch }
+                if let end {
+                    let wasClean = last.map { $0.to - $0.from >= 0.5 } ?? false
+                    let gap = index == 0 && wasClean ? 0.5 : 1
+                    #expect(stretch.from <= end + gap, "\(stretch.from - end) s went unheard: \(heard)")
+                    #expect(stretch.from >= end - 3.5, "it went back from \(end) to \(stretch.from): \(heard)")
+                }
+                end = max(end ?? 0, stretch.to)
+            }
+        }
+        #expect(heard.first?.isEmpty == false && heard.last?.isEmpty == false)
     }
 
     @Test(arguments: SoundServer.Kind.allCases)
@@ -37,11 +39,11 @@ struct SoundDeviceTests {
             player.server.kill()
             try await player.untilLost()
             recorder.end()
-            let before = try last(recorder.heard)
-            try player.server.start()
-            recorder = try await SoundRecorder.of("one", on: player.server)
+            let before = recorder.heard
+            try player.server.start(sinks: [])
+            recorder = try await player.recorder(plugging: "one")
             defer { recorder.end() }
-            expectContinuity(before, try first(try await recorder.untilHeard(seconds: 1)))
+            Self.expectContinuity(before, try await recorder.untilHeard(seconds: 1))
             try await player.untilNoAlert()
             #expect(player.player.status == .playing && !player.player.nullOutput)
         }
@@ -71,7 +73,7 @@ struct SoundDeviceTests {
             recorder.end()
             try await player.fleet.succeed("pause")
             try await player.setPaused(true)
-            #expect(player.player.pausedBy == .somebody)
+            try await player.until("it stays paused") { $0.pausedBy == .somebody }
             try player.server.start()
             recorder = try await SoundRecorder.of("one", on: player.server)
             defer { recorder.end() }
@@ -95,7 +97,7 @@ struct SoundDeviceTests {
                 try await player.untilPlaying(title)
             }
             #expect(!player.states.contains { $0.pausedBy == .soundDevice })
-            #expect(player.alertsTold.allSatisfy { $0.contains("without sound") }, "\(player.alertsTold)")
+            #expect(player.alertsTold.allSatisfy { $0.contains("playing silently") }, "\(player.alertsTold)")
         }
     }
 
@@ -113,15 +115,16 @@ struct SoundDeviceTests {
             try player.server.removeSink("headset")
             try await player.untilLost()
             headset.end()
-            let before = try last(headset.heard)
-            try player.server.addSink("headset")
-            headset = try await SoundRecorder.of("headset", on: player.server)
+            let before = headset.heard
+            headset = try await player.recorder(plugging: "headset")
             defer { headset.end() }
-            expectContinuity(before, try first(try await headset.untilHeard(seconds: 1)))
+            let after = try await headset.untilHeard(seconds: 1)
             try await player.untilNoAlert()
-            // The others hear no more of it than the moment that it takes to notice.
-            let stray = Sweep.windows(speakers.heard[start...]).count { $0.position != nil }
-            #expect(Double(stray) * Sweep.window < 0.5, "\(stray) windows were heard on the other device")
+            // The other one hears no more of it than the moment that it takes to notice.
+            let stray = Array(speakers.heard[start...])
+            Self.expectContinuity(before, stray, after)
+            let strayed = Sweep.windows(stray).count { $0.position != nil }
+            #expect(Double(strayed) * Sweep.window < 1, "\(strayed) windows were heard on the other device")
             #expect(player.player.output == kind.device("headset"))
         }
     }
@@ -135,11 +138,10 @@ struct SoundDeviceTests {
             try player.server.removeSink("one")
             try await player.untilLost()
             recorder.end()
-            let before = try last(recorder.heard)
-            try player.server.addSink("one")
-            recorder = try await SoundRecorder.of("one", on: player.server)
+            let before = recorder.heard
+            recorder = try await player.recorder(plugging: "one")
             defer { recorder.end() }
-            expectContinuity(before, try first(try await recorder.untilHeard(seconds: 1)))
+            Self.expectContinuity(before, try await recorder.untilHeard(seconds: 1))
             try await player.untilNoAlert()
         }
     }
@@ -189,23 +191,20 @@ struct SoundDeviceTests {
 
     @Test func `a device that flaps loses nothing of what is played`() async throws {
         try await SoundFleet.with(.pulseAudio, sinks: ["one"]) { player in
-            var places: [Double] = []
             var recorder = try await SoundRecorder.of("one", on: player.server)
             try await player.fleet.succeed("play", "One")
+            var before = try await recorder.untilHeard(seconds: 1)
             for _ in 1...4 {
-                let heard = try await recorder.untilHeard(seconds: 0.3)
-                if let before = places.last { expectContinuity(before, try first(heard)) }
                 try player.server.removeSink("one")
                 try await player.untilLost()
                 recorder.end()
-                places.append(try last(recorder.heard))
+                before = recorder.heard
                 // It comes and goes before it can be used.
                 try player.server.addSink("one")
                 try player.server.removeSink("one")
-                try player.server.addSink("one")
-                recorder = try await SoundRecorder.of("one", on: player.server)
+                recorder = try await player.recorder(plugging: "one")
+                Self.expectContinuity(before, try await recorder.untilHeard(seconds: 1))
             }
-            expectContinuity(places.last ?? 0, try first(try await recorder.untilHeard(seconds: 0.5)))
             recorder.end()
         }
     }

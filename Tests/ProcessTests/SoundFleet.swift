@@ -61,6 +61,19 @@ struct SoundFleet: Sendable {
         return path
     }
 
+    // MARK: What is heard
+
+    /// Plugs a device in and records it. The player is stopped until the recording has begun: what it plays there is
+    /// heard from the first sample on.
+    func recorder(plugging sink: String) async throws -> SoundRecorder {
+        guard fleet.signal("playback", SIGSTOP) != nil else {
+            throw ProcessFleet.Unexpected(description: "there is no player")
+        }
+        defer { _ = fleet.signal("playback", SIGCONT) }
+        try server.addSink(sink)
+        return try await SoundRecorder.of(sink, on: server)
+    }
+
     // MARK: What the player does
 
     var player: WirePlaybackState { observer.view.player ?? WirePlaybackState() }

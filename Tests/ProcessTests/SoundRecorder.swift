@@ -139,6 +139,32 @@ enum Sweep {
         }
     }
 
+    /// Part of a recording in which the file is heard on end, from its first to its last window.
+    struct Stretch: Sendable, CustomStringConvertible {
+        /// When it begins, in seconds of the recording.
+        var time: Double
+        /// The places of the file, in seconds.
+        var from: Double
+        var to: Double
+        var description: String { String(format: "%.2f–%.2f at %.2f s", from, to, time) }
+    }
+
+    /// What is heard of the file on end. Windows in which the sound begins or ends have no right pitch, and are left out.
+    static func stretches(_ samples: [Float]) -> [Stretch] {
+        var found: [Stretch] = []
+        var last: Double?
+        for window in windows(samples) {
+            defer { last = window.position }
+            guard let position = window.position, let last, abs(position - last - Self.window) < 0.03 else { continue }
+            if found.last?.to == last {
+                found[found.count - 1].to = position
+            } else {
+                found.append(Stretch(time: window.time - Self.window, from: last, to: position))
+            }
+        }
+        return found
+    }
+
     /// The place of the file in the middle of some samples, by the distance of the zero crossings.
     private static func position(_ samples: ArraySlice<Float>) -> Double? {
         guard samples.allSatisfy({ $0.isFinite }), let top = samples.max(), top > quiet else { return nil }
