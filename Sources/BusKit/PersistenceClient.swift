@@ -72,11 +72,6 @@ public struct PersistenceClient: Sendable {
         try await ask({ $0.backup = WireBackup() }, { $0.backup })
     }
 
-    /// The backups, the newest first.
-    public func backups() async throws(Failure) -> WireBackups {
-        try await ask({ $0.listBackups = WireListBackups() }, { $0.backups })
-    }
-
     /// Reads the whole database and says what is wrong with it; large ones want a longer limit.
     public func check() async throws(Failure) -> WireDatabaseCheck {
         try await ask({ $0.check = WireCheckDatabase() }, { $0.check })

@@ -1,3 +1,4 @@
+import BusKit
 import FoundationEssentials
 import GRDB
 public import PodcastModel
@@ -73,7 +74,7 @@ extension Store {
 
     /// Fills a new file, checks it and gives it its name, or leaves nothing.
     private func makeCopy(
-        _ kind: StoreFiles.CopyKind, now: Timestamp, fill: (DatabaseQueue) throws -> Void
+        _ kind: DatabaseCopy.Kind, now: Timestamp, fill: (DatabaseQueue) throws -> Void
     ) throws(Failure) -> StoreCopy {
         let path = files.path(kind, at: now)
         let partial = StoreFiles.partial(path)
@@ -120,7 +121,7 @@ enum BackupRotation {
     static let newestSnapshots = 3
 
     /// The copies that are no longer needed.
-    static func expired(_ copies: [StoreFiles.Copy], now: Timestamp) -> [StoreFiles.Copy] {
+    static func expired(_ copies: [DatabaseCopy], now: Timestamp) -> [DatabaseCopy] {
         let newestFirst = copies.sorted { $0.at > $1.at }
         let backups = newestFirst.filter { $0.kind == .backup }
         var kept = Set(backups.prefix(newestBackups))

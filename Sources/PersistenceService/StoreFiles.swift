@@ -23,8 +23,6 @@ public struct StoreFiles: Sendable, Hashable {
         self.backups = backups
     }
 
-    /// SQLite's companions of a database file.
-    static let companions = ["-wal", "-shm", "-journal"]
     /// Exists while the database is suspected of damage: the next start reads all of it before using it.
     var suspicion: String { database + ".suspect" }
     /// Where users and passwords that are found in an older database go: the feeds service takes them over.
@@ -32,46 +30,16 @@ public struct StoreFiles: Sendable, Hashable {
     /// The copy that a restore works on before it takes the database's place.
     var restoring: String { database + ".restoring" }
 
-    /// What a copy in the folder of backups is.
-    enum CopyKind: String, CaseIterable, Sendable {
-        /// All of the database.
-        case backup
-        /// Queue, session, positions and subscriptions.
-        case snapshot
-    }
-
-    /// A file in the folder of backups.
-    struct Copy: Sendable, Hashable {
-        var kind: CopyKind
-        var path: String
-        /// When it was made, by its name.
-        var at: Timestamp
-        /// Its size in bytes.
-        var bytes: UInt64
-    }
-
     /// The name of a copy that reaches `moment`.
-    func path(_ kind: CopyKind, at moment: Timestamp) -> String {
-        "\(backups)/\(kind.rawValue)-\(CalendarTime(moment).compact).db"
+    func path(_ kind: DatabaseCopy.Kind, at moment: Timestamp) -> String {
+        DatabaseCopy.path(kind, at: moment, in: backups)
     }
 
     /// All copies, newest first. An unreadable folder has none.
-    func copies() -> [Copy] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: backups)) ?? []
-        let copies = names.compactMap { name -> Copy? in
-            for kind in CopyKind.allCases where name.hasPrefix(kind.rawValue + "-") && name.hasSuffix(".db") {
-                let stamp = name.dropFirst(kind.rawValue.count + 1).dropLast(3)
-                guard let time = CalendarTime(compact: stamp) else { return nil }
-                let path = "\(backups)/\(name)"
-                return Copy(kind: kind, path: path, at: time.timestamp, bytes: Self.size(of: path) ?? 0)
-            }
-            return nil
-        }
-        return copies.sorted { ($0.at, $0.path) > ($1.at, $1.path) }
-    }
+    func copies() -> [DatabaseCopy] { DatabaseCopy.all(in: backups) }
 
     /// The copies of versions that kept users and passwords in addresses.
-    func copiesWithPasswords() -> [Copy] {
+    func copiesWithPasswords() -> [DatabaseCopy] {
         copies().filter { copy in
             guard let header = Self.header(of: copy.path), header.application == Schema.applicationID else {
                 return false
@@ -131,11 +99,11 @@ public struct StoreFiles: Sendable, Hashable {
         let stamp = "\(database).\(reason)-\(CalendarTime(moment).compact)"
         var target = stamp
         var count = 1
-        while ([""] + Self.companions).contains(where: { Self.exists(target + $0) }) {
+        while ([""] + DatabaseCopy.companions).contains(where: { Self.exists(target + $0) }) {
             count += 1
             target = "\(stamp)-\(count)"
         }
-        for suffix in Self.companions + [""] where Self.exists(database + suffix) {
+        for suffix in DatabaseCopy.companions + [""] where Self.exists(database + suffix) {
             guard rename(database + suffix, target + suffix) == 0 else {
                 throw SystemError(call: "rename", path: database + suffix)
             }
@@ -149,7 +117,7 @@ public struct StoreFiles: Sendable, Hashable {
 
     /// Removes a database file with its companions, if they are there.
     func removeDatabase(_ path: String) {
-        for suffix in Self.companions + [""] { unlink(path + suffix) }
+        for suffix in DatabaseCopy.companions + [""] { unlink(path + suffix) }
     }
 
     /// The folder that a path lies in.

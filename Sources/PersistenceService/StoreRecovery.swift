@@ -1,3 +1,4 @@
+import BusKit
 import FoundationEssentials
 import GRDB
 public import PodcastModel
@@ -66,7 +67,7 @@ struct StoreRecovery {
     private func recover(reason: String, kind: String = "lost") throws -> Recovery {
         var recovery = Recovery(reason: reason)
         // A lost database may have left its log, which must not be applied to another one.
-        if ([""] + StoreFiles.companions).contains(where: { StoreFiles.exists(files.database + $0) }) {
+        if ([""] + DatabaseCopy.companions).contains(where: { StoreFiles.exists(files.database + $0) }) {
             recovery.movedTo = try files.moveAside(kind, at: now)
         }
         try restore(&recovery)
@@ -144,7 +145,7 @@ struct StoreRecovery {
     }
 
     /// The copies that are sound, newest first by what they reach. Those of a newer version are passed over.
-    private func goodCopies() -> [StoreFiles.Copy] {
+    private func goodCopies() -> [DatabaseCopy] {
         files.copies().filter { copy in
             (try? inspect(copy.path, whole: true)) == .sound
         }

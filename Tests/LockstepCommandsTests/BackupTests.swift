@@ -1,37 +1,85 @@
+import BusKit
+import Foundation
+import PodcastModel
+import TestSupport
 import Testing
 
 @testable import LockstepCommands
 
 @Suite struct BackupTests {
-    @Test(
-        arguments: [
-            ("20260102T030405678Z", 1_767_323_045_678), ("20260102T030405678", nil), ("2026-01-02T03:04Z", nil),
-            ("2026010xT030405678Z", nil), ("", nil),
-        ] as [(String, Int64?)])
-    func `a backup’s name says when it was made`(name: String, time: Int64?) {
-        #expect(BackupFolder.time(name[...]) == time)
-    }
-
     @Test(arguments: [("/a/b-1.db", "/a/b-1.db"), ("/a b", "'/a b'"), ("/it's", #"'/it'\''s'"#), ("", "''")])
     func `a path is written so that a shell reads it as one word`(path: String, word: String) {
         #expect(ShellText.quoted(path) == word)
     }
 
-    @Test func `the list of backups says how to go back to one`() {
-        #expect(BackUp.lines([], in: "/d", database: "/d/x.sqlite") == ["There is no backup yet."])
-        let snapshot = BackupFolder.File(
-            path: "/d/snapshot-20260103T030405678Z.db", at: 1_767_409_445_000, bytes: 5, isSideSnapshot: true)
-        let backup = BackupFolder.File(
-            path: "/d/backup-20260102T030405678Z.db", at: 1_767_323_045_000, bytes: 5, isSideSnapshot: false)
-        let lines = BackUp.lines([snapshot, backup], in: "/d", database: "/d/x y.sqlite")
+    private static func home(_ environment: [String: String]) throws -> LockstepHome {
+        try LockstepHome(environment: environment, userID: 1, workingDirectory: "/") { _ in true }
+    }
+
+    private static func copy(_ kind: DatabaseCopy.Kind, in home: LockstepHome) -> DatabaseCopy {
+        let at = Timestamp(milliseconds: 1_767_323_045_678)
+        return DatabaseCopy(
+            kind: kind, path: DatabaseCopy.path(kind, at: at, in: home.backupDirectory), at: at, bytes: 5)
+    }
+
+    @Test func `the list of backups says how to go back to one`() throws {
+        let home = try Self.home(["HOME": "/nowhere/me"])
+        #expect(BackUp.lines([], in: home) == ["There is no backup yet."])
+        let lines = BackUp.lines([Self.copy(.snapshot, in: home), Self.copy(.backup, in: home)], in: home)
+        let database = "/nowhere/me/.local/share/lockstep/lockstep.sqlite"
+        func move(_ suffix: String) -> String {
+            let (old, new) = (database + suffix, database + ".before-restore" + suffix)
+            return "  { [ ! -e \(old) ] || mv \(old) \(new); } &&"
+        }
         #expect(
-            lines.suffix(5) == [
-                "To go back to a backup, for example the newest:", "  lockstep down",
-                "  cp /d/backup-20260102T030405678Z.db '/d/x y.sqlite'",
-                "  rm -f '/d/x y.sqlite-wal' '/d/x y.sqlite-shm'",
-                "  lockstep up --detach",
+            lines.suffix(8) == [
+                "To go back to a backup, for example the newest:", "  lockstep down &&",
+                move("-wal"), move("-shm"), move("-journal"), move(""),
+                "  cp \(home.backupDirectory)/backup-20260102T030405678Z.db \(database) &&", "  lockstep up --detach",
             ])
-        #expect(lines.contains { $0.hasPrefix("A snapshot has") } && lines.contains("The files are in /d."))
-        #expect(BackUp.lines([snapshot], in: "/d", database: "/d").last?.hasPrefix("A snapshot has") == true)
+        #expect(lines.contains { $0.hasPrefix("A snapshot has") })
+        #expect(lines.contains("The files are in \(home.backupDirectory)."))
+        #expect(BackUp.lines([Self.copy(.snapshot, in: home)], in: home).last?.hasPrefix("A snapshot has") == true)
+    }
+
+    /// What a shell makes of the steps, with `lockstep` as `command`.
+    private static func run(_ lines: [String], lockstep command: String) throws -> Int32 {
+        let start = try #require(lines.firstIndex { $0.hasPrefix("To go back") })
+        let script = "lockstep() { \(command); }\n" + lines[(start + 1)...].joined(separator: "\n")
+        let shell = Process()
+        shell.executableURL = URL(fileURLWithPath: "/bin/sh")
+        shell.arguments = ["-c", script]
+        try shell.run()
+        shell.waitUntilExit()
+        return shell.terminationStatus
+    }
+
+    @Test func `the steps back to a backup concern the listed fleet alone, and lose nothing`() throws {
+        let folder = try TemporaryFolder()
+        let home = try Self.home(["LOCKSTEP_HOME": folder.path + "/a home"])
+        let backup = Self.copy(.backup, in: home)
+        try FileManager.default.createDirectory(atPath: home.backupDirectory, withIntermediateDirectories: true)
+        let record = folder.path + "/record"
+        func write(_ path: String, _ text: String) throws {
+            try text.write(toFile: path, atomically: true, encoding: .utf8)
+        }
+        func read(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
+        try write(backup.path, "backup")
+        for time in ["first", "second"] {
+            try write(home.database, time)
+            try write(home.database + "-wal", time + " log")
+            let lines = BackUp.lines([backup], in: home)
+            // A fleet that doesn't stop keeps its files.
+            #expect(try Self.run(lines, lockstep: "false") != 0)
+            #expect(read(home.database) == time && read(home.database + "-wal") == time + " log")
+            #expect(try Self.run(lines, lockstep: "echo \"$@\" >> '\(record)'") == 0)
+            #expect(read(home.database) == "backup" && read(home.database + "-wal") == nil)
+        }
+        #expect(read(home.database + ".before-restore") == "first")
+        #expect(read(home.database + ".before-restore-wal") == "first log")
+        #expect(read(home.database + ".before-restore-2") == "second")
+        #expect(read(home.database + ".before-restore-2-wal") == "second log")
+        let option = "--home \(folder.path)/a home\n"
+        #expect(read(record) == String(repeating: "down \(option)up --detach \(option)", count: 2))
     }
 }

@@ -186,7 +186,7 @@ import WireMessages
         let fixture = try StoreFixture()
         try older(fixture)
         let database = URL(fileURLWithPath: fixture.files.database)
-        for kind in StoreFiles.CopyKind.allCases {
+        for kind in DatabaseCopy.Kind.allCases {
             let path = fixture.files.path(kind, at: StoreFixture.moment(-60))
             try FileManager.default.copyItem(at: database, to: URL(fileURLWithPath: path))
         }

@@ -1,3 +1,4 @@
+import BusKit
 import Foundation
 import GRDB
 import GRDBSQLite

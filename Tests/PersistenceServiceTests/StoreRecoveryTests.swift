@@ -1,3 +1,4 @@
+import BusKit
 import Foundation
 import GRDB
 import PodcastModel
@@ -248,7 +249,7 @@ import WireMessages
         }
         let names = try fixture.names()
         let aside = names.filter { name in
-            name.contains(".damaged-") && !StoreFiles.companions.contains { name.hasSuffix($0) }
+            name.contains(".damaged-") && !DatabaseCopy.companions.contains { name.hasSuffix($0) }
         }
         #expect(aside.count == 3, "\(names)")
     }
@@ -304,9 +305,9 @@ import WireMessages
     }
 
     @Test func rotationKeepsTheNewestAndOneOfEachDay() {
-        func copy(_ kind: StoreFiles.CopyKind, hoursAgo: Int64) -> StoreFiles.Copy {
+        func copy(_ kind: DatabaseCopy.Kind, hoursAgo: Int64) -> DatabaseCopy {
             let at = Timestamp(milliseconds: StoreFixture.moment().milliseconds - hoursAgo * 3_600_000)
-            return StoreFiles.Copy(kind: kind, path: "\(kind)\(hoursAgo)", at: at, bytes: 1)
+            return DatabaseCopy(kind: kind, path: "\(kind)\(hoursAgo)", at: at, bytes: 1)
         }
         let daily = (0..<20).map { copy(.backup, hoursAgo: Int64($0) * 24) }
         let today = (1...5).map { copy(.backup, hoursAgo: $0 % 2 == 0 ? 0 : 1) }
@@ -318,26 +319,5 @@ import WireMessages
         #expect(BackupRotation.expired(today, now: StoreFixture.moment()).count <= 5)
         let snapshots = (0..<6).map { copy(.snapshot, hoursAgo: Int64($0)) }
         #expect(BackupRotation.expired(snapshots, now: StoreFixture.moment()) == Array(snapshots.dropFirst(3)))
-    }
-}
-
-@Suite struct CalendarTimeTests {
-    @Test(arguments: [
-        (0, "19700101T000000000Z", "1970-01-01 00:00 UTC"),
-        (951_782_400_000, "20000229T000000000Z", "2000-02-29 00:00 UTC"),
-        (1_767_323_045_678, "20260102T030405678Z", "2026-01-02 03:04 UTC"),
-        (4_102_444_799_999, "20991231T235959999Z", "2099-12-31 23:59 UTC"),
-        (-1, "19691231T235959999Z", "1969-12-31 23:59 UTC"),
-    ])
-    func writesAndReadsUTC(milliseconds: Int64, compact: String, readable: String) {
-        let time = CalendarTime(Timestamp(milliseconds: milliseconds))
-        #expect(time.compact == compact)
-        #expect(time.readable == readable)
-        #expect(CalendarTime(compact: compact)?.timestamp.milliseconds == milliseconds)
-    }
-
-    @Test(arguments: ["", "20260102", "20261302T030405678Z", "2026010aT030405678Z", "20260102T030405678X"])
-    func refusesOtherTexts(text: String) {
-        #expect(CalendarTime(compact: text) == nil)
     }
 }

@@ -35,9 +35,9 @@ struct DatabaseRescueTests {
             try await fleet.succeed("queue", "add", "Part 2 of many")
             let lines = try await fleet.succeed("backup", "--list").split(separator: "\n")
             let commands = lines.filter { $0.hasPrefix("  ") }
-            #expect(commands.count == 4)
+            #expect(commands.count == 7)
             let program = ProcessFleet.binaries + "/lockstep"
-            let script = commands.map { $0.replacing("  lockstep ", with: "'\(program)' ") }.joined(separator: " && ")
+            let script = commands.map { $0.replacing("  lockstep ", with: "'\(program)' ") }.joined(separator: "\n")
             let done = try await fleet.run("/bin/sh", ["-c", script])
             #expect(done.status == 0, "\(done.errors)")
             let queue = try await fleet.succeed("queue")

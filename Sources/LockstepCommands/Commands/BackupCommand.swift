@@ -3,13 +3,22 @@ import BusKit
 import PodcastModel
 import WireMessages
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
 struct BackUp: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup", abstract: "Back up the database now, or list the backups.",
         discussion: """
             A damaged database is replaced by the newest good backup when the fleet starts. To go back to a backup yourself, \
-            stop the fleet, copy the backup over the database, remove the database’s log, and start the fleet again; \
-            `lockstep backup --list` prints these commands with the paths. It works while the fleet is down too.
+            stop the fleet, move the database’s log aside and then the database, copy the backup to its place, and start \
+            the fleet again; `lockstep backup --list` prints these commands with the paths. It works while the fleet is \
+            down too.
             """)
     @Flag(help: "List the backups, the newest first, and how to restore one.") var list = false
     @OptionGroup var options: GlobalOptions
@@ -25,36 +34,55 @@ struct BackUp: LockstepCommand {
     }
 
     private static func list(_ context: CommandContext) throws {
-        let files = BackupFolder(context.home).files
-        let json = files.map { file in
+        let copies = DatabaseCopy.all(in: context.home.backupDirectory)
+        let json = copies.map { copy in
             JSONValue.object([
-                "path": .string(file.path), "at": .moment(milliseconds: file.at), "bytes": .unsigned(file.bytes),
-                "sideSnapshot": .bool(file.isSideSnapshot),
+                "path": .string(copy.path), "at": .moment(milliseconds: copy.at.milliseconds),
+                "bytes": .unsigned(copy.bytes), "sideSnapshot": .bool(copy.kind == .snapshot),
             ])
         }
-        try context.output.value(
-            .array(json), lines: lines(files, in: context.home.backupDirectory, database: context.home.database))
+        try context.output.value(.array(json), lines: lines(copies, in: context.home))
     }
 
-    static func lines(_ files: [BackupFolder.File], in folder: String, database: String) -> [String] {
-        guard !files.isEmpty else { return ["There is no backup yet."] }
+    static func lines(_ copies: [DatabaseCopy], in home: LockstepHome) -> [String] {
+        guard !copies.isEmpty else { return ["There is no backup yet."] }
         var table = TextTable([
             .init(heading: "when (UTC)"), .init(heading: "size", right: true), .init(heading: "file"),
         ])
-        for file in files {
-            table.add([TimeText.minute(milliseconds: file.at), NumberText.bytes(file.bytes), file.name])
+        for copy in copies {
+            table.add([TimeText.minute(milliseconds: copy.at.milliseconds), NumberText.bytes(copy.bytes), copy.name])
         }
-        var lines = table.lines(width: Output.terminalWidth) + ["The files are in \(folder)."]
-        if files.contains(where: \.isSideSnapshot) {
+        var lines = table.lines(width: Output.terminalWidth) + ["The files are in \(home.backupDirectory)."]
+        if copies.contains(where: { $0.kind == .snapshot }) {
             lines.append("A snapshot has subscriptions, queues and positions only, and can’t be restored by hand.")
         }
-        guard let newest = files.first(where: { !$0.isSideSnapshot }) else { return lines }
-        return lines + [
-            "To go back to a backup, for example the newest:", "  lockstep down",
-            "  cp \(ShellText.quoted(newest.path)) \(ShellText.quoted(database))",
-            "  rm -f \(ShellText.quoted(database + "-wal")) \(ShellText.quoted(database + "-shm"))",
-            "  lockstep up --detach",
-        ]
+        guard let newest = copies.first(where: { $0.kind == .backup }) else { return lines }
+        let steps = steps(restoring: newest.path, in: home).joined(separator: " &&\n  ")
+        return lines + ["To go back to a backup, for example the newest:"]
+            + "  \(steps)".split(separator: "\n").map(String.init)
+    }
+
+    /// The commands that put a backup in the database’s place. Each runs only if the one before it has succeeded; nothing
+    /// is overwritten, and the log goes first: beside another database it would be applied to that.
+    private static func steps(restoring backup: String, in home: LockstepHome) -> [String] {
+        // Who sees these commands may run them in a shell that has another home, or none.
+        let option = home.environment["LOCKSTEP_HOME"].map { " --home \(ShellText.quoted($0))" } ?? ""
+        let suffixes = DatabaseCopy.companions + [""]
+        var aside = home.database + ".before-restore"
+        var count = 1
+        while suffixes.contains(where: { access(aside + $0, F_OK) == 0 }) {
+            count += 1
+            aside = "\(home.database).before-restore-\(count)"
+        }
+        let moves = suffixes.map { suffix in
+            let (old, new) = (ShellText.quoted(home.database + suffix), ShellText.quoted(aside + suffix))
+            return "{ [ ! -e \(old) ] || mv \(old) \(new); }"
+        }
+        return ["lockstep down\(option)"] + moves
+            + [
+                "cp \(ShellText.quoted(backup)) \(ShellText.quoted(home.database))",
+                "lockstep up --detach\(option)",
+            ]
     }
 }
 

@@ -74,10 +74,10 @@ struct DatabaseFileCheck: Sendable {
                 "There is no backup. Copy the file if you want to rescue it with other tools; `lockstep up --detach` puts it aside and begins with an empty library."
         }
         return
-            "Start the fleet with `lockstep up --detach`: if it can’t use the file, it puts it aside and restores the newest good backup (\(TimeText.minute(milliseconds: newestBackup.at)) UTC)."
+            "Start the fleet with `lockstep up --detach`: if it can’t use the file, it puts it aside and restores the newest good backup (\(TimeText.minute(milliseconds: newestBackup.at.milliseconds)) UTC)."
     }
 
-    private var newestBackup: BackupFolder.File? { BackupFolder(home).files.first }
+    private var newestBackup: DatabaseCopy? { DatabaseCopy.all(in: home.backupDirectory).first }
 
     private func header() -> [UInt8]? {
         let descriptor = open(home.database, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

@@ -157,7 +157,8 @@ struct HomeCheck: Sendable {
 
     func backups() -> Finding {
         let database = Self.modified(home.database)
-        let newest = BackupFolder(home).files.filter { !$0.isSideSnapshot }.compactMap { Self.modified($0.path) }.max()
+        let newest = DatabaseCopy.all(in: home.backupDirectory).filter { $0.kind == .backup }
+            .compactMap { Self.modified($0.path) }.max()
         guard let newest else {
             guard database != nil else { return .ok("backups", "There is no database yet.") }
             // The lock of the database's service is as old as its last start.

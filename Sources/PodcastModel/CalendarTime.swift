@@ -1,7 +1,5 @@
-import PodcastModel
-
 /// A moment of UTC as people and file names write it (the proleptic Gregorian calendar).
-struct CalendarTime: Sendable, Hashable {
+public struct CalendarTime: Sendable, Hashable {
     var year: Int
     var month: Int
     var day: Int
@@ -11,7 +9,7 @@ struct CalendarTime: Sendable, Hashable {
     private static let dayLength: Int64 = 86_400_000
 
     /// The day and time of a moment.
-    init(_ moment: Timestamp) {
+    public init(_ moment: Timestamp) {
         let days = Int((moment.milliseconds / Self.dayLength)) - (moment.milliseconds % Self.dayLength < 0 ? 1 : 0)
         milliseconds = Int(moment.milliseconds - Int64(days) * Self.dayLength)
         // Years are counted from 1 March of the year 0, so that the leap day is the last of its year.
@@ -27,7 +25,7 @@ struct CalendarTime: Sendable, Hashable {
     }
 
     /// Reads what `compact` writes; nil for anything else.
-    init?(compact text: some StringProtocol) {
+    public init?(compact text: some StringProtocol) {
         let bytes = Array(text.utf8)
         guard bytes.count == 19, bytes[8] == UInt8(ascii: "T"), bytes[18] == UInt8(ascii: "Z") else { return nil }
         func number(_ range: Range<Int>) -> Int? {
@@ -49,7 +47,7 @@ struct CalendarTime: Sendable, Hashable {
     }
 
     /// The moment.
-    var timestamp: Timestamp {
+    public var timestamp: Timestamp {
         let shiftedYear = month <= 2 ? year - 1 : year
         let era = (shiftedYear >= 0 ? shiftedYear : shiftedYear - 399) / 400
         let yearOfEra = shiftedYear - era * 400
@@ -60,19 +58,19 @@ struct CalendarTime: Sendable, Hashable {
     }
 
     /// For file names, in order of time: `20260102T030405678Z`.
-    var compact: String {
+    public var compact: String {
         padded(year, 4) + padded(month, 2) + padded(day, 2) + "T" + padded(milliseconds / 3_600_000, 2)
             + padded(milliseconds / 60_000 % 60, 2) + padded(milliseconds / 1_000 % 60, 2)
             + padded(milliseconds % 1_000, 3) + "Z"
     }
 
     /// For people: `2026-01-02 03:04 UTC`.
-    var readable: String {
+    public var readable: String {
         dayText + " " + padded(milliseconds / 3_600_000, 2) + ":" + padded(milliseconds / 60_000 % 60, 2) + " UTC"
     }
 
     /// The day alone: `2026-01-02`.
-    var dayText: String { padded(year, 4) + "-" + padded(month, 2) + "-" + padded(day, 2) }
+    public var dayText: String { padded(year, 4) + "-" + padded(month, 2) + "-" + padded(day, 2) }
 
     private func padded(_ value: Int, _ width: Int) -> String {
         let digits = String(value)

@@ -1,0 +1,71 @@
+import FoundationEssentials
+public import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// A copy of the database in the folder of backups, which can be listed without a fleet.
+public struct DatabaseCopy: Sendable, Hashable {
+    /// What a copy holds.
+    public enum Kind: String, CaseIterable, Sendable {
+        /// All of the database.
+        case backup
+        /// Queue, session, positions and subscriptions.
+        case snapshot
+    }
+
+    /// SQLite's companions of a database file.
+    public static let companions = ["-wal", "-shm", "-journal"]
+
+    /// What it holds.
+    public var kind: Kind
+    /// Where it lies.
+    public var path: String
+    /// When it was made, by its name.
+    public var at: Timestamp
+    /// Its size in bytes.
+    public var bytes: UInt64
+
+    /// A copy of these parts.
+    public init(kind: Kind, path: String, at: Timestamp, bytes: UInt64) {
+        self.kind = kind
+        self.path = path
+        self.at = at
+        self.bytes = bytes
+    }
+
+    /// The last part of its path.
+    public var name: String { path.split(separator: "/").last.map(String.init) ?? path }
+
+    /// The path of a copy that reaches `moment`.
+    public static func path(_ kind: Kind, at moment: Timestamp, in folder: String) -> String {
+        "\(folder)/\(kind.rawValue)-\(CalendarTime(moment).compact).db"
+    }
+
+    /// All copies, the newest first. An unreadable folder has none.
+    public static func all(in folder: String) -> [DatabaseCopy] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.compactMap { DatabaseCopy(named: $0, in: folder) }
+            .sorted { ($0.at, $0.path) > ($1.at, $1.path) }
+    }
+
+    /// The copy of this name; nil for every other file.
+    private init?(named name: String, in folder: String) {
+        for kind in Kind.allCases where name.hasPrefix(kind.rawValue + "-") && name.hasSuffix(".db") {
+            guard let time = CalendarTime(compact: name.dropFirst(kind.rawValue.count + 1).dropLast(3)) else {
+                return nil
+            }
+            let path = "\(folder)/\(name)"
+            var status = stat()
+            let bytes = stat(path, &status) == 0 ? UInt64(max(0, status.st_size)) : 0
+            self.init(kind: kind, path: path, at: time.timestamp, bytes: bytes)
+            return
+        }
+        return nil
+    }
+}
