@@ -193,7 +193,10 @@ let package = Package(
             ["FleetSupervisor", "BusKit", "WireMessages", "PodcastModel", "CProcess", "TestSupport", locks]),
         tests(
             "LockstepCommandsTests",
-            ["LockstepCommands", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, arguments, locks]),
+            [
+                "LockstepCommands", "BusKit", "FleetSupervisor", "WireMessages", "PodcastModel", "TestSupport", protobuf,
+                arguments, locks,
+            ]),
         tests(
             "FleetTests",
             [

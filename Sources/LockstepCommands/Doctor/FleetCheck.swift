@@ -23,12 +23,9 @@ struct FleetCheck: Sendable {
             ]
         }
         let processes = services.map(Self.finding)
-        // What a process that isn’t ready can’t tell has its reason there.
-        func isReady(_ name: ServiceName) -> Bool {
-            services.contains { $0.name == name.text && $0.state == "ready" }
-        }
-        guard isReady(.bus) else { return processes }
-        let hasDatabase = isReady(.persistence)
+        // What a process that doesn’t serve can’t tell has its reason there.
+        guard Self.serves(.bus, services) else { return processes }
+        let hasDatabase = Self.serves(.persistence, services)
         do {
             return try await processes
                 + context.withSession { session in
@@ -41,8 +38,21 @@ struct FleetCheck: Sendable {
         }
     }
 
+    /// Whether a service answers what it is asked.
+    static func serves(_ name: ServiceName, _ services: [ServiceReport]) -> Bool {
+        let states = [ServiceCondition.ready, .late].map(\.rawValue)
+        return services.contains { $0.name == name.text && states.contains($0.state) }
+    }
+
     /// A process and its restarts.
     static func finding(_ service: ServiceReport) -> Finding {
+        var finding = conditionFinding(service)
+        // Two services in the same condition are two findings.
+        finding.subject = service.name
+        return finding
+    }
+
+    private static func conditionFinding(_ service: ServiceReport) -> Finding {
         let past = service.lastEnd.map { " (last: \($0))" } ?? ""
         let restarts =
             service.restarts > 0 ? ", \(NumberText.counted(service.restarts, "restart"))\(past)" : ""
@@ -85,7 +95,7 @@ struct FleetCheck: Sendable {
             var finding =
                 alert.severity == .error
                 ? Finding.fault("alerts", alert.title, do: advice) : .warning("alerts", alert.title, do: advice)
-            if alert.code == FailureCode.diskFull.rawValue { finding.subject = Finding.fullDisk }
+            finding.subject = alert.code == FailureCode.diskFull.rawValue ? Finding.fullDisk : alert.id
             return finding
         }
     }

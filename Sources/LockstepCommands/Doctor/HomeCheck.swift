@@ -48,11 +48,14 @@ struct HomeCheck: Sendable {
         let folders = [home.configurationDirectory, home.dataDirectory, home.stateDirectory, home.runDirectory]
         var findings: [(path: String, finding: Finding)] = []
         for path in folders {
-            // What is wrong with a folder is wrong with those in it too.
-            guard !findings.contains(where: { path == $0.path || path.hasPrefix($0.path + "/") }) else { continue }
-            if let found = folder(path), !findings.contains(where: { $0.path == found.path }) {
-                findings.append(found)
+            // What doesn’t work in a folder doesn’t work in those in it either.
+            let isBehindFault = findings.contains {
+                $0.finding.level == .fault && (path == $0.path || path.hasPrefix($0.path + "/"))
             }
+            guard !isBehindFault, let found = folder(path),
+                !findings.contains(where: { $0.path == found.path && $0.finding.level == found.finding.level })
+            else { continue }
+            findings.append(found)
         }
         guard findings.isEmpty else { return findings.map(\.finding) }
         return [
