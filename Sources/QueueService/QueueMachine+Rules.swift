@@ -121,21 +121,30 @@ extension QueueMachine {
     mutating func observe(podcast event: StreamEvent, now: Moment) -> [OwnerEffect<Never>] {
         let id = String(event.topic.parts[3])
         guard event.header.kind == .put, let podcast = try? WirePodcast(wireBytes: event.payload) else {
-            episodeCounts[id] = nil
-            return event.header.kind == .delete ? change { $0.bury(podcast: id) } : []
+            let effects = stopChecking(podcast: id)
+            return effects + (event.header.kind == .delete ? change { $0.bury(podcast: id) } : [])
         }
         guard podcast.subscribed else {
             // Subscribing again begins anew: what comes in between is no news.
-            episodeCounts[id] = nil
-            return change { rules in
-                var change = rules.unearth(podcast: id)
-                change.append(rules.forget(podcast: id))
-                return change
-            }
+            let effects = stopChecking(podcast: id)
+            return effects
+                + change { rules in
+                    var change = rules.unearth(podcast: id)
+                    change.append(rules.forget(podcast: id))
+                    return change
+                }
         }
         let effects = change { $0.unearth(podcast: id) }
         let before = episodeCounts.updateValue(podcast.episodeCount, forKey: id)
         return before == podcast.episodeCount ? effects : effects + check(podcast: id)
+    }
+
+    /// Nobody is interested in a podcast’s episodes any more, nor in an answer about them that is under way.
+    private mutating func stopChecking(podcast: String) -> [OwnerEffect<Never>] {
+        episodeCounts[podcast] = nil
+        if ruleChecks.first == podcast { checking = nil }
+        ruleChecks.removeAll { $0 == podcast }
+        return checkNextPodcast()
     }
 
     private mutating func change(_ change: (inout QueueRules) -> OwnerChange) -> [OwnerEffect<Never>] {
@@ -144,9 +153,10 @@ extension QueueMachine {
         return commit(main, change, rules: rules)
     }
 
-    /// Looks for new episodes of a podcast, if a rule is interested in them.
+    /// Looks for new episodes of a podcast, if it is subscribed to and a rule is interested in them.
     mutating func check(podcast: String) -> [OwnerEffect<Never>] {
-        guard rules.current.rule(of: podcast) != nil else { return [] }
+        // One that isn’t known yet is looked at when it is.
+        guard episodeCounts[podcast] != nil, rules.current.rule(of: podcast) != nil else { return [] }
         // One that is being asked about may have got more since: once more.
         if !ruleChecks.dropFirst(checking == nil ? 0 : 1).contains(podcast) { ruleChecks.append(podcast) }
         return checkNextPodcast()
@@ -211,6 +221,7 @@ extension QueueMachine {
 
     /// What was found new of a podcast could not be saved: it is looked for again.
     mutating func checkAgain(podcast: String, now: Moment) -> [OwnerEffect<Never>] {
+        guard episodeCounts[podcast] != nil else { return [] }
         if !ruleChecks.contains(podcast) { ruleChecks.append(podcast) }
         return [repeatChecks(now: now)]
     }

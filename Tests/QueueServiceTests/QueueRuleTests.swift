@@ -71,6 +71,37 @@ struct QueueRuleTests {
         #expect(queue.numbers == [10])
     }
 
+    @Test(arguments: [true, false])
+    func `a check that unsubscribing overtakes leaves no mark`(isSubscribedAgain: Bool) {
+        var queue = QueueHarness()
+        set(&queue, "autoEnqueue", "bottom", podcast: "")
+        queue.libraryAnswers = false
+        publish(&queue, [1, 2])
+        observePodcast(&queue, count: 2, subscribed: false)
+        for number in 3...9 { detail(&queue, number, seen: 10) }
+        queue.answerLibrary()
+        #expect(queue.records["rule"]?.isEmpty != false)
+        guard isSubscribedAgain else { return #expect(queue.libraryCalls.isEmpty) }
+        observePodcast(&queue, count: 9)
+        while !queue.libraryCalls.isEmpty { queue.answerLibrary() }
+        #expect(queue.numbers.isEmpty)
+        queue.libraryAnswers = true
+        publish(&queue, [10], seen: 20)
+        #expect(queue.numbers == [10])
+    }
+
+    @Test func `a mark that couldn’t be saved isn’t looked for again after unsubscribing`() {
+        var queue = QueueHarness()
+        set(&queue, "autoEnqueue", "bottom", podcast: "")
+        queue.holdsCommits = true
+        publish(&queue, [1, 2])
+        observePodcast(&queue, count: 2, subscribed: false)
+        queue.refuse()
+        queue.holdsCommits = false
+        queue.fireTimers()
+        #expect(queue.records["rule"]?.isEmpty != false)
+    }
+
     @Test func theNewestEpisodeIsNewsHoweverLateItsFeedShowsIt() throws {
         var queue = QueueHarness()
         publish(&queue, [1, 2], published: -40 * Self.day)
