@@ -50,7 +50,8 @@ public enum OwnerEvent<Input: Sendable>: Sendable {
     /// The transaction is durable, and what it publishes is on its way.
     case committed(TransactionID)
     /// The transaction is not durable and never will be: undo it, unless it reports a fact. All behind it are refused too
-    /// and reported in order. Its command has not been answered yet (but for `duplicateRequest`: it has).
+    /// and reported in order. Its command has not been answered yet (but for `duplicateRequest`: it has); a success that
+    /// answers it now is told at once, so it must report only what is durable.
     case refused(TransactionID, Failure)
     /// The answer to a `.call`.
     case answered(CallID, Result<[UInt8], Failure>)

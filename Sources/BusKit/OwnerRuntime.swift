@@ -66,6 +66,8 @@ struct OwnerRuntime<Machine: OwnerMachine> {
     /// before is durable, because they may build on it.
     var unsettled: [TransactionID] = []
     var heldReplies: [TransactionID: [(id: RequestID, reply: [UInt8])]] = [:]
+    /// The request whose transaction has just been refused, while the machine decides what to answer.
+    private var refusing: RequestID?
     /// When to try again to write everything to a database that lacks it.
     var repairAt: MonotonicTime?
     /// The epoch in which the bus has accepted it.
@@ -220,11 +222,12 @@ extension OwnerRuntime {
         }
     }
 
-    /// A success that changes nothing may owe that to a change that is not durable yet: it is told when that is.
+    /// A success that changes nothing may owe that to a change that is not durable yet: it is told when that is. What is
+    /// told in spite of a refusal was decided before the changes that came later.
     private mutating func reply(
         _ id: RequestID, _ result: Result<[UInt8], Failure>, _ now: Moment, _ effects: inout [Effect]
     ) {
-        if case .success(let reply) = result, let last = unsettled.last {
+        if case .success(let reply) = result, id != refusing, let last = unsettled.last {
             heldReplies[last, default: []].append((id, reply))
             note(ledger.handle(.committing(id), now: now.monotonic), now, &effects)
         } else {
@@ -324,7 +327,9 @@ extension OwnerRuntime {
                     note(ledger.handle(.answered(answer.request, .success(stored)), now: now.monotonic), now, &effects)
                 }
                 settle(transaction.id, isDurable: false, now, &effects)
+                refusing = transaction.answer?.request
                 run(.refused(transaction.id, failure), now, &effects)
+                refusing = nil
             case .fenced(let failure): fenced(failure, &effects)
             case .collectEverything:
                 effects.append(.log(.warning, "the database is another one: everything is written to it again"))

@@ -15,6 +15,8 @@ struct EchoMachine: OwnerMachine {
     var words = SpeculativeState<[String]>([])
     var lastTransaction: UInt64 = 0
     var commands: [TransactionID: RequestID] = [:]
+    /// Transactions that store an answer alone: what it reports is durable already.
+    var answersAlone: Set<TransactionID> = []
     var committed: [TransactionID] = []
     var refused: [TransactionID] = []
     var observed: [StreamEvent] = []
@@ -42,7 +44,7 @@ struct EchoMachine: OwnerMachine {
             refused.append(id)
             words.refused(id)
             if let request = commands[id], failure.code != "duplicateRequest" {
-                return [.reply(request, .failure(failure))]
+                return [.reply(request, answersAlone.contains(id) ? .success([0]) : .failure(failure))]
             }
         case .answered(let id, let result):
             if case .success(let payload) = result {
@@ -63,6 +65,7 @@ struct EchoMachine: OwnerMachine {
         lastTransaction += 1
         let id = TransactionID(lastTransaction)
         commands[id] = command.id
+        if word == "answer alone" { answersAlone.insert(id) }
         words.apply(id) { $0.append(word) }
         let count = words.current.count
         return [

@@ -208,6 +208,16 @@ struct OwnerRuntimeTests {
         #expect(trial.replies.last?.result == .success([0]))
     }
 
+    @Test func `what is durable isn’t reported as failed when a later change can’t be saved`() {
+        var trial = OwnerTrial.serving()
+        trial.database.refusedWords["answer alone"] = Failure(.diskFull, "full")
+        trial.command("answer alone", id: id)
+        trial.command("later")
+        trial.serve()
+        #expect(trial.replies.first { $0.id == id }?.result == .success([0]))
+        #expect(trial.codes == [nil, .busy])
+    }
+
     @Test func aReplyThatWaitsForAnAbsentDatabaseSaysNotSavedInTime() {
         var trial = OwnerTrial.serving()
         trial.command("a")
