@@ -421,6 +421,33 @@ import WireMessages
         #expect(keys.applied(to: [alert("b", actions: 3)]).first?.keys == [9, 1, 2])
     }
 
+    @Test func `a digit that becomes free is given to a waiting answer though nothing else happens`() throws {
+        let waiting = Self.alert("a2", actions: ["retry"])
+        let eight = (1...9).map { "do\($0)" }
+        var machine = Self.machine(Self.player(), [Self.alert("a1", .error, actions: eight), waiting])
+        machine.tick(now: Self.now)
+        machine.apply(.snapshot(Self.replica(Self.player(), [waiting])))
+        machine.tick(now: Self.now)
+        #expect(machine.screen(at: Self.now).snapshot.alerts.map(\.keys) == [[nil]])
+        var later = Self.now
+        later.monotonic = later.monotonic.advanced(by: AlertKeys.pause)
+        let change = try #require(machine.nextChange(after: Self.now))
+        #expect(change <= AlertKeys.pause / .seconds(1))
+        machine.tick(now: later)
+        #expect(machine.screen(at: later).snapshot.alerts.map(\.keys) == [[1]])
+    }
+
+    @Test func `the first frame of a player waits for the state of the fleet, but not for ever`() {
+        var frame = FirstFrame()
+        let start = Self.now.monotonic
+        #expect(frame.wait(.connecting, now: start) == FirstFrame.limit / .seconds(1))
+        var late = frame
+        #expect(late.wait(.connecting, now: start.advanced(by: FirstFrame.limit)) == nil)
+        #expect(frame.wait(.live, now: start.advanced(by: .milliseconds(1))) == nil)
+        // It has been drawn.
+        #expect(frame.wait(.connecting, now: start.advanced(by: .milliseconds(2))) == nil)
+    }
+
     @Test func `where somebody can type, an alert's digits are said, and again when they change`() {
         var narrator = PlainNarrator()
         var snapshot = Self.snapshot(Self.player())

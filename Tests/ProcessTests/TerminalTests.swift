@@ -164,13 +164,6 @@ struct TerminalTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(5)), arguments: players)
-    func `the first frame of a player shows the state of the fleet`(player: String) async throws {
-        try await Self.withPlayer(player) { _, shell in
-            #expect(!shell.written.contains("Waiting for the fleet") && !shell.written.contains("connecting"))
-        }
-    }
-
     @Test(.timeLimit(.minutes(5)), arguments: [false, true])
     func `mini leaves nothing behind when the terminal becomes narrower`(wraps: Bool) async throws {
         try await Self.withPaused { fleet in

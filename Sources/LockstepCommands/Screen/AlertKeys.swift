@@ -15,6 +15,9 @@ struct AlertKeys: Sendable {
     private var digits: [Answer: Int] = [:]
     private var freed: [Int: MonotonicTime] = [:]
 
+    /// When the next digit that has become free can be used again; nil: none is kept back.
+    var nextRelease: MonotonicTime? { freed.values.min()?.advanced(by: Self.pause) }
+
     /// Frees the digits of answers that can’t be given any more, and gives digits to those that have none.
     mutating func update(_ alerts: [PlayerSnapshot.Alert], now: MonotonicTime) {
         let answers = alerts.flatMap { alert in alert.actions.map { Answer(alert: alert.id, action: $0) } }

@@ -70,7 +70,8 @@ struct PlayerMachine: Sendable {
     /// When the screen next changes by itself, in seconds from `now`; nil: it does not.
     func nextChange(after now: Moment) -> Double? {
         let tick = snapshot(at: now).nextTick
-        let end = noticeUntil.map { max(0.01, $0.since(now.monotonic) / .seconds(1)) }
+        let due = [noticeUntil, alertKeys.nextRelease].compactMap { $0 }.min()
+        let end = due.map { max(0.01, $0.since(now.monotonic) / .seconds(1)) }
         return [tick, end].compactMap { $0 }.min()
     }
 

@@ -15,11 +15,7 @@ final class PlayerLoop {
     private let events: TerminalEvents
     private let ask: (PlayerTask) -> Void
     private var machine: PlayerMachine
-    /// Until when the first frame waits for the fleet’s state, without which it would be an empty one.
-    private var firstFrame: MonotonicTime?
-
-    /// How long the first frame waits at most.
-    private static let firstFrameLimit = Duration.milliseconds(300)
+    private var firstFrame = FirstFrame()
 
     /// A loop; `ask` begins a task and returns at once.
     init(
@@ -38,7 +34,6 @@ final class PlayerLoop {
     /// - Throws: the failure that ended the connection.
     func run() throws(Failure) -> Int32 {
         defer { terminal.close() }
-        firstFrame = SystemClocks.now().monotonic.advanced(by: Self.firstFrameLimit)
         while true {
             let now = SystemClocks.now()
             machine.tick(now: now)
@@ -66,10 +61,7 @@ final class PlayerLoop {
     /// - Returns: when the screen next changes by itself, in seconds; nil: it does not.
     private func draw(at now: Moment) -> Double? {
         let screen = machine.screen(at: now)
-        if let firstFrame, screen.snapshot.link == .connecting, now.monotonic < firstFrame {
-            return firstFrame.since(now.monotonic) / .seconds(1)
-        }
-        firstFrame = nil
+        if let wait = firstFrame.wait(screen.snapshot.link, now: now.monotonic) { return wait }
         terminal.draw(PlayerContent(screen: screen))
         return machine.nextChange(after: now)
     }
@@ -81,5 +73,25 @@ final class PlayerLoop {
             if case .ask(let next) = machine.finished(task, failure, said: said, now: SystemClocks.now()) { ask(next) }
         case .ended(let failure): throw failure ?? Self.connectionEnded
         }
+    }
+}
+
+/// The first frame waits a moment for the fleet’s state, without which it would be an empty one.
+struct FirstFrame: Sendable {
+    /// How long it waits at most.
+    static let limit = Duration.milliseconds(300)
+
+    private var until: MonotonicTime?
+    private var isDue = false
+
+    /// How long nothing is drawn yet, in seconds; nil: it is time to draw, now and from now on.
+    mutating func wait(_ link: PlayerSnapshot.Link, now: MonotonicTime) -> Double? {
+        let end = until ?? now.advanced(by: Self.limit)
+        until = end
+        guard !isDue, link == .connecting, now < end else {
+            isDue = true
+            return nil
+        }
+        return end.since(now) / .seconds(1)
     }
 }
