@@ -111,7 +111,7 @@ extension FeedsMachine {
         episodes.addAll()
         let refused = episodes.refused.map { id -> Effect in
             .log(
-                .warning, "the feed \(feed.address.text) has an episode with the id \(id) of another podcast’s episode")
+                .warning, "the feed \(feed.address.text) has an episode with the ID \(id) of another podcast’s episode")
         }
         subscription.seen = SeenEpisodes(episodes.seen)
         subscription.podcast.episodeCount = UInt32(clamping: subscription.seen.count)

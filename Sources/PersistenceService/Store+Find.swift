@@ -63,7 +63,7 @@ private struct NameSearch {
     func run(_ db: Database, label: (String) throws -> (String, String)) throws -> String {
         let wanted = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         guard !wanted.isEmpty else {
-            throw Failure(.invalidArgument, "Say which \(what): an id or a part of its title.")
+            throw Failure(.invalidArgument, "Say which \(what): an ID or a part of its title.")
         }
         let exactID = try ids(db, "id = ?", [text])
         if let id = exactID.first { return id }
@@ -77,7 +77,7 @@ private struct NameSearch {
         for id in try ids(db, "instr(title, ?) > 0", [title]) where !matches.contains(id) { matches.append(id) }
         if matches.count == 1 { return matches[0] }
         guard !matches.isEmpty else {
-            throw Failure(.notFound, "No \(what) has an id that begins with “\(text)” or a title that contains it.")
+            throw Failure(.notFound, "No \(what) has an ID that begins with “\(text)” or a title that contains it.")
         }
         throw try ambiguous(matches, label)
     }
@@ -104,7 +104,7 @@ private struct NameSearch {
         let more = ids.count > Store.candidateLimit ? ", and these are not all" : ""
         return Failure(
             code: FailureCode.ambiguous.rawValue,
-            message: "“\(text)” fits more than one \(what)\(more). Use an id or more of the title.",
+            message: "“\(text)” fits more than one \(what)\(more). Use an ID or more of the title.",
             detail: detail.wireBytes)
     }
 }

@@ -1,6 +1,8 @@
 import BusKit
+import FleetSupervisor
 import Foundation
 import PodcastModel
+import SwiftProtobuf
 import TestSupport
 import Testing
 import WireMessages
@@ -103,6 +105,49 @@ import WireMessages
         // The processes tell it themselves.
         alert.owner = "supervisor"
         #expect(FleetCheck.alerts([alert]).isEmpty)
+    }
+
+    private static func service(_ name: ServiceName, _ state: String) throws -> ServiceReport {
+        let text = #"{"name": "\#(name.text)", "state": "\#(state)", "restarts": 0}"#
+        return try JSONDecoder().decode(ServiceReport.self, from: Data(text.utf8))
+    }
+
+    @Test func `services in the same state and alerts with the same title are all named`() throws {
+        let services = try [ServiceName.queue, .feeds].map { FleetCheck.finding(try Self.service($0, "failed")) }
+        let alerts = FleetCheck.alerts(
+            ["a1", "a2"].map { id in
+                .with {
+                    $0.id = id
+                    $0.title = "A feed can’t be read"
+                    $0.severity = .error
+                }
+            })
+        #expect((services + alerts).withoutRepetitions == services + alerts)
+    }
+
+    @Test(arguments: [("ready", true), ("late", true), ("hung", false), ("starting", false), ("failed", false)])
+    func `a service that is late is still asked`(state: String, serves: Bool) throws {
+        #expect(try FleetCheck.serves(.bus, [Self.service(.queue, "ready"), Self.service(.bus, state)]) == serves)
+    }
+
+    @Test func `a warning about the home doesn’t hide the faults below it`() throws {
+        try Self.withHome { check in
+            let manager = FileManager.default
+            #expect(chmod(check.home.configurationDirectory, 0o777) == 0)
+            try manager.removeItem(atPath: check.home.dataDirectory)
+            try "x".write(toFile: check.home.dataDirectory, atomically: true, encoding: .utf8)
+            #expect(check.folders().map(\.level) == [.warning, .fault])
+        }
+    }
+
+    @Test(
+        arguments: [
+            ([], "The fleet is up."),
+            (["One thing"], "The fleet is up. One thing. See `lockstep alerts`."),
+            (["One thing", "Another"], "The fleet is up. One thing. Another. See `lockstep alerts`."),
+        ] as [([String], String)])
+    func `up says once where its alerts are explained`(alerts: [String], sentence: String) {
+        #expect(Up.sentence(true, alerts) == sentence)
     }
 
     private static func header(pageSize: Int = 4_096, pages: Int = 10, countIsValid: Bool = true) -> [UInt8] {

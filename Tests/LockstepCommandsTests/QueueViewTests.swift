@@ -91,7 +91,7 @@ import WireMessages
         #expect(refusal?.known == .ambiguous)
         #expect(
             refusal?.message
-                == "Number 2 could be an entry of “evening” (--queue evening) or Up Next (--queue main). Say which by its id:"
+                == "Number 2 could be an entry of “evening” (--queue evening) or Up Next (--queue main). Say which by its ID:"
         )
         #expect(try entry("3") == "q3")
         #expect(try entry("q9") == "q9")

@@ -91,7 +91,7 @@ struct BookmarkAdd: LockstepCommand {
 
 struct BookmarkNote: LockstepCommand {
     static let configuration = CommandConfiguration(commandName: "note", abstract: "Change a bookmark’s note.")
-    @Argument(help: "The bookmark’s id, or the beginning of one.", completion: .bookmarks) var id: String
+    @Argument(help: "The bookmark’s ID, or the beginning of one.", completion: .bookmarks) var id: String
     @Argument(help: "The note.") var text: String
     @OptionGroup var options: GlobalOptions
 
@@ -114,7 +114,7 @@ struct BookmarkNote: LockstepCommand {
 
 struct BookmarkRemove: LockstepCommand {
     static let configuration = CommandConfiguration(commandName: "remove", abstract: "Remove a bookmark.")
-    @Argument(help: "The bookmark’s id, or the beginning of one.", completion: .bookmarks) var id: String
+    @Argument(help: "The bookmark’s ID, or the beginning of one.", completion: .bookmarks) var id: String
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -129,7 +129,7 @@ struct BookmarkRemove: LockstepCommand {
 struct BookmarkPlay: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "play", abstract: "Play from a bookmark.", aliases: ["go"])
-    @Argument(help: "The bookmark’s id, or the beginning of one.", completion: .bookmarks) var id: String
+    @Argument(help: "The bookmark’s ID, or the beginning of one.", completion: .bookmarks) var id: String
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {

@@ -110,7 +110,7 @@ struct DownloadAdd: DownloadChange {
     static let configuration = CommandConfiguration(
         commandName: "add",
         abstract: "Download episodes; failed downloads are resumed, and missing files are fetched again.")
-    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Queued for download:"
     static let already = "already downloaded or being downloaded"
@@ -125,7 +125,7 @@ struct DownloadPause: DownloadChange {
         abstract: "Pause downloads and keep their partial files.",
         discussion:
             "If the server doesn’t identify the version of a file, the download starts over, and a message says so.")
-    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Paused the download of"
     static let already = "paused already"
@@ -137,7 +137,7 @@ struct DownloadPause: DownloadChange {
 struct DownloadResume: DownloadChange {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Resume paused or failed downloads.")
-    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Resumed the download of"
     static let already = "already being downloaded"
@@ -149,7 +149,7 @@ struct DownloadResume: DownloadChange {
 struct DownloadCancel: DownloadChange {
     static let configuration = CommandConfiguration(
         commandName: "cancel", abstract: "Cancel unfinished downloads and delete their partial files.")
-    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Cancelled the download of"
     static let already = "not being downloaded"
@@ -161,7 +161,7 @@ struct DownloadCancel: DownloadChange {
 struct DownloadRemove: DownloadChange {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Delete downloaded files; the episodes stay.")
-    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Removed the download of"
     static let already = "not downloaded"

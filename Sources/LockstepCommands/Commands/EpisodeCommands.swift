@@ -5,7 +5,7 @@ import WireMessages
 
 struct ShowEpisode: LockstepCommand {
     static let configuration = CommandConfiguration(commandName: "show", abstract: "Show everything about an episode.")
-    @Argument(help: "An id, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
+    @Argument(help: "An ID, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -196,7 +196,7 @@ struct Why: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "why",
         abstract: "Explain why an episode is downloaded, played or in a queue, or why it isn’t.")
-    @Argument(help: "An id, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
+    @Argument(help: "An ID, the beginning of one, or a part of a title.", completion: .episodes) var episode: String
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {

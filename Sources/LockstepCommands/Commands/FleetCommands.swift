@@ -30,10 +30,15 @@ struct Up: LockstepCommand {
         }
         let started = try launcher.startDetached() == .started
         let alerts = await Self.databaseAlerts(context)
-        let trouble = alerts.map { " \(Sentence.stopped($0.title)) See `lockstep alerts`." }.joined()
-        try context.output.change(
-            Self.json(started, context, alerts),
-            (started ? "The fleet is up." : "No change: the fleet is up already.") + trouble)
+        try context.output.change(Self.json(started, context, alerts), Self.sentence(started, alerts.map(\.title)))
+    }
+
+    /// What `up` did, with the titles of the alerts that matter.
+    static func sentence(_ started: Bool, _ alerts: [String]) -> String {
+        let sentences =
+            [started ? "The fleet is up." : "No change: the fleet is up already."]
+            + alerts.map { Sentence.stopped($0) } + (alerts.isEmpty ? [] : ["See `lockstep alerts`."])
+        return sentences.joined(separator: " ")
     }
 
     /// What the database’s service reports as an error: that it lost the database, or that the disk is full.

@@ -50,7 +50,7 @@ struct Unsubscribe: LockstepCommand {
             """)
     var forget = false
     @Flag(help: "Also forget podcasts that are named by a part of their title.") var yes = false
-    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .podcasts) var podcasts: [String]
+    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .podcasts) var podcasts: [String]
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {

@@ -12,7 +12,7 @@ struct Mark: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "mark", abstract: "Mark episodes as played or unplayed.")
     @Argument(help: "played or unplayed.") var kind: Kind
-    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String]
+    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
 
     /// The maximum number of episodes that the player marks at once.

@@ -198,6 +198,6 @@ extension Failure {
             return wire
         }
         return Failure(
-            code: FailureCode.ambiguous.rawValue, message: message + " Say which by its id:", detail: detail.wireBytes)
+            code: FailureCode.ambiguous.rawValue, message: message + " Say which by its ID:", detail: detail.wireBytes)
     }
 }

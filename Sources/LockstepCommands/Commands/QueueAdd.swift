@@ -13,7 +13,7 @@ struct QueueAdd: LockstepCommand {
     @Flag(help: "After the current entry instead of at the end.") var next = false
     @Option(help: "All episodes of this podcast, the oldest first.", completion: .podcasts) var podcast: String?
     @Flag(help: "With --podcast: only those that have not been played.") var unplayed = false
-    @Argument(help: "Ids, beginnings of ids, or parts of titles.", completion: .episodes) var episodes: [String] = []
+    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String] = []
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 

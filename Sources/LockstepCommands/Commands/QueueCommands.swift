@@ -72,7 +72,7 @@ struct QueueList: LockstepCommand {
 struct QueueRemove: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Remove entries; undo brings them back.")
-    @Argument(help: "Numbers, ids, beginnings of ids, or parts of titles.", completion: .entries) var entries: [String]
+    @Argument(help: "Numbers, IDs, beginnings of IDs, or parts of titles.", completion: .entries) var entries: [String]
     @OptionGroup var queue: QueueOption
     @OptionGroup var options: GlobalOptions
 
@@ -95,7 +95,7 @@ struct QueueRemove: LockstepCommand {
 struct QueueMove: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "move", abstract: "Move an entry to another position, or before or after another entry.")
-    @Argument(help: "A number, an id, the beginning of one, or a part of a title.", completion: .entries)
+    @Argument(help: "A number, an ID, the beginning of one, or a part of a title.", completion: .entries)
     var entry: String
     @Argument(help: "Its new number.") var place: Int?
     @Option(help: "The entry to put it before.", completion: .entries) var before: String?

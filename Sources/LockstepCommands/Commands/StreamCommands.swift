@@ -85,13 +85,13 @@ struct AlertList: LockstepCommand {
 struct AlertAnswer: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "answer", abstract: "Answer an alert.", usage: "lockstep alerts answer [<id>] <action>")
-    @Argument(help: "The alert’s id, or the beginning of one; not needed where one alert alone takes the action.")
+    @Argument(help: "The alert’s ID, or the beginning of one; not needed where one alert alone takes the action.")
     var id: String?
     @Argument(help: "One of the alert’s answers, as `lockstep alerts` lists them.") var action: String?
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
-        guard id != nil else { throw ValidationError("Give an action, or an alert’s id and an action.") }
+        guard id != nil else { throw ValidationError("Give an action, or an alert’s ID and an action.") }
     }
 
     func perform(_ context: CommandContext) async throws {
