@@ -213,7 +213,8 @@ final class MPVPlayer {
         core.set("pause", load.paused)
         core.set("speed", load.speed.factor)
         core.set("volume", load.volume.percent)
-        core.set("start", "+\(load.start.seconds)")
+        // A seek to the beginning leads elsewhere in a stream that can only be read onwards.
+        core.set("start", load.start.seconds > 0 ? "+\(load.start.seconds)" : "none")
         core.seekQuickly(in: load.source)
         filter(for: load.sound)
         if let next, next.load.id == load.id, next.load.source == load.source, let entry = next.entry, isWaiting(next) {

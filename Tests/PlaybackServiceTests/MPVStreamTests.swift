@@ -32,6 +32,24 @@ struct MPVStreamTests {
         }
     }
 
+    // Seeking there, libmpv went on with the bytes that it was about to read, and showed the beginning's position for them.
+    @Test("A server that ignores Range is read once from its beginning when that is where the audio starts")
+    func readsFromTheBeginning() async throws {
+        let harness = harness
+        try await HTTPTestServer.with { server in
+            var response = HTTPTestResponse.audio(Tone.wav(seconds: 60), type: "audio/wav")
+            response.acceptsRanges = false
+            server.route("/a.wav", response)
+            let start = PlaybackPosition.zero
+            harness.engine.perform(
+                .open(EngineLoad(id: .random(), source: .web(url: server.url("/a.wav")), start: start)))
+            let progress = try await harness.progress { $0.running && $0.position.seconds > 1 }
+            #expect(progress.position.seconds < 3)
+            #expect(server.requests(for: "/a.wav").count == 1)
+            await harness.engine.close()
+        }
+    }
+
     @Test("A place far into an MP3 stream is asked for, not read up to", arguments: [true, false])
     func seeksFar(atStart: Bool) async throws {
         let harness = harness
