@@ -16,10 +16,7 @@ extension QueueMachine {
         }
         guard let named = queues.current[name] else { throw noQueue(name) }
         if request.hasIfRevision, request.ifRevision != named.queue.revision {
-            throw Failure(
-                .revisionMismatch,
-                "The queue was changed in the meantime: it is at revision \(named.queue.revision), not \(request.ifRevision). Check it and try again."
-            )
+            throw changedMeanwhile(named, expected: request.ifRevision)
         }
         switch request.command {
         case .add(let add): return try self.add(add, to: name, of: command, knowing: episodes, now: now)
@@ -45,6 +42,13 @@ extension QueueMachine {
             throw Failure(
                 .unknownCommand, "The queue service doesn’t know this command; it may come from a newer version.")
         }
+    }
+
+    private func changedMeanwhile(_ named: NamedQueue, expected revision: UInt64) -> Failure {
+        Failure(
+            .revisionMismatch,
+            "The queue was changed in the meantime: it is at revision \(named.queue.revision), not \(revision). Check it and try again."
+        )
     }
 
     // MARK: - Editing
@@ -184,10 +188,7 @@ extension QueueMachine {
         let loaded = player?.queueEntry ?? ""
         var named = named(name)
         if revision != 0, revision != named.queue.revision {
-            throw Failure(
-                .revisionMismatch,
-                "The queue was changed in the meantime: it is at revision \(named.queue.revision), not \(revision). Check it and try again."
-            )
+            throw changedMeanwhile(named, expected: revision)
         }
         let gone = rules.current.forgotten
         let journey = back ? named.undo(loaded: loaded, without: gone) : named.redo(loaded: loaded, without: gone)
