@@ -47,6 +47,24 @@ public struct DatabaseCopy: Sendable, Hashable {
         "\(folder)/\(kind.rawValue)-\(CalendarTime(moment).compact).db"
     }
 
+    /// The size of a file in bytes; nil: it is not there.
+    public static func size(of path: String) -> UInt64? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        return UInt64(max(0, status.st_size))
+    }
+
+    /// This path, or the first of it with a number behind it, at which there is neither a database nor a companion of one.
+    public static func unusedPath(_ path: String) -> String {
+        var unused = path
+        var count = 1
+        while ([""] + companions).contains(where: { access(unused + $0, F_OK) == 0 }) {
+            count += 1
+            unused = "\(path)-\(count)"
+        }
+        return unused
+    }
+
     /// All copies, the newest first. An unreadable folder has none.
     public static func all(in folder: String) -> [DatabaseCopy] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
@@ -61,9 +79,7 @@ public struct DatabaseCopy: Sendable, Hashable {
                 return nil
             }
             let path = "\(folder)/\(name)"
-            var status = stat()
-            let bytes = stat(path, &status) == 0 ? UInt64(max(0, status.st_size)) : 0
-            self.init(kind: kind, path: path, at: time.timestamp, bytes: bytes)
+            self.init(kind: kind, path: path, at: time.timestamp, bytes: Self.size(of: path) ?? 0)
             return
         }
         return nil

@@ -99,7 +99,7 @@ extension Store {
             }
             try target.close()
             try StoreFiles.publish(partial, as: path)
-            return StoreCopy(path: path, bytes: StoreFiles.size(of: path) ?? 0, reaches: now)
+            return StoreCopy(path: path, bytes: DatabaseCopy.size(of: path) ?? 0, reaches: now)
         } catch {
             files.removeDatabase(partial)
             throw StorageFailure.of(error, doing: "being copied", path: path)

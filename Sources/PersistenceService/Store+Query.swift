@@ -1,3 +1,4 @@
+import BusKit
 import GRDB
 public import PodcastModel
 public import WireMessages
@@ -30,7 +31,7 @@ extension Store {
         var check = WireDatabaseCheck()
         check.damage = damage() ?? ""
         // With the log, in which the newest pages still are.
-        check.bytes = ["", "-wal"].reduce(0) { $0 + (StoreFiles.size(of: files.database + $1) ?? 0) }
+        check.bytes = ["", "-wal"].reduce(0) { $0 + (DatabaseCopy.size(of: files.database + $1) ?? 0) }
         check.sqliteVersion = try read("asking for the version") { db in
             try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? ""
         }

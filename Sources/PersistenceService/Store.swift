@@ -1,3 +1,4 @@
+import BusKit
 import FoundationEssentials
 import GRDB
 import GRDBSQLite
@@ -181,8 +182,8 @@ public final class Store: Sendable {
         let counts = try self.counts()
         facts.podcasts = counts.podcasts
         facts.episodes = counts.episodes
-        facts.needsCheck = (StoreFiles.size(of: files.database) ?? 0) > StoreRecovery.wholeCheckLimit
-        facts.loggedPages = Int(clamping: (StoreFiles.size(of: files.database + "-wal") ?? 0) / 4_096)
+        facts.needsCheck = (DatabaseCopy.size(of: files.database) ?? 0) > StoreRecovery.wholeCheckLimit
+        facts.loggedPages = Int(clamping: (DatabaseCopy.size(of: files.database + "-wal") ?? 0) / 4_096)
         return facts
     }
 

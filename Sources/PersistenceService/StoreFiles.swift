@@ -97,12 +97,7 @@ public struct StoreFiles: Sendable, Hashable {
     /// - Returns: the new path of the database file.
     func moveAside(_ reason: String, at moment: Timestamp) throws -> String {
         let stamp = "\(database).\(reason)-\(CalendarTime(moment).compact)"
-        var target = stamp
-        var count = 1
-        while ([""] + DatabaseCopy.companions).contains(where: { Self.exists(target + $0) }) {
-            count += 1
-            target = "\(stamp)-\(count)"
-        }
+        let target = DatabaseCopy.unusedPath(stamp)
         for suffix in DatabaseCopy.companions + [""] where Self.exists(database + suffix) {
             guard rename(database + suffix, target + suffix) == 0 else {
                 throw SystemError(call: "rename", path: database + suffix)
@@ -142,12 +137,6 @@ public struct StoreFiles: Sendable, Hashable {
     }
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
-
-    static func size(of path: String) -> UInt64? {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return nil }
-        return UInt64(max(0, status.st_size))
-    }
 
     /// Whether the file system that holds `path`'s folder has less than 64 KiB left.
     static func isDiskFull(beside path: String) -> Bool {

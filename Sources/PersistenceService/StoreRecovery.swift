@@ -81,8 +81,8 @@ struct StoreRecovery {
     ///
     /// - Throws: `newerDatabase`, and whatever keeps the file from being read at all: that is no reason to replace it.
     func inspect(_ path: String, whole: Bool = false) throws -> Finding {
-        guard let size = StoreFiles.size(of: path) else { return .nothing }
-        if size == 0, (StoreFiles.size(of: path + "-wal") ?? 0) == 0 { return .nothing }
+        guard let size = DatabaseCopy.size(of: path) else { return .nothing }
+        if size == 0, (DatabaseCopy.size(of: path + "-wal") ?? 0) == 0 { return .nothing }
         try refuseNewer(header: StoreFiles.header(of: path), path)
         do {
             var configuration = progress.configuration

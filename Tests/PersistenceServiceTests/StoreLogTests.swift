@@ -1,3 +1,4 @@
+import BusKit
 import Foundation
 import GRDB
 import GRDBSQLite
@@ -11,7 +12,7 @@ import WireMessages
 
 /// The write-ahead log: when it is copied into the database, how long it gets, and what a commit adds to it.
 @Suite struct StoreLogTests {
-    private func size(_ path: String) -> UInt64 { StoreFiles.size(of: path) ?? 0 }
+    private func size(_ path: String) -> UInt64 { DatabaseCopy.size(of: path) ?? 0 }
 
     private func write(_ number: Int, bytes: Int = 100, to store: Store) -> StoreBatchResult {
         let change = WireChange.put("entry", "\(number)", String(repeating: "x", count: bytes))

@@ -3,14 +3,6 @@ import BusKit
 import PodcastModel
 import WireMessages
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
-
 struct BackUp: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup", abstract: "Back up the database now, or list the backups.",
@@ -67,14 +59,8 @@ struct BackUp: LockstepCommand {
     private static func steps(restoring backup: String, in home: LockstepHome) -> [String] {
         // Who sees these commands may run them in a shell that has another home, or none.
         let option = home.environment["LOCKSTEP_HOME"].map { " --home \(ShellText.quoted($0))" } ?? ""
-        let suffixes = DatabaseCopy.companions + [""]
-        var aside = home.database + ".before-restore"
-        var count = 1
-        while suffixes.contains(where: { access(aside + $0, F_OK) == 0 }) {
-            count += 1
-            aside = "\(home.database).before-restore-\(count)"
-        }
-        let moves = suffixes.map { suffix in
+        let aside = DatabaseCopy.unusedPath(home.database + ".before-restore")
+        let moves = (DatabaseCopy.companions + [""]).map { suffix in
             let (old, new) = (ShellText.quoted(home.database + suffix), ShellText.quoted(aside + suffix))
             return "{ [ ! -e \(old) ] || mv \(old) \(new); }"
         }
