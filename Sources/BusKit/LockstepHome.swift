@@ -31,7 +31,7 @@ public struct LockstepHome: Sendable, Hashable {
     ///   - userID: the effective user.
     ///   - workingDirectory: what a relative `LOCKSTEP_HOME` is relative to.
     ///   - directoryExists: whether a folder is there, for finding `/run/user/UID`.
-    /// - Throws: `badConfiguration` when neither `LOCKSTEP_HOME` nor `HOME` is set.
+    /// - Throws: `badConfiguration` when `LOCKSTEP_HOME` is empty, or neither it nor `HOME` is set.
     public init(
         environment: [String: String], userID: UInt32, workingDirectory: String,
         directoryExists: (String) -> Bool
@@ -40,7 +40,14 @@ public struct LockstepHome: Sendable, Hashable {
             guard let path = environment[name], !path.isEmpty else { return nil }
             return path
         }
-        if let given = folder("LOCKSTEP_HOME") {
+        if let given = environment["LOCKSTEP_HOME"] {
+            // A script's variable that was never set must not lead to the user's own library.
+            guard !given.isEmpty else {
+                throw Failure(
+                    .badConfiguration,
+                    "The home is empty: give LOCKSTEP_HOME (or --home) the folder that Lockstep should keep its files in, or leave it out."
+                )
+            }
             let home = Self.normalised(given.hasPrefix("/") ? given : workingDirectory + "/" + given)
             configurationDirectory = home
             dataDirectory = home + "/data"
@@ -132,31 +139,6 @@ public struct LockstepHome: Sendable, Hashable {
     /// The longest of the names of sockets in the run directory.
     private static let longestSocketName = "control.sock"
 
-    /// Makes the folders that are missing, all for this user alone.
-    ///
-    /// - Throws: `badConfiguration` naming the folder: it cannot be made or written, belongs to somebody else, or its
-    ///   path is too long for a socket.
-    public func prepare() throws(Failure) {
-        try checkSocketPaths()
-        for folder in [
-            configurationDirectory, dataDirectory, stateDirectory, runDirectory, backupDirectory, logDirectory,
-            crashDirectory,
-        ] {
-            try Self.make(folder)
-        }
-        var status = stat()
-        guard lstat(runDirectory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else {
-            throw Failure(
-                .badConfiguration,
-                "The folder \(runDirectory) is not this user’s own; its sockets would not be safe. Remove it, or set LOCKSTEP_HOME to another folder."
-            )
-        }
-        if status.st_mode & 0o077 != 0, chmod(runDirectory, 0o700) != 0 {
-            throw Failure(
-                .badConfiguration, "The folder \(runDirectory) is open to others and cannot be closed: \(Self.reason).")
-        }
-    }
-
     /// Refuses a run directory whose sockets' paths the system does not hold.
     ///
     /// - Throws: `badConfiguration` naming the path, its length and the limit.
@@ -170,28 +152,6 @@ public struct LockstepHome: Sendable, Hashable {
             )
         }
     }
-
-    private static func make(_ folder: String) throws(Failure) {
-        var path = ""
-        for part in folder.split(separator: "/") {
-            path += "/" + part
-            if mkdir(path, 0o700) == 0 || errno == EEXIST || errno == EISDIR { continue }
-            // A parent that cannot be written may exist all the same.
-            if access(path, X_OK) == 0 { continue }
-            throw Failure(
-                .badConfiguration,
-                "The folder \(folder) can’t be created: \(reason). Make it writable, or set LOCKSTEP_HOME to another folder."
-            )
-        }
-        guard access(folder, W_OK | X_OK) == 0 else {
-            throw Failure(
-                .badConfiguration,
-                "The folder \(folder) isn’t writable: \(reason). Make it writable, or set LOCKSTEP_HOME to another folder."
-            )
-        }
-    }
-
-    private static var reason: String { String(cString: strerror(errno)) }
 
     private static var workingDirectory: String {
         guard let buffer = getcwd(nil, 0) else { return "/" }

@@ -70,6 +70,14 @@ import WireMessages
         }
     }
 
+    @Test func `an empty home is refused, and doesn’t lead to the user’s own library`() throws {
+        let failure = #expect(throws: Failure.self) {
+            try LockstepHome.find(["LOCKSTEP_HOME": "", "HOME": "/home/me", "XDG_DATA_HOME": "/data"])
+        }
+        #expect(failure?.known == .badConfiguration)
+        #expect(failure?.message.hasPrefix("The home is empty") == true)
+    }
+
     @Test(arguments: [
         (["--json", "status"], ["status", "--json"]), (["--home", "/a", "status"], ["status", "--home", "/a"]),
         (["-q", "--home=/a", "pause"], ["pause", "-q", "--home=/a"]),

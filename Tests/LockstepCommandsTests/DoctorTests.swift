@@ -68,13 +68,41 @@ import WireMessages
         #expect(findings.first?.message.contains("can’t be created: \(folder.path) isn’t writable") == true)
     }
 
-    @Test func `a home of another user is one fault`() throws {
+    @Test func `a home of another user is one fault, and only a warning where it can be used`() throws {
         try Self.withHome { check in
             var check = check
             check.userID += 1
-            let findings = check.folders()
-            #expect(findings.map(\.level) == [.fault])
-            #expect(findings.first?.message.contains("belongs to another user") == true)
+            #expect(check.folders().map(\.level) == [.warning, .fault])
+            #expect(check.folders().allSatisfy { $0.message.contains("belongs to another user") })
+            #expect(check.folders().last?.message.contains(check.home.runDirectory) == true)
+            check.canAccess = { _, _ in false }
+            #expect(check.folders().map(\.level) == [.fault])
+            #expect(check.folders().first?.message.contains("belongs to another user") == true)
+        }
+    }
+
+    @Test(arguments: ["/proc", "/proc/below", "/dev/null", "FILE", "FILE/below", "LINK", "LINK/below"])
+    func `up and doctor say the same of a home that can’t be used`(path: String) throws {
+        let folder = try TemporaryFolder()
+        try "x".write(toFile: folder.path + "/FILE", atomically: true, encoding: .utf8)
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path + "/LINK", withDestinationPath: folder.path + "/absent")
+        let home = try Self.home(in: path.hasPrefix("/") ? path : folder.path + "/" + path)
+        let fault = try #require(HomeCheck(home: home).folders().first)
+        #expect(fault.level == .fault)
+        let failure = #expect(throws: Failure.self) { try home.prepare() }
+        #expect(failure?.message == "\(fault.message) \(fault.advice ?? "")")
+        #expect(failure?.known == .badConfiguration)
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test func `a run folder that is a link is refused by both`() throws {
+        try Self.withHome { check in
+            let run = check.home.runDirectory
+            try FileManager.default.moveItem(atPath: run, toPath: run + "-elsewhere")
+            try FileManager.default.createSymbolicLink(atPath: run, withDestinationPath: run + "-elsewhere")
+            #expect(check.folders().map(\.level) == [.fault])
+            #expect(throws: Failure.self) { try check.home.prepare() }
         }
     }
 

@@ -67,14 +67,15 @@ final class ProcessFleet: Sendable {
         try await run(Self.binaries + "/lockstep", arguments, environment: extra)
     }
 
-    /// Runs a program with the environment of this fleet. It is killed after a minute.
+    /// Runs a program with the environment of this fleet, but for `extra`; what is empty there is left out of it. It is
+    /// killed after a minute.
     func run(
         _ program: String, _ arguments: [String], environment extra: [String: String] = [:]
     ) async throws -> Outcome {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
-        process.environment = environment.merging(extra) { _, new in new }
+        process.environment = environment.merging(extra) { _, new in new }.filter { !$0.value.isEmpty }
         let files = [root + "/out-\(UUID().uuidString)", root + "/err-\(UUID().uuidString)"]
         for file in files { _ = FileManager.default.createFile(atPath: file, contents: nil) }
         defer { for file in files { try? FileManager.default.removeItem(atPath: file) } }

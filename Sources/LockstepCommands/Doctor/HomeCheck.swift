@@ -45,75 +45,39 @@ struct HomeCheck: Sendable {
     // MARK: - Files
 
     func folders() -> [Finding] {
-        let folders = [home.configurationDirectory, home.dataDirectory, home.stateDirectory, home.runDirectory]
-        var findings: [(path: String, finding: Finding)] = []
-        for path in folders {
-            // What doesn’t work in a folder doesn’t work in those in it either.
-            let isBehindFault = findings.contains {
-                $0.finding.level == .fault && (path == $0.path || path.hasPrefix($0.path + "/"))
-            }
-            guard !isBehindFault, let found = folder(path),
-                !findings.contains(where: { $0.path == found.path && $0.finding.level == found.finding.level })
-            else { continue }
-            findings.append(found)
-        }
-        guard findings.isEmpty else { return findings.map(\.finding) }
+        let faults = home.folderFaults(userID: userID, canAccess: canAccess)
+            .map { Finding.fault("folders", $0.message, do: $0.advice) }
+        let findings = warnings() + faults
+        guard findings.isEmpty else { return findings }
         return [
             .ok("folders", "\(home.dataDirectory), \(home.stateDirectory) and \(home.runDirectory) are this user’s.")
         ]
     }
 
-    /// What is wrong with a folder, and with which one: it, or one above it; nil: nothing.
-    private func folder(_ path: String) -> (path: String, finding: Finding)? {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return absentFolder(path, errno) }
-        guard status.st_mode & S_IFMT == S_IFDIR else {
-            return (
-                path,
-                .fault(
-                    "folders", "\(path) is a file, not a folder.",
-                    do: "Move it away, or set LOCKSTEP_HOME to another folder.")
-            )
+    /// What works, but is not as it should be.
+    private func warnings() -> [Finding] {
+        var warnings: [Finding] = []
+        var isOthers = false
+        for path in [home.configurationDirectory, home.dataDirectory, home.stateDirectory, home.runDirectory] {
+            var status = stat()
+            guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { continue }
+            guard status.st_uid == userID else {
+                // Where it can’t be used, or is the run directory, it is a fault; and one folder stands for all.
+                if isOthers || path == home.runDirectory || !canAccess(path, R_OK | W_OK | X_OK) { continue }
+                isOthers = true
+                let owner = LockstepHome.name(ofUser: status.st_uid)
+                warnings.append(
+                    .warning(
+                        "folders",
+                        "\(path) belongs to another user (\(owner)), who may not be able to use it afterwards.",
+                        do: "Run `lockstep` as that user."))
+                continue
+            }
+            if let finding = Self.finding(ofMode: status.st_mode, path, isPrivate: path == home.runDirectory) {
+                warnings.append(finding)
+            }
         }
-        guard status.st_uid == userID else {
-            return (
-                path,
-                .fault(
-                    "folders", "\(path) belongs to another user (\(Self.user(status.st_uid))).",
-                    do: "Run `lockstep` as that user, or set LOCKSTEP_HOME to another folder.")
-            )
-        }
-        guard canAccess(path, R_OK | W_OK | X_OK) else {
-            return (
-                path,
-                .fault("folders", "\(path) can’t be read and written: \(Self.reason).", do: "chmod u+rwx \(path)")
-            )
-        }
-        return Self.finding(ofMode: status.st_mode, path, isPrivate: path == home.runDirectory).map { (path, $0) }
-    }
-
-    /// A folder that isn’t there is made by whoever needs it, if that is possible.
-    private func absentFolder(_ path: String, _ number: Int32) -> (path: String, finding: Finding)? {
-        let nearest = Self.nearest(path)
-        let advice = "Set LOCKSTEP_HOME to a folder that this user can write to, or change \(nearest)."
-        var status = stat()
-        guard stat(nearest, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-            return (
-                nearest,
-                .fault("folders", "\(path) can’t be created: \(nearest) is a file, not a folder.", do: advice)
-            )
-        }
-        guard canAccess(nearest, W_OK | X_OK) else {
-            return (
-                nearest,
-                .fault("folders", "\(path) can’t be created: \(nearest) isn’t writable (\(Self.reason)).", do: advice)
-            )
-        }
-        guard number == ENOENT else {
-            let reason = String(cString: strerror(number))
-            return (path, .fault("folders", "\(path) can’t be examined: \(reason).", do: advice))
-        }
-        return nil
+        return warnings
     }
 
     private static func finding(ofMode mode: mode_t, _ path: String, isPrivate: Bool) -> Finding? {
@@ -139,7 +103,7 @@ struct HomeCheck: Sendable {
 
     func disk() -> Finding {
         var status = statvfs()
-        guard statvfs(Self.nearest(home.dataDirectory), &status) == 0 else {
+        guard statvfs(LockstepHome.nearestFile(to: home.dataDirectory), &status) == 0 else {
             return .warning("disk", "Couldn’t find out how much space is free: \(Self.reason).", do: "See `df`.")
         }
         let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
@@ -205,19 +169,6 @@ struct HomeCheck: Sendable {
     // MARK: - Parts
 
     private static var reason: String { String(cString: strerror(errno)) }
-
-    /// A user by name and number.
-    private static func user(_ number: uid_t) -> String {
-        guard let entry = getpwuid(number), let name = entry.pointee.pw_name else { return "number \(number)" }
-        return String(cString: name)
-    }
-
-    /// The path, or the nearest folder above it that is there.
-    private static func nearest(_ path: String) -> String {
-        var parts = path.split(separator: "/")
-        while !parts.isEmpty, access("/" + parts.joined(separator: "/"), F_OK) != 0 { parts.removeLast() }
-        return "/" + parts.joined(separator: "/")
-    }
 
     private static func modified(_ path: String) -> Double? {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)

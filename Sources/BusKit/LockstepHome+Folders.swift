@@ -1,0 +1,168 @@
+public import PodcastModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// A reason why a fleet can't keep its files in a folder.
+public struct FolderFault: Sendable, Hashable {
+    /// What is wrong, with the folder's path.
+    public let message: String
+    /// What to do about it.
+    public let advice: String
+    /// The folder that has to be changed: the one that is needed, or one above it.
+    public let path: String
+}
+
+extension LockstepHome {
+    /// All folders of a fleet, each behind those that hold it.
+    public var folders: [String] {
+        [
+            configurationDirectory, dataDirectory, stateDirectory, runDirectory, backupDirectory, logDirectory,
+            crashDirectory,
+        ]
+    }
+
+    /// The reasons why a fleet can't use its folders, each once; none where it can.
+    ///
+    /// Nothing is changed: whether a missing folder can be created is tried with another one, which is removed at once.
+    /// - Parameters:
+    ///   - userID: the user that the folders must belong to.
+    ///   - canAccess: whether that user has such access to a path.
+    public func folderFaults(userID: UInt32, canAccess: (String, Int32) -> Bool) -> [FolderFault] {
+        var faults: [(folder: String, fault: FolderFault)] = []
+        for folder in folders {
+            // What doesn’t work in a folder doesn’t work in those in it either.
+            let isBehindFault = faults.contains { folder.hasPrefix($0.folder + "/") }
+            guard !isBehindFault, let fault = fault(of: folder, userID, canAccess),
+                !faults.contains(where: { $0.fault.path == fault.path })
+            else { continue }
+            faults.append((folder, fault))
+        }
+        return faults.map(\.fault)
+    }
+
+    /// Makes the folders that are missing, all for this user alone.
+    ///
+    /// - Throws: `badConfiguration` naming the folder: see `folderFaults`; or its path is too long for a socket.
+    public func prepare() throws(Failure) {
+        try checkSocketPaths()
+        if let fault = folderFaults(userID: geteuid(), canAccess: { access($0, $1) == 0 }).first {
+            throw Failure(.badConfiguration, "\(fault.message) \(fault.advice)")
+        }
+        for folder in folders {
+            guard !Self.make(folder) else { continue }
+            let fault = Self.cannotCreate(folder, in: Self.nearestFile(to: folder), Self.reason)
+            throw Failure(.badConfiguration, "\(fault.message) \(fault.advice)")
+        }
+        var status = stat()
+        if stat(runDirectory, &status) == 0, status.st_mode & 0o077 != 0, chmod(runDirectory, 0o700) != 0 {
+            throw Failure(
+                .badConfiguration, "The folder \(runDirectory) is open to others and cannot be closed: \(Self.reason).")
+        }
+    }
+
+    /// The path, or the nearest file above it that is there.
+    public static func nearestFile(to path: String) -> String {
+        var parts = path.split(separator: "/")
+        var status = stat()
+        while !parts.isEmpty, lstat("/" + parts.joined(separator: "/"), &status) != 0 { parts.removeLast() }
+        return "/" + parts.joined(separator: "/")
+    }
+
+    // MARK: - One folder
+
+    private func fault(of path: String, _ userID: UInt32, _ canAccess: (String, Int32) -> Bool) -> FolderFault? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return Self.faultOfAbsent(path, errno, canAccess) }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            return FolderFault(
+                message: "\(path) is a file, not a folder.",
+                advice: "Move it away, or set LOCKSTEP_HOME to another folder.", path: path)
+        }
+        let isRun = path == runDirectory
+        var link = stat()
+        if isRun, lstat(path, &link) == 0, link.st_mode & S_IFMT == S_IFLNK {
+            return FolderFault(
+                message: "\(path) is a symbolic link; its sockets would not be safe.",
+                advice: "Remove it, or set LOCKSTEP_HOME to another folder.", path: path)
+        }
+        let isUsable = canAccess(path, R_OK | W_OK | X_OK)
+        let reason = Self.reason
+        // Whoever may write everywhere may use another user's data, but not sockets that the other could replace.
+        if status.st_uid != userID, isRun || !isUsable {
+            return FolderFault(
+                message: "\(path) belongs to another user (\(Self.name(ofUser: status.st_uid))).",
+                advice: "Run `lockstep` as that user, or set LOCKSTEP_HOME to another folder.", path: path)
+        }
+        return isUsable
+            ? nil
+            : FolderFault(
+                message: "\(path) can’t be read and written: \(reason).", advice: "Run `chmod u+rwx \(path)`.",
+                path: path)
+    }
+
+    /// A folder that isn't there is made by whoever needs it, if that is possible.
+    private static func faultOfAbsent(
+        _ path: String, _ number: Int32, _ canAccess: (String, Int32) -> Bool
+    ) -> FolderFault? {
+        let nearest = nearestFile(to: path)
+        var status = stat()
+        guard stat(nearest, &status) == 0 else {
+            return cannotCreate(path, in: nearest, "\(nearest) is a symbolic link to nothing")
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            return cannotCreate(path, in: nearest, "\(nearest) is a file, not a folder")
+        }
+        guard canAccess(nearest, W_OK | X_OK) else {
+            return cannotCreate(path, in: nearest, "\(nearest) isn’t writable (\(reason))")
+        }
+        guard number == ENOENT else {
+            return FolderFault(
+                message: "\(path) can’t be examined: \(String(cString: strerror(number))).",
+                advice: "Set LOCKSTEP_HOME to another folder.", path: path)
+        }
+        // Some systems' folders, such as /proc, look writable.
+        let trial = nearest + "/.lockstep-\(getpid())"
+        guard mkdir(trial, 0o700) == 0 else {
+            guard errno != EEXIST else { return nil }
+            return cannotCreate(path, in: nearest, "\(nearest) takes no new folders (\(reason))")
+        }
+        rmdir(trial)
+        return nil
+    }
+
+    private static func cannotCreate(_ path: String, in nearest: String, _ reason: String) -> FolderFault {
+        FolderFault(
+            message: "\(path) can’t be created: \(reason).",
+            advice: "Set LOCKSTEP_HOME to a folder that this user can write to, or change \(nearest).", path: nearest)
+    }
+
+    /// Makes a folder and those above it that are missing; false with `errno` where that fails.
+    private static func make(_ folder: String) -> Bool {
+        var path = ""
+        for part in folder.split(separator: "/") {
+            path += "/" + part
+            if mkdir(path, 0o700) == 0 || errno == EEXIST || errno == EISDIR { continue }
+            // A parent that cannot be written may exist all the same.
+            let number = errno
+            guard access(path, X_OK) == 0 else {
+                errno = number
+                return false
+            }
+        }
+        return true
+    }
+
+    /// A user by name and number.
+    public static func name(ofUser number: UInt32) -> String {
+        guard let entry = getpwuid(number), let name = entry.pointee.pw_name else { return "number \(number)" }
+        return String(cString: name)
+    }
+
+    private static var reason: String { String(cString: strerror(errno)) }
+}
