@@ -29,31 +29,22 @@ extension TransferOrder {
 extension TransferClient {
     // MARK: What is no audio
 
-    /// Kinds that a page or an error comes as. Many servers call audio `application/octet-stream`, or nothing.
-    private static let strangers = [
-        "text/html", "application/xhtml+xml", "application/json", "text/xml", "application/xml",
-    ]
-    private static let beginnings = ["<!doctype html", "<html", "<?xml", "<head", "{\"", "<rss"]
-
     static func verify(type: String, _ order: TransferOrder) throws(TransferFailure) {
-        let kind = type.split(separator: ";").first.map { $0.lowercased() } ?? ""
-        guard strangers.contains(kind) || kind.hasPrefix("image/") else { return }
-        throw TransferFailure(Failure(.verificationFailed, "\(order.host) sent \(kind) instead of audio."))
+        if let other = OtherContent(mediaType: type) { throw refused(other, order) }
     }
 
     static func verify(beginning bytes: [UInt8], _ order: TransferOrder) throws(TransferFailure) {
-        let text = String(decoding: bytes, as: UTF8.self)
-        let beginning = text.drop { $0.isWhitespace || $0 == "\u{FEFF}" }.lowercased()
-        guard beginnings.contains(where: beginning.hasPrefix) else { return }
-        throw TransferFailure(
-            Failure(
-                .verificationFailed, "\(order.host) sent a web page instead of audio; you may have to log in first."))
+        if let other = OtherContent(beginning: bytes) { throw refused(other, order) }
+    }
+
+    static func refused(_ other: OtherContent, _ order: TransferOrder) -> TransferFailure {
+        TransferFailure(other.refusal(from: order.host, .verificationFailed))
     }
 
     // MARK: What went wrong
 
     static func refused(_ response: WebResponse, _ order: TransferOrder) -> TransferFailure {
-        let failure = Failure(refusedWith: response.status, by: order.host)
+        let failure = Failure(refusedWith: response.status, by: order.host, asking: .audio)
         let wait = response.retryAfter.map { $0 / .seconds(1) }
         return TransferFailure(failure, retryAfter: failure.retry ? wait : nil)
     }

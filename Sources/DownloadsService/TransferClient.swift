@@ -21,8 +21,6 @@ final class TransferClient: Sendable {
     private static let tellsAfter = Duration.milliseconds(250)
     /// After so many bytes the free space is looked at again: less than the reserve, so that that is never used up.
     private static let looksAfter: UInt64 = 8 << 20
-    /// By so many bytes what is no audio is known.
-    private static let beginning = 64
     /// So many bytes are written at once: a limit of the rate holds between two writes.
     private static let chunk = 64 << 10
 
@@ -156,7 +154,7 @@ final class TransferClient: Sendable {
         report(.began(order.number, start))
         let received = try await read(response.body, order, start, into: partial, report)
         guard received > 0 else {
-            throw TransferFailure(Failure(.verificationFailed, "\(order.host) sent an empty file."))
+            throw Self.refused(.nothing, order)
         }
         guard start.total == 0 || received == start.total else {
             throw TransferFailure(
@@ -196,8 +194,8 @@ final class TransferClient: Sendable {
                 throw Self.connection(error)
             }
             guard let chunk = next else { break }
-            if received < Self.beginning {
-                beginning += chunk.prefix(Self.beginning - beginning.count)
+            if received < OtherContent.beginning {
+                beginning += chunk.prefix(OtherContent.beginning - beginning.count)
                 try Self.verify(beginning: beginning, order)
             }
             let bytes = chunk.count

@@ -106,7 +106,8 @@ public struct FeedLoader: Sendable {
             default:
                 // A feed that is gone is asked for as rarely as can be.
                 let wait = response.status == 410 ? Duration.seconds(604_800) : response.retryAfter
-                return .failed(Failure(feedRefusedWith: response.status, at: response.address), retryAfter: wait)
+                let failure = Failure(refusedWith: response.status, by: response.address.host, asking: .feed)
+                return .failed(failure, retryAfter: wait)
             }
         } catch {
             return .failed(error.failure(.fetchFailed), retryAfter: nil)
@@ -142,28 +143,5 @@ public struct FeedLoader: Sendable {
     /// Whether a feed that is read encrypted would no longer be.
     static func isDowngrade(from old: WebAddress, to new: WebAddress) -> Bool {
         old.scheme == "https" && new.scheme != "https"
-    }
-}
-
-extension Failure {
-    /// A server that refused a feed with a status. Only what it may grant later without any change is worth a repetition.
-    public init(feedRefusedWith status: Int, at address: WebAddress) {
-        let place = WebAddress.quotable(address.textWithoutCredentials)
-        let (code, message, retry): (FailureCode, String, Bool) =
-            switch status {
-            case 401, 403:
-                (
-                    .fetchFailed,
-                    "\(address.host) does not let us read this feed (HTTP \(status)); check its address and password.",
-                    false
-                )
-            case 404: (.notFound, "There is no feed at \(place) (HTTP 404); check its address.", false)
-            case 410: (.notFound, "The feed at \(place) is gone for good (HTTP 410).", false)
-            case 429: (.fetchFailed, "\(address.host) asks to come back later (HTTP 429).", true)
-            case 500...:
-                (.fetchFailed, "\(address.host) has a problem of its own (HTTP \(status)); try again later.", true)
-            default: (.fetchFailed, "\(address.host) answered with HTTP \(status).", status == 408 || status == 425)
-            }
-        self.init(code: code.rawValue, message: message, retry: retry)
     }
 }

@@ -30,6 +30,8 @@ public struct FeedParser: ~Copyable {
     private var input: FeedInput
     private let source: XMLPushParser
     private var received = 0
+    /// The first bytes, by which a page is known that is no XML.
+    private var beginning: [UInt8] = []
     private var failure: Failure?
 
     /// A parser that has read nothing.
@@ -57,13 +59,20 @@ public struct FeedParser: ~Copyable {
             }
             try done.get()
         } catch {
-            failure = error
-            throw error
+            let explained = explained(error)
+            failure = explained
+            throw explained
         }
+    }
+
+    /// What isn’t XML may still be a page of HTML, which is not: its doctype may be in lower case.
+    private func explained(_ failure: Failure) -> Failure {
+        failure.known == .notAFeed && OtherContent(beginning: beginning) == .webPage ? FeedReader.webPage : failure
     }
 
     private mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) throws(Failure) {
         received += bytes.count
+        beginning += bytes.prefix(max(0, OtherContent.beginning - beginning.count))
         guard received <= limits.bytes else {
             throw Failure(.tooLarge, "The feed is longer than \(limits.bytes >> 20) MiB and was not read.")
         }
@@ -94,8 +103,12 @@ public struct FeedParser: ~Copyable {
         if let failure { throw failure }
         guard received > 0 else { throw Failure(.notAFeed, "This isn’t a podcast feed: it is empty.") }
         let rest = input.finish()
-        try pass(rest, isLast: true)
-        return try source.finish(repairs: input.repairs)
+        do throws(Failure) {
+            try pass(rest, isLast: true)
+            return try source.finish(repairs: input.repairs)
+        } catch {
+            throw explained(error)
+        }
     }
 
     /// Reads a whole feed.

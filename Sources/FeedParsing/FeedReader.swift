@@ -24,6 +24,9 @@ struct FeedReader {
     /// Whether the first element has ended.
     private(set) var isComplete = false
 
+    /// The refusal of HTML.
+    static let webPage = Failure(.notAFeed, "This is a web page, not a podcast feed.")
+
     init(limits: FeedLimits) {
         self.limits = limits
         builder = FeedBuilder(limits: limits)
@@ -156,15 +159,13 @@ struct FeedReader {
         switch name.lowercased() {
         case "rss", "rdf", "feed", "channel": break
         case "html":
-            failure = Failure(.notAFeed, "This is a web page, not a podcast feed.")
+            failure = Self.webPage
         case "opml":
             failure = Failure(.notAFeed, "This is an OPML list of feeds, not a podcast feed.")
+        case _ where sawHTMLType: failure = Self.webPage
         case let other:
             failure = Failure(
-                .notAFeed,
-                sawHTMLType
-                    ? "This is a web page, not a podcast feed."
-                    : "This isn’t a podcast feed: its first element is <\(other.prefix(60))>.")
+                .notAFeed, "This isn’t a podcast feed: its first element is <\(other.prefix(60))>.")
         }
     }
 

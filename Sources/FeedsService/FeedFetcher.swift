@@ -91,7 +91,8 @@ public final class FeedFetcher: Sendable {
         do {
             let response = try await client.send(request)
             guard (200..<300).contains(response.status) else {
-                return .failure(Failure(feedRefusedWith: response.status, at: response.address))
+                return .failure(
+                    Failure(refusedWith: response.status, by: response.address.host, asking: .chapters))
             }
             return .success(try ChaptersFile.parse(try await response.body.collect()))
         } catch let failure as WebFailure {

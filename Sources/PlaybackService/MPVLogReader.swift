@@ -39,9 +39,7 @@ struct MPVLogReader: Sendable {
 
     /// Why `source` could not be opened.
     func failure(opening source: AudioSource) -> Failure {
-        if let text = complaint, let (host, reason) = Self.lostConnection(in: text) {
-            return Failure(.streamFailed, "\(host) could not be reached: \(reason).")
-        }
+        if let sentence = complaint.flatMap(Self.lostConnection) { return Failure(.streamFailed, sentence) }
         if missing { return Failure(.fileMissing, "The file \(source) is not there.") }
         if let reason = complaint, !reason.hasPrefix("Failed to open") {
             return Failure(.streamFailed, "\(source) cannot be opened: \(reason).")
@@ -50,17 +48,23 @@ struct MPVLogReader: Sendable {
         return Failure(.streamFailed, "\(source.host) does not answer.")
     }
 
-    /// `Connection to tcp://HOST failed: REASON`, `Failed to resolve hostname HOST: REASON`.
-    private static func lostConnection(in text: String) -> (host: Substring, reason: Substring)? {
-        for (before, between) in [("Connection to tcp://", " failed: "), ("Failed to resolve hostname ", ": ")] {
-            let parts = text.split(separator: before, maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2 else { continue }
-            let named = parts[1].split(separator: between, maxSplits: 1, omittingEmptySubsequences: false)
-            // A host may carry options behind a question mark.
-            guard named.count == 2, let host = named[0].split(separator: "?").first else { continue }
-            return (host, named[1])
+    /// The sentence for `Connection to tcp://HOST failed: REASON` and `Failed to resolve hostname HOST: REASON`.
+    private static func lostConnection(in text: String) -> String? {
+        if let (host, reason) = names(in: text, "Connection to tcp://", " failed: ") {
+            return Failure.unreachableHost(host, reason)
         }
-        return nil
+        return names(in: text, "Failed to resolve hostname ", ": ").map { Failure.unknownHost($0.host) }
+    }
+
+    private static func names(
+        in text: String, _ before: String, _ between: String
+    ) -> (host: Substring, reason: Substring)? {
+        let parts = text.split(separator: before, maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        let named = parts[1].split(separator: between, maxSplits: 1, omittingEmptySubsequences: false)
+        // A host may carry options behind a question mark.
+        guard named.count == 2, let host = named[0].split(separator: "?").first else { return nil }
+        return (host, named[1])
     }
 }
 

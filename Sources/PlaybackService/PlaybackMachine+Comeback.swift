@@ -69,7 +69,7 @@ extension PlaybackMachine {
         case .notAudio: return
         case .refused(let status) where !session.ignoresProbes:
             // What it refuses for good it won’t have in half an hour, nor be found where it leads in circles.
-            if !Failure(refusedWith: status, by: "").retry { self.session?.comeback = nil }
+            if !Failure(refusedWith: status, by: "", asking: .audio).retry { self.session?.comeback = nil }
             return
         case .audio, .refused: break
         }

@@ -84,7 +84,7 @@ extension PlaybackMachine {
         let isGuess = failure.known == .streamFailed
         switch session.probe?.answer {
         case .refused(let status)?:
-            let refusal = Failure(refusedWith: status, by: source.host)
+            let refusal = Failure(refusedWith: status, by: source.host, asking: .audio)
             return isGuess || !refusal.retry ? refusal : failure
         case .notAudio(let reason)?: return isGuess || failure.known == .decoderFailed ? reason : failure
         // What stays so is what the engine has met.

@@ -67,28 +67,16 @@ final class StreamProbe: Sendable {
         }
         // The first byte of nothing cannot be had (RFC 9110, section 15.5.17).
         guard response.status != 416, response.headers["Content-Length"] != "0" || response.status != 200 else {
-            return .notAudio(Failure(.decoderFailed, "The file at \(address.host) is empty."))
+            return .notAudio(OtherContent.nothing.refusal(from: address.host, .decoderFailed))
         }
         guard (200..<300).contains(response.status) else { return .refused(response.status) }
-        if let what = response.headers["Content-Type"].flatMap(Self.otherContent) {
-            return .notAudio(Failure(.decoderFailed, "\(address.host) sent \(what) instead of audio."))
+        if let other = response.headers["Content-Type"].flatMap(OtherContent.init(mediaType:)) {
+            return .notAudio(other.refusal(from: address.host, .decoderFailed))
         }
         let whole =
             response.status == 206
             ? response.headers["Content-Range"]?.split(separator: "/").last.flatMap { UInt64($0) }
             : response.headers["Content-Length"].flatMap { UInt64($0) }
         return .audio(AudioTag(etag: response.headers["ETag"] ?? "", size: whole ?? 0))
-    }
-
-    /// What is not audio by its media type, as far as servers send it in place of audio.
-    private static func otherContent(_ type: String) -> String? {
-        switch type.prefix(while: { $0 != ";" && $0 != " " }).lowercased() {
-        case "text/html", "application/xhtml+xml": "a web page"
-        case "audio/x-mpegurl", "audio/mpegurl", "application/x-mpegurl", "application/mpegurl",
-            "application/vnd.apple.mpegurl", "audio/x-scpls", "audio/scpls", "application/pls+xml",
-            "application/xspf+xml":
-            "a playlist"
-        default: nil
-        }
     }
 }

@@ -1,18 +1,45 @@
+/// What a web server was asked for, as far as the sentences and codes of its refusals differ.
+public enum RequestedFile: Sendable {
+    /// An episode’s audio, to be played or downloaded.
+    case audio
+    /// A podcast’s feed.
+    case feed
+    /// An episode’s chapters.
+    case chapters
+
+    fileprivate var noun: String { self == .feed ? "feed" : "file" }
+    fileprivate var absent: FailureCode { self == .audio ? .episodeUnavailable : .notFound }
+    fileprivate var refused: FailureCode { self == .audio ? .streamFailed : .fetchFailed }
+}
+
 extension Failure {
     /// A web server that refused with a status, by its host. Only what it may have by itself later is worth another try.
-    public init(refusedWith status: Int, by host: String) {
-        switch status {
-        case 404, 410:
-            self.init(.episodeUnavailable, "\(host) has no such file any more (HTTP \(status)).")
-        case 401, 403:
-            self.init(
-                code: FailureCode.streamFailed.rawValue, message: "\(host) refuses access (HTTP \(status)).",
-                retry: false)
-        default:
-            self.init(
-                code: FailureCode.streamFailed.rawValue, message: "\(host) answered with HTTP \(status).",
-                retry: status >= 500 || [408, 425, 429].contains(status))
-        }
+    public init(refusedWith status: Int, by host: String, asking what: RequestedFile) {
+        // A feed’s address was typed or pasted by somebody, who can correct it.
+        let isFeed = what == .feed
+        let reason =
+            switch status {
+            case 401, 403: "refuses access (HTTP \(status))" + (isFeed ? "; check the address and the password" : "")
+            case 404: "has no such \(what.noun) (HTTP 404)" + (isFeed ? "; check the address" : "")
+            case 410: "no longer has this \(what.noun) (HTTP 410)"
+            case 429: "asks to come back later (HTTP 429)"
+            case 500...: "has a problem of its own (HTTP \(status))" + (isFeed ? "; try again later" : "")
+            default: "answered with HTTP \(status)"
+            }
+        let isAbsent = status == 404 || status == 410
+        self.init(
+            code: (isAbsent ? what.absent : what.refused).rawValue, message: "\(host) \(reason).",
+            retry: status >= 500 || [408, 425, 429].contains(status))
+    }
+
+    /// The sentence about a host whose name has no address.
+    public static func unknownHost(_ host: some StringProtocol) -> String {
+        "\(host) cannot be found: its name has no address, or there is no network."
+    }
+
+    /// The sentence about a host to which no connection came about.
+    public static func unreachableHost(_ host: some StringProtocol, _ reason: some StringProtocol) -> String {
+        "\(host) cannot be reached: \(reason)."
     }
 
     /// The refusal of a text that `WebAddress` doesn’t accept, with the reason. A user and password in it are left out.

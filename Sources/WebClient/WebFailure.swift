@@ -83,17 +83,17 @@ extension WebFailure {
     }
 
     static func couldNotResolve(_ host: String) -> WebFailure {
-        WebFailure(
-            .couldNotResolve, "\(host) cannot be found: its name has no address, or there is no network.", retry: true)
+        WebFailure(.couldNotResolve, Failure.unknownHost(host), retry: true)
     }
 
     static func couldNotConnect(_ host: String, _ reason: String) -> WebFailure {
-        WebFailure(.couldNotConnect, "\(host) cannot be reached: \(reason).", retry: true)
+        WebFailure(.couldNotConnect, Failure.unreachableHost(host, reason), retry: true)
     }
 
     static func connectTimeOut(_ host: String, _ limit: Duration) -> WebFailure {
         WebFailure(
-            .connectTimeOut, "\(host) could not be reached within \(limit.components.seconds) s.", retry: true)
+            .connectTimeOut, Failure.unreachableHost(host, "no connection within \(limit.components.seconds) s"),
+            retry: true)
     }
 
     static func silent(_ host: String, hasAnswered: Bool) -> WebFailure {

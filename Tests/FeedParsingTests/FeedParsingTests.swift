@@ -169,6 +169,8 @@ func readsWrongEncodings(_ what: String, declared: String, bytes: [UInt8], title
     ("white space", " \n\n ", "XML"),
     ("prose", String(repeating: "Hello. ", count: 200), "not XML"),
     ("a web page", "<!DOCTYPE html><html><head><title>x</title></head></html>", "web page"),
+    ("a web page in lower case", "<!doctype html>\n<title>x</title><p>Hello", "web page"),
+    ("a web page in lower case with a head", "<!doctype html><html><head></head></html>", "web page"),
     ("a web page with attributes", "<html lang=\"en\"><p>x", "web page"),
     ("another vocabulary", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "<svg>"),
     ("OPML", "<opml version=\"2.0\"/>", "OPML"),

@@ -86,7 +86,7 @@ import WireMessages
     @Test(
         arguments: [
             ("a missing feed", .status(404), "notFound", "404"),
-            ("a feed that is gone", .status(410), "notFound", "gone"),
+            ("a feed that is gone", .status(410), "notFound", "no longer has"),
             ("a closed feed", .status(403), "fetchFailed", "403"),
             ("a server in trouble", .status(503), "fetchFailed", "503"),
             ("a circle", .redirect(to: "/feed"), "fetchFailed", "loop"),

@@ -131,6 +131,16 @@ struct DownloadTests {
                 headers: [("Content-Type", "audio/mpeg")], body: .bytes(Array("\n <!DOCTYPE html><p>Log in".utf8))),
             code: .verificationFailed),
         Case(
+            testDescription: "a playlist by its type",
+            response: HTTPTestResponse(headers: [("Content-Type", "audio/x-scpls")], body: .bytes(audio)),
+            code: .verificationFailed),
+        Case(
+            testDescription: "a playlist as text",
+            response: HTTPTestResponse(
+                headers: [("Content-Type", "text/plain")],
+                body: .bytes(Array("#EXTM3U\n#EXT-X-VERSION:3\nhttps://a.example/1.ts\n".utf8))),
+            code: .verificationFailed),
+        Case(
             testDescription: "a page", response: HTTPTestResponse(headers: [("Content-Type", "text/html")]),
             code: .verificationFailed),
         Case(testDescription: "nothing", response: make { $0.body = .bytes([]) }, code: .verificationFailed),

@@ -202,6 +202,22 @@ struct MPVLogReaderTests {
         reader.read(prefix: "ffmpeg/demuxer", text: "mp3: Estimating duration from bitrate, this may be inaccurate\n")
         #expect(reader.cut && reader.estimated)
     }
+
+    @Test(arguments: [
+        (
+            "tcp: Failed to resolve hostname no.example?timeout=3: Name or service not known\n",
+            Failure.unknownHost("no.example")
+        ),
+        (
+            "tcp: Connection to tcp://a.example:80?timeout=3 failed: Connection refused\n",
+            Failure.unreachableHost("a.example:80", "Connection refused")
+        ),
+    ])
+    func `a lost connection is told in the words that downloads and feeds have for it`(line: String, message: String) {
+        var reader = MPVLogReader()
+        reader.read(prefix: "ffmpeg", text: line)
+        #expect(reader.failure(opening: .web(url: "http://a.example/a.mp3")).message == message)
+    }
 }
 
 struct AudioSourceTests {
