@@ -153,7 +153,7 @@ extension FeedsMachine {
             result = self.result(.checked, "", podcast)
             result.report = WireFeedReport(feed.report)
             result.newEpisodes = result.report.episodes
-            result.warnings = feed.report.warnings.map(\.description)
+            result.warnings = feed.report.warnings.map(\.description) + Self.warnings(about: fetch)
         }
         return fetch.waiters.flatMap { waiter in
             var line = result

@@ -1,4 +1,5 @@
 import BusKit
+import FeedFetching
 import PodcastModel
 import WireMessages
 
@@ -21,8 +22,8 @@ extension FeedsMachine {
 
     /// What whoever gave a user and password must know.
     static func warnings(about fetch: Fetch) -> [String] {
-        guard fetch.credentials != nil, fetch.address.scheme == "http" else { return [] }
-        return ["The password was sent to \(fetch.address.host) unencrypted. Use https:// if the server offers it."]
+        guard fetch.credentials != nil else { return [] }
+        return [FeedWarning.unencryptedPassword(to: fetch.address)].compactMap { $0?.description }
     }
 
     /// The secrets as they are once a fetch counts; nil if they are on the disk already.

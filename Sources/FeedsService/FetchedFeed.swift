@@ -1,4 +1,5 @@
 public import BusKit
+import FeedFetching
 public import FeedParsing
 public import PodcastModel
 public import WireMessages
@@ -106,39 +107,13 @@ public struct FetchedEpisode: Sendable {
 extension FetchedFeed {
     /// Compares a document with what is stored.
     ///
-    /// Relative addresses are resolved against `base`, where the document was read from. Only a local feed may name local
-    /// files: those of others are left out with a warning.
+    /// Its addresses are made absolute as `ResolvedFeed` says.
     public init(
         _ document: FeedDocument, base: WebAddress, address: WebAddress, podcast: PodcastID?, seen: SeenEpisodes
     ) {
         let id = podcast ?? .feed(at: address)
-        var addresses = FeedAddresses(base: base)
-        addresses.note(address)
-        var resolved = document
-        resolved.channel.description = WebAddress.withoutCredentials(in: document.channel.description)
-        resolved.items = []
-        var refused = 0
-        for var item in document.items {
-            guard let audio = addresses.resolve(item.enclosureURL) else {
-                refused += 1
-                continue
-            }
-            item.enclosureURL = audio
-            item.imageURL = addresses.resolve(item.imageURL) ?? ""
-            item.chaptersURL = addresses.resolve(item.chaptersURL) ?? ""
-            item.link = addresses.resolve(item.link) ?? ""
-            item.guid = WebAddress.withoutCredentials(in: item.guid)
-            item.description = WebAddress.withoutCredentials(in: item.description)
-            resolved.items.append(item)
-        }
-        if refused > 0 {
-            resolved.warnings.append(
-                FeedWarning(
-                    code: "badAudioURL", message: "An episode was left out: its audio has no usable address",
-                    count: refused))
-        }
-        resolved.channel.imageURL = addresses.resolve(document.channel.imageURL) ?? ""
-        resolved.channel.link = addresses.resolve(document.channel.link) ?? ""
+        let feed = ResolvedFeed(document, base: base, address: address)
+        let resolved = feed.document
         let known = seen.entries
         var present: Set<SeenEpisodes.Key> = []
         var changed: [FetchedEpisode] = []
@@ -150,27 +125,7 @@ extension FetchedFeed {
         }
         self.init(
             podcast: id, address: address.withoutCredentials, channel: resolved.channel, report: FeedReport(resolved),
-            changed: changed, present: present, secrets: addresses.secrets)
-    }
-}
-
-/// Makes the addresses in a document absolute, and takes users and passwords out of them.
-private struct FeedAddresses {
-    let base: WebAddress
-    var secrets: [WebOrigin: WebCredentials] = [:]
-
-    init(base: WebAddress) {
-        self.base = base.withoutCredentials
-    }
-
-    mutating func note(_ address: WebAddress) {
-        if let origin = address.origin, let found = address.webCredentials { secrets[origin] = found }
-    }
-
-    mutating func resolve(_ text: String) -> String? {
-        guard let address = WebAddress(text, relativeTo: base), !address.isFile || base.isFile else { return nil }
-        note(address)
-        return address.withoutCredentials.text
+            changed: changed, present: present, secrets: feed.secrets)
     }
 }
 

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import GRDB
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 extension Store {
@@ -29,7 +30,7 @@ extension Store {
         }
     }
 
-    /// The one podcast that `text` names, by the same rules; unsubscribed ones too.
+    /// The one podcast that `text` names, by the same rules or by the address of its feed; unsubscribed ones too.
     func find(_ query: WireFindPodcast) throws(Failure) -> WirePodcastsPage {
         let search = NameSearch(what: "podcast", table: "podcast", text: query.text, filter: "", scope: [])
         return try read("looking for a podcast") { db in
@@ -42,11 +43,34 @@ extension Store {
                             """), arguments: [id])
                 return try row.map(Self.podcast)
             }
-            let id = try search.run(db) { id in try podcast(id).map { ($0.title, $0.url) } ?? (id, "") }
+            let id =
+                if let address = WebAddress(query.text) {
+                    try Self.podcast(at: address, db)
+                } else {
+                    try search.run(db) { id in try podcast(id).map { ($0.title, $0.url) } ?? (id, "") }
+                }
             var page = WirePodcastsPage()
             page.podcasts = try [podcast(id)].compactMap { $0 }
             return page
         }
+    }
+
+    /// The id of the podcast whose feed is at an address. It follows from the address, unless the feed has moved since.
+    private static func podcast(at address: WebAddress, _ db: Database) throws -> String {
+        let first = PodcastID.feed(at: address).text
+        var found: String?
+        let rows = try Row.fetchCursor(db, sql: "SELECT id, value FROM podcast")
+        while let row = try rows.next() {
+            let podcast = try WirePodcast(serializedBytes: row[1] as Data)
+            guard WebAddress(podcast.url)?.identity == address.identity else { continue }
+            let id: String = row[0]
+            if id == first || found == nil { found = id }
+        }
+        guard let found else {
+            throw Failure(
+                .notFound, "No podcast has the address \(WebAddress.quotable(address.textWithoutCredentials)).")
+        }
+        return found
     }
 }
 

@@ -84,6 +84,23 @@ import WireMessages
         #expect(page.podcasts.map(\.id) == [id])
     }
 
+    @Test(arguments: [
+        ("https://example.org/pa2", "pa2"), ("http://EXAMPLE.org/pa2", "pa2"), ("https://example.org/pb1", "pb1"),
+    ])
+    func `a podcast is found by the address of its feed`(address: String, id: String) throws {
+        let page = try store.find(WireFindPodcast.with { $0.text = address })
+        #expect(page.podcasts.map(\.id) == [id])
+    }
+
+    @Test func `an address that no podcast has is named without its password`() throws {
+        let failure = try #require(
+            #expect(throws: Failure.self) {
+                try store.find(WireFindPodcast.with { $0.text = "https://me:secret@example.org/pa" })
+            })
+        #expect(failure.known == .notFound)
+        #expect(failure.message == "No podcast has the address https://example.org/pa.")
+    }
+
     @Test func foundPodcastHasItsCounts() throws {
         let page = try store.find(WireFindPodcast.with { $0.text = "pa2" })
         #expect(page.podcasts[0].episodeCount == 3)

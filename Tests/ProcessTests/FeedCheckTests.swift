@@ -26,4 +26,27 @@ struct FeedCheckTests {
             }
         }
     }
+
+    @Test func `feed check warns as subscribe does, and a podcast can be named by its address`() async throws {
+        try await ProcessFleet.with { fleet in
+            let path = fleet.root + "/feed.xml"
+            let items = ["ftp://a.example/1.mp3", "http://a.example/2.mp3"].map {
+                "<item><title>\($0)</title><enclosure url=\"\($0)\"/></item>"
+            }
+            try "<rss><channel><title>Waves</title>\(items.joined())</channel></rss>".write(
+                toFile: path, atomically: true, encoding: .utf8)
+            let warning = "An episode was left out: its audio has no usable address"
+            let checked = try await fleet.succeed("feed", "check", path)
+            #expect(checked.contains(warning) && checked.contains("1 episode from"), "\(checked)")
+            let subscribed = try await fleet.succeed("subscribe", path)
+            #expect(subscribed.contains(warning), "\(subscribed)")
+            let address = "file://" + path
+            #expect(try await fleet.succeed("set", "--podcast", address, "speed", "1.5").contains("Waves"))
+            #expect(try await fleet.succeed("episodes", address).contains("http://a.example/2.mp3"))
+            #expect(try await fleet.succeed("unsubscribe", address).contains("Unsubscribed from Waves."))
+            let empty = try await fleet.lockstep(["subscribe", ""])
+            #expect(empty.status == 64 || empty.status == 65)
+            #expect(empty.errors.hasPrefix("lockstep: The address is empty."), "\(empty)")
+        }
+    }
 }

@@ -31,7 +31,7 @@ struct FeedCheck: LockstepCommand {
         let url = address.textWithoutCredentials
         switch answer {
         case .feed(let loaded):
-            let report = FeedReport(loaded.document)
+            let report = Self.report(on: loaded, from: address)
             try context.output.value(Self.json(report, url: url), lines: Self.lines(report))
         case .unchanged: throw Failure(.fetchFailed, "\(url): The server didn’t send a feed.")
         case .failed(var failure, _):
@@ -40,6 +40,15 @@ struct FeedCheck: LockstepCommand {
             if !names.contains(where: failure.message.contains) { failure.message = "\(url): \(failure.message)" }
             throw failure
         }
+    }
+
+    /// The report that the feeds service makes when somebody subscribes to it.
+    static func report(on feed: LoadedFeed, from address: WebAddress) -> FeedReport {
+        var document = ResolvedFeed(feed.document, base: feed.base, address: feed.address).document
+        if address.webCredentials != nil, let warning = FeedWarning.unencryptedPassword(to: address) {
+            document.warnings.append(warning)
+        }
+        return FeedReport(document)
     }
 
     static func json(_ report: FeedReport, url: String) -> JSONValue {

@@ -8,8 +8,11 @@ import WireMessages
 enum FeedAddress {
     /// The URL for a text: an address as it is, a path as a file URL.
     ///
-    /// - Throws: `badURL` for a scheme that is not supported, `fileMissing` for a path that is not there.
+    /// - Throws: `badURL` for an empty text and a scheme that is not supported, `fileMissing` for a path that is not there.
     static func url(_ text: String, in folder: String) throws(Failure) -> String {
+        guard text.contains(where: { !$0.isWhitespace }) else {
+            throw Failure(.badURL, "The address is empty. Give the http or https address of a feed, or a file.")
+        }
         if let end = text.firstIndex(of: ":"), text.distance(from: text.startIndex, to: end) > 1,
             text[..<end].allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }),
             !FileManager.default.fileExists(atPath: text)

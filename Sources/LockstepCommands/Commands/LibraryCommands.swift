@@ -50,7 +50,8 @@ struct Unsubscribe: LockstepCommand {
             """)
     var forget = false
     @Flag(help: "Also forget podcasts that are named by a part of their title.") var yes = false
-    @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .podcasts) var podcasts: [String]
+    @Argument(help: "IDs, beginnings of IDs, parts of titles, or addresses.", completion: .podcasts) var podcasts:
+        [String]
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
@@ -87,7 +88,7 @@ struct Unsubscribe: LockstepCommand {
     /// Refuses to forget what is named by a part alone: nothing brings it back.
     static func requireWholeName(_ text: String, _ podcast: WirePodcast) throws(Failure) {
         let names = [podcast.id, podcast.title, podcast.url]
-        guard !names.contains(where: { $0.lowercased() == text.lowercased() }) else { return }
+        guard !names.contains(where: { $0.lowercased() == text.lowercased() }), WebAddress(text) == nil else { return }
         let title = DisplayText.sanitised(podcast.title.isEmpty ? podcast.url : podcast.title)
         throw Failure(
             .invalidArgument,

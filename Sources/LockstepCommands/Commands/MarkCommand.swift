@@ -56,7 +56,7 @@ extension Session {
         try await persistence.findEpisode(CommandLineWords.typed(text))
     }
 
-    /// The podcast that a text means, likewise.
+    /// The podcast that a text means, likewise or by the address of its feed.
     ///
     /// - Throws: `notFound`, `ambiguous`.
     func findPodcast(_ text: String) async throws(Failure) -> WirePodcast {

@@ -1,0 +1,75 @@
+public import PodcastModel
+
+/// A feed’s document as it is stored and reported: with absolute addresses that hold no users and passwords, and without
+/// the episodes whose audio has no usable address, which is a warning.
+///
+/// Relative addresses are relative to where the document was read from. Only a local feed may name local files.
+public struct ResolvedFeed: Sendable {
+    /// The document.
+    public private(set) var document: FeedDocument
+    /// The users and passwords that stood in its addresses.
+    public private(set) var secrets: [WebOrigin: WebCredentials]
+
+    /// A document that was read at `base` and is for good at `address`.
+    public init(_ document: FeedDocument, base: WebAddress, address: WebAddress) {
+        var addresses = FeedAddresses(base: base)
+        addresses.record(address)
+        var resolved = document
+        resolved.channel.description = WebAddress.withoutCredentials(in: document.channel.description)
+        resolved.items = []
+        var refused = 0
+        for var item in document.items {
+            guard let audio = addresses.resolve(item.enclosureURL) else {
+                refused += 1
+                continue
+            }
+            item.enclosureURL = audio
+            item.imageURL = addresses.resolve(item.imageURL) ?? ""
+            item.chaptersURL = addresses.resolve(item.chaptersURL) ?? ""
+            item.link = addresses.resolve(item.link) ?? ""
+            item.guid = WebAddress.withoutCredentials(in: item.guid)
+            item.description = WebAddress.withoutCredentials(in: item.description)
+            resolved.items.append(item)
+        }
+        if refused > 0 {
+            resolved.warnings.append(
+                FeedWarning(
+                    code: "badAudioURL", message: "An episode was left out: its audio has no usable address",
+                    count: refused))
+        }
+        resolved.channel.imageURL = addresses.resolve(document.channel.imageURL) ?? ""
+        resolved.channel.link = addresses.resolve(document.channel.link) ?? ""
+        self.document = resolved
+        secrets = addresses.secrets
+    }
+}
+
+/// Makes the addresses in a document absolute, and takes users and passwords out of them.
+private struct FeedAddresses {
+    let base: WebAddress
+    var secrets: [WebOrigin: WebCredentials] = [:]
+
+    init(base: WebAddress) {
+        self.base = base.withoutCredentials
+    }
+
+    mutating func record(_ address: WebAddress) {
+        if let origin = address.origin, let found = address.webCredentials { secrets[origin] = found }
+    }
+
+    mutating func resolve(_ text: String) -> String? {
+        guard let address = WebAddress(text, relativeTo: base), !address.isFile || base.isFile else { return nil }
+        record(address)
+        return address.withoutCredentials.text
+    }
+}
+
+extension FeedWarning {
+    /// The warning that a password which was given for a feed went to its server unencrypted; nil where it did not.
+    public static func unencryptedPassword(to address: WebAddress) -> FeedWarning? {
+        guard address.scheme == "http" else { return nil }
+        return FeedWarning(
+            code: "unencryptedPassword",
+            message: "The password was sent to \(address.host) unencrypted. Use https:// if the server offers it.")
+    }
+}
