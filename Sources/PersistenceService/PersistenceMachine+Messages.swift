@@ -55,7 +55,7 @@ extension PersistenceMachine {
         /// A checkpoint is over: how many pages the log still holds.
         case checkpointed(Result<Int, Failure>)
         /// The whole database was read: what is wrong with it, or nil.
-        case checked(String?)
+        case checked(DatabaseDamage?)
         /// The search index was made anew.
         case rebuilt(Result<Bool, Failure>)
         /// The moment that it asked for has come.

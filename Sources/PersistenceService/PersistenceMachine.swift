@@ -116,7 +116,8 @@ public struct PersistenceMachine: Sendable {
             return concerns(result.failure)
         case .checked(let damage):
             guard let damage else { return [.log(.info, "The whole database was read and is sound.")] }
-            return concerns(Failure(code: StorageFailure.damaged, message: "The database is damaged: \(damage)"))
+            return [.log(.error, "The check of the database has found: \(damage.details)")]
+                + concerns(Failure(code: StorageFailure.damaged, message: "The database is damaged: \(damage)"))
         case .rebuilt(let result):
             schedule.rebuilt()
             return [.log(.warning, "The index of the full text search was damaged; it has been rebuilt: \(result)")]

@@ -26,7 +26,10 @@ public final class PersistenceShell: Service {
             files, now: SystemClocks.wall(), progress: OpeningProgress { [context] in context.notifyAlive() })
         let store = opened.store
         defer { store.close() }
-        if let recovery = opened.recovery { context.logger.error("\(recovery.reason)") }
+        if let recovery = opened.recovery {
+            context.logger.error("\(recovery.reason)")
+            if let damage = recovery.damage { context.logger.error("All that was found: \(damage.details)") }
+        }
         let machine = PersistenceMachine(try store.facts(), now: SystemClocks.now())
         let queues = StoreQueues()
         let loop = ServiceLoop<PersistenceHandler>(context, observes: nil) { [context] inputs in

@@ -29,7 +29,7 @@ extension Store {
     /// Reads the whole database and says what is wrong with it.
     private func check() throws(Failure) -> WireDatabaseCheck {
         var check = WireDatabaseCheck()
-        check.damage = damage() ?? ""
+        check.damage = damage()?.description ?? ""
         // With the log, in which the newest pages still are.
         check.bytes = ["", "-wal"].reduce(0) { $0 + (DatabaseCopy.size(of: files.database + $1) ?? 0) }
         check.sqliteVersion = try read("asking for the version") { db in

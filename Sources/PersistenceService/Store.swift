@@ -156,19 +156,19 @@ public final class Store: Sendable {
     }
 
     /// Reads all of the database and says what is wrong with it; nil: nothing. Takes a second for some hundred MB.
-    public func damage() -> String? {
+    public func damage() -> DatabaseDamage? {
         do {
             return try pool.read { db in try Store.damage(db, tables: nil) }
         } catch {
-            return StorageFailure.isDamage(error) ? "\(error)" : nil
+            return StorageFailure.isDamage(error) ? DatabaseDamage(["\(error)"]) : nil
         }
     }
 
     /// What `quick_check` finds in the named tables, or in all.
-    static func damage(_ db: Database, tables: [String]?) throws -> String? {
+    static func damage(_ db: Database, tables: [String]?) throws -> DatabaseDamage? {
         for check in tables.map({ $0.map { "quick_check('\($0)')" } }) ?? ["quick_check"] {
-            let finding = try String.fetchOne(db, sql: "PRAGMA \(check)")
-            if let finding, finding != "ok" { return finding }
+            let rows = try String.fetchAll(db, sql: "PRAGMA \(check)")
+            if let damage = DatabaseDamage(rows) { return damage }
         }
         return nil
     }

@@ -17,6 +17,8 @@ import Darwin
 public struct Recovery: Sendable, Hashable {
     /// Why: what was found in the database's place.
     public var reason: String
+    /// All that was found to be wrong with it, for the log.
+    public var damage: DatabaseDamage?
     /// Where the file that was found has been put; nil if there was none.
     public var movedTo: String?
     /// The copy that was restored; nil if none was good, so that the database is new and empty.
@@ -46,7 +48,7 @@ struct StoreRecovery {
         /// Ours, and sound.
         case sound
         /// Not usable: `kind` becomes part of the name under which it is put aside.
-        case unusable(kind: String, why: String)
+        case unusable(kind: String, why: String, DatabaseDamage? = nil)
     }
 
     /// Nil when there was nothing to do.
@@ -59,8 +61,10 @@ struct StoreRecovery {
         case .nothing:
             guard !files.copies().isEmpty else { return nil }
             return try recover(reason: "The database \(files.database) was gone.")
-        case .unusable(let kind, let why):
-            return try recover(reason: "The database \(files.database) could not be used: \(why)", kind: kind)
+        case .unusable(let kind, let why, let damage):
+            var recovery = try recover(reason: "The database \(files.database) could not be used: \(why)", kind: kind)
+            recovery.damage = damage
+            return recovery
         }
     }
 
@@ -102,7 +106,7 @@ struct StoreRecovery {
                 try refuseNewer(header: (application, version), path)
                 let isWhole = whole || size <= Self.wholeCheckLimit || StoreFiles.exists(files.suspicion)
                 let damage = try Store.damage(db, tables: isWhole ? nil : Self.essentialTables)
-                return damage.map { .unusable(kind: "damaged", why: "it is damaged (\($0)).") } ?? .sound
+                return damage.map { .unusable(kind: "damaged", why: "it is damaged (\($0)).", $0) } ?? .sound
             }
         } catch  where StorageFailure.isDamage(error) {
             return .unusable(kind: "damaged", why: "it is damaged or no database (\(error)).")

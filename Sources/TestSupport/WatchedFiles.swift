@@ -54,6 +54,29 @@ public final class WatchedFiles: Sendable {
         WatchedFiles.registry.withLockedValue { $0.watchers.removeAll { $0.folder == folder } }
     }
 
+    /// A disk that becomes full after some operations, and empty again when a test says so.
+    public final class Countdown: Sendable {
+        private let left = NIOLockedValueBox(Int.max)
+
+        /// A disk with space.
+        public init() {}
+
+        /// Lets so many operations pass; every later one finds the disk full.
+        public func start(at count: Int) { left.withLockedValue { $0 = count } }
+
+        /// Makes space.
+        public func stop() { left.withLockedValue { $0 = Int.max } }
+
+        /// The result of the next operation.
+        public func next() -> Int32 {
+            let isFull = left.withLockedValue { left in
+                left -= left == Int.max ? 0 : 1
+                return left < 0
+            }
+            return isFull ? WatchedFiles.diskFull : WatchedFiles.goOn
+        }
+    }
+
     fileprivate struct Registry: @unchecked Sendable {
         var watchers: [(folder: String, observer: @Sendable (Event) -> Int32)] = []
         /// Open files by the address of SQLite's handle.

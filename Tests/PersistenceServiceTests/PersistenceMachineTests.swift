@@ -341,7 +341,8 @@ extension [PersistenceMachine.Effect] {
     @Test func damageEndsTheServiceAndHasTheNextStartLook() {
         let damage = Failure(code: StorageFailure.damaged, message: "bad page", retry: true)
         for event: PersistenceMachine.Event in [
-            .checked("bad page"), .answered(.init(1), .failure(damage)), .copied(.backup, .failure(damage)),
+            .checked(DatabaseDamage(["bad page"])), .answered(.init(1), .failure(damage)),
+            .copied(.backup, .failure(damage)),
             .wrote([.probe], StoreBatchResult(results: [.failure(damage)], damage: damage)),
         ] {
             var bench = MachineBench()

@@ -60,23 +60,18 @@ import WireMessages
     @Test(arguments: [WatchedFiles.Operation.write, .sync])
     func spaceThatRunsOutInTheMiddleOfALogWriteLosesNothing(at operation: WatchedFiles.Operation) throws {
         let fixture = try StoreFixture()
-        let countdown = NIOLockedValueBox(Int.max)
+        let countdown = WatchedFiles.Countdown()
         let watch = WatchedFiles(fixture.folder + "/state") { event in
-            guard event.operation == operation, event.path.hasSuffix("-wal") else { return SQLITE_OK }
-            let isFull = countdown.withLockedValue { left in
-                left -= left == Int.max ? 0 : 1
-                return left < 0
-            }
-            return isFull ? SQLITE_FULL : SQLITE_OK
+            event.operation == operation && event.path.hasSuffix("-wal") ? countdown.next() : WatchedFiles.goOn
         }
         try withExtendedLifetime(watch) {
             let store = try fixture.open()
             _ = store.write([commit("queue", at: 0)], now: StoreFixture.moment())
             for good in 0..<6 {
                 let revision = try store.revision("queue")
-                countdown.withLockedValue { $0 = good }
+                countdown.start(at: good)
                 let result = store.write([commit("queue", at: revision, bytes: 9_000)], now: StoreFixture.moment())
-                countdown.withLockedValue { $0 = Int.max }
+                countdown.stop()
                 if result.diskFull != nil {
                     #expect(try outcome(result).failure.code == "diskFull")
                     #expect(try store.revision("queue") == revision)

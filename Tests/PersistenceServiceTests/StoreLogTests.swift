@@ -83,14 +83,9 @@ import WireMessages
     func `a checkpoint that fails at any step loses nothing`(at operation: WatchedFiles.Operation) throws {
         let fixture = try StoreFixture()
         let main = fixture.files.database
-        let countdown = NIOLockedValueBox(Int.max)
+        let countdown = WatchedFiles.Countdown()
         let watch = WatchedFiles(fixture.folder + "/state") { event in
-            guard event.operation == operation, event.path == main else { return SQLITE_OK }
-            let isFull = countdown.withLockedValue { left in
-                left -= left == Int.max ? 0 : 1
-                return left < 0
-            }
-            return isFull ? SQLITE_FULL : SQLITE_OK
+            event.operation == operation && event.path == main ? countdown.next() : WatchedFiles.goOn
         }
         try withExtendedLifetime(watch) {
             let store = try fixture.open()
@@ -100,9 +95,9 @@ import WireMessages
                     #expect(write(count, bytes: 9_000, to: store).diskFull == nil)
                     count += 1
                 }
-                countdown.withLockedValue { $0 = good }
+                countdown.start(at: good)
                 let checkpoint = Result { try store.checkpoint() }
-                countdown.withLockedValue { $0 = Int.max }
+                countdown.stop()
                 if case .failure(let failure as Failure) = checkpoint { #expect(failure.known == .diskFull) }
                 // What a kill would leave now is whole.
                 let image = "\(fixture.folder)/killed\(good).db"

@@ -108,6 +108,22 @@ import WireMessages
         #expect(try fixture.names().contains { $0.contains("damaged") })
     }
 
+    @Test func `the alert of a damaged database has the first finding and a count, and the rest is for the log`() throws
+    {
+        let page = "Tree 12 page 99 cell 3: Rowid 7 out of order"
+        let damage = try #require(
+            DatabaseDamage(["*** in database main ***\n\(page)"] + (0..<99).map { "row \($0) missing from index i" }))
+        #expect("\(damage)" == "\(page), and 99 more findings")
+        #expect(damage.details.contains("row 98 missing"))
+        #expect(DatabaseDamage(["ok"]) == nil)
+        #expect(DatabaseDamage(["a"])?.description == "a")
+        try harm(try filled(), .flippedPages)
+        let (store, recovery) = try fixture.openRecovering(at: 9)
+        let alert = try #require(try alert(of: store))
+        #expect(alert.message.utf8.count < 1_000)
+        #expect(recovery?.damage.map { alert.message.contains($0.description) } ?? true)
+    }
+
     @Test func emptyFileWithoutBackupIsAFirstStart() throws {
         try FileManager.default.createDirectory(atPath: fixture.folder + "/state", withIntermediateDirectories: true)
         try fixture.overwrite(Data())

@@ -1,0 +1,24 @@
+/// What a check of the database has found.
+public struct DatabaseDamage: Sendable, Hashable, CustomStringConvertible {
+    /// Each thing that is wrong, in SQLite’s words; at least one.
+    public let findings: [String]
+
+    /// The damage in the rows of `quick_check`, each of which may have several lines; nil: there is none.
+    public init?(_ rows: [String]) {
+        let lines = rows.flatMap { $0.split(separator: "\n").map(String.init) }
+        // A line such as "*** in database main ***" only says where it is.
+        let findings = lines.filter { $0 != "ok" && !$0.hasPrefix("*** in database") }
+        guard !findings.isEmpty else { return nil }
+        self.findings = findings
+    }
+
+    /// The first finding, and how many more there are: for people, who are helped by no list of pages.
+    public var description: String {
+        let more = findings.count - 1
+        let first = String(findings[0].prefix(200))
+        return more == 0 ? first : "\(first), and \(more) more \(more == 1 ? "finding" : "findings")"
+    }
+
+    /// All findings, for the log.
+    public var details: String { findings.joined(separator: "; ") }
+}
