@@ -288,4 +288,19 @@ import WireMessages
         #expect(FleetCheck.alerts([alert]).map(\.level) == [.fault])
         #expect(FleetCheck.alerts([alert]).first?.advice?.contains("lockstep alerts answer a1") == true)
     }
+
+    @Test(
+        arguments: [
+            ("episodeUnavailable", .warning), ("decoderFailed", .warning), ("downloadFailed", .warning),
+            ("insufficientStorage", .fault), ("diskFull", .fault),
+        ] as [(String, Finding.Level)])
+    func `an episode that can’t be played is no fault of the installation`(code: String, level: Finding.Level) {
+        let alert = WireAlert.with {
+            $0.code = code
+            $0.title = "Something about an episode"
+            $0.severity = .error
+            $0.episode = "e1"
+        }
+        #expect(FleetCheck.alerts([alert]).map(\.level) == [level])
+    }
 }

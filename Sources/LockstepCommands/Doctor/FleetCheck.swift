@@ -93,11 +93,21 @@ struct FleetCheck: Sendable {
         return alerts.filter { $0.owner != ServiceName.supervisor.text }.map { alert in
             let advice = "See `lockstep alerts`; answer with `lockstep alerts answer \(alert.id) ACTION`."
             var finding =
-                alert.severity == .error
+                alert.severity == .error && !isAboutContent(alert)
                 ? Finding.fault("alerts", alert.title, do: advice) : .warning("alerts", alert.title, do: advice)
             finding.subject = alert.code == FailureCode.diskFull.rawValue ? Finding.fullDisk : alert.id
             return finding
         }
+    }
+
+    /// The alerts about an episode or a podcast that are about this machine or the program all the same.
+    private static let ownCodes =
+        [.diskFull, .insufficientStorage, .notSaved, .storageFailed, .noSoundDevice, .quarantined, .internalError]
+        .map(\FailureCode.rawValue) + ["playbackCrashed"]
+
+    /// Whether an alert is about an episode or a podcast: its server or its feed is at fault, and the installation works.
+    private static func isAboutContent(_ alert: WireAlert) -> Bool {
+        !ownCodes.contains(alert.code) && !(alert.episode.isEmpty && alert.podcast.isEmpty)
     }
 
     private static func database(_ session: Session) async -> Finding {
