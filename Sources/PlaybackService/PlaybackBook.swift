@@ -168,6 +168,7 @@ extension PlaybackMachine {
         record.volume = volume.percent
         record.output = output
         record.devices = devices.map(WireOutputState.Device.init)
+        for (alert, id) in deviceAlertIDs { record.deviceAlerts[alert.rawValue] = id }
         return record
     }
 

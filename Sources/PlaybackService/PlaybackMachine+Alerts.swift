@@ -3,9 +3,10 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    /// Raises an alert about what is loaded, unless one of its code stands.
+    /// Raises an alert about what is loaded, unless one of its code stands. Without `id` it gets a new one.
     mutating func raise(
-        _ code: String, title: String, _ message: String, _ severity: WireAlert.Severity, actions: [String]
+        _ code: String, title: String, _ message: String, _ severity: WireAlert.Severity, actions: [String],
+        as id: String? = nil
     ) {
         let load = session?.loadID.text ?? ""
         // One device is missing, however many episodes are loaded meanwhile.
@@ -15,11 +16,9 @@ extension PlaybackMachine {
             $0.alert.code == code && (isOfAny || $0.loadID == load) && answering[$0.alert.id] == nil
         }
         guard !standing else { return }
-        count += 1
-        let seed = "\(code)/\(load)/\(now.wall.milliseconds)/\(count)"
         var record = WirePlaybackAlertRecord()
         record.loadID = load
-        record.alert.id = AlertID.derived(from: seed).text
+        record.alert.id = id ?? newAlertID("\(code)/\(load)")
         record.alert.code = code
         record.alert.title = title
         record.alert.message = message
@@ -32,6 +31,12 @@ extension PlaybackMachine {
         alerts[record.alert.id] = record
         book.mark(.alert(record.alert.id))
         pending.publications.append(Publication(.put, .alert(.playback, record.alert.id), record.alert.wireBytes))
+    }
+
+    /// An ID that no alert has had.
+    mutating func newAlertID(_ subject: String) -> String {
+        count += 1
+        return AlertID.derived(from: "\(subject)/\(now.wall.milliseconds)/\(count)").text
     }
 
     /// The causes of a load's alerts are gone: it goes on, or (`all`) something else is loaded.

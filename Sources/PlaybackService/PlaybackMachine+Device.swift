@@ -3,7 +3,7 @@ import PodcastModel
 import WireMessages
 
 /// What an alert says of the sound device.
-enum DeviceAlert: Sendable, Hashable {
+enum DeviceAlert: String, Sendable, Hashable {
     /// It is gone, and playback is paused.
     case lost
     /// There is none, and playback goes on without sound.
@@ -124,26 +124,48 @@ extension PlaybackMachine {
         case .finished, .failed, nil: deviceLoss.release()
         }
         let wanted = deviceAlert
+        forgetDeviceAlerts(but: wanted)
         guard wanted != deviceAlertTold else { return }
         deviceAlertTold = wanted
         for code in DeviceAlert.codes { endAlerts(code: code) }
-        switch wanted {
-        case .lost?:
+        if let wanted, !isDeviceAlertAnswered(wanted) { raise(wanted) }
+        pending.commit = true
+    }
+
+    /// What is over for certain has another alert when it comes back. What is only not heard of, as in a pause, is not over.
+    private mutating func forgetDeviceAlerts(but wanted: DeviceAlert?) {
+        guard let audibility = deviceLoss.audibility, audibility > .silent else { return }
+        let past = deviceAlertIDs.keys.filter { $0 != wanted && ($0 != .other || audibility == .onChosen) }
+        guard !past.isEmpty else { return }
+        for alert in past { deviceAlertIDs[alert] = nil }
+        book.mark(.settings)
+        pending.commit = true
+    }
+
+    /// Whether somebody has answered what is so still, or is about to: it isn't told again.
+    private func isDeviceAlertAnswered(_ alert: DeviceAlert) -> Bool {
+        guard let id = deviceAlertIDs[alert] else { return false }
+        return answers[id] != nil || answering[id] != nil
+    }
+
+    private mutating func raise(_ alert: DeviceAlert) {
+        let id = deviceAlertIDs[alert] ?? newAlertID(alert.rawValue)
+        if deviceAlertIDs.updateValue(id, forKey: alert) != id { book.mark(.settings) }
+        switch alert {
+        case .lost:
             raise(
                 FailureCode.noSoundDevice.rawValue, title: "No sound device",
-                "The sound device is gone; playback is paused.", .warning, actions: ["resume", "dismiss"])
-        case .silent?:
+                "The sound device is gone; playback is paused.", .warning, actions: ["resume", "dismiss"], as: id)
+        case .silent:
             raise(
                 FailureCode.noSoundDevice.rawValue, title: "No sound device",
-                "Couldn’t open a sound device; playing silently.", .warning, actions: ["dismiss"])
-        case .other?:
+                "Couldn’t open a sound device; playing silently.", .warning, actions: ["dismiss"], as: id)
+        case .other:
             raise(
                 DeviceAlert.missingOutput, title: "The chosen sound device is missing",
                 "The sound device “\(output)” isn’t there; the system’s default is used until it is.", .info,
-                actions: ["dismiss"])
-        case nil: break
+                actions: ["dismiss"], as: id)
         }
-        pending.commit = true
     }
 
     /// What there is to say of the device.
@@ -189,6 +211,7 @@ extension PlaybackMachine {
             // Another choice is no loss of the one before.
             forgetDevice()
             deviceLoss.reset()
+            deviceAlertIDs[.other] = nil
             if session?.engine == .open {
                 pending.perform(.engine(.setOutput(device)))
             } else {

@@ -19,7 +19,10 @@ extension PlaybackMachine {
                 case "alert":
                     let alert = try WirePlaybackAlertRecord(wireBytes: record.value)
                     alerts[record.key] = alert
-                    deviceAlertTold = DeviceAlert(alert.alert) ?? deviceAlertTold
+                    if let told = DeviceAlert(alert.alert) {
+                        deviceAlertTold = told
+                        deviceAlertIDs[told] = record.key
+                    }
                 case "bookmark": bookmarks[record.key] = try WireBookmark(wireBytes: record.value)
                 case "sleep":
                     sleep = SleepTimer(try WireSleepState(wireBytes: record.value), now: now, context: context)
@@ -57,6 +60,9 @@ extension PlaybackMachine {
         output = record.output
         outputInUse = record.output
         devices = record.devices.map { OutputDevice(name: $0.name, description: $0.description_p) }
+        for (name, id) in record.deviceAlerts {
+            if let alert = DeviceAlert(rawValue: name) { deviceAlertIDs[alert] = id }
+        }
     }
 
     private mutating func restore(_ record: WireSessionRecord) {

@@ -148,6 +148,9 @@ public struct PlaybackMachine: OwnerMachine {
     var deviceLoss: DeviceLossMachine
     /// What has been told of the device, though it may have been dismissed since.
     var deviceAlertTold: DeviceAlert?
+    /// The alerts about the device that were raised, for as long as what they say is so: also while they aren't shown, as
+    /// in a pause, and when they were answered.
+    var deviceAlertIDs: [DeviceAlert: String] = [:]
     /// Commands that wait for a list of the devices.
     var listings: [Command] = []
     /// The chapters that files carried when they were opened last, by episode, as they are stored.

@@ -84,6 +84,57 @@ struct PlaybackDeviceTests {
         #expect(rig.alerts.count == 1)
     }
 
+    private func dismiss(_ id: String) throws {
+        let reply = try rig.send {
+            $0.answerAlert.alert = id
+            $0.answerAlert.action = "dismiss"
+        }
+        _ = try #require(reply).get()
+    }
+
+    @Test func `the alert about a missing device keeps its ID over pauses, episodes and lives of the player`() throws {
+        try rig.start()
+        rig.engine.setSilent(true)
+        try rig.load(rig.episode())
+        let id = try #require(rig.alerts.first?.id)
+        try rig.setPaused(true)
+        try rig.setPaused(false)
+        #expect(rig.alerts.map(\.id) == [id])
+        try rig.load(rig.episode(), as: "l2")
+        #expect(rig.alerts.map(\.id) == [id])
+        try rig.send { $0.stop = WireStopPlayback() }
+        #expect(rig.alerts.isEmpty)
+        try rig.start()
+        rig.engine.setSilent(true)
+        try rig.setPaused(false)
+        #expect(rig.alerts.map(\.id) == [id])
+    }
+
+    @Test func `a dismissed alert about a missing device stays dismissed until a device has come and gone`() throws {
+        try rig.start()
+        rig.engine.setSilent(true)
+        try rig.load(rig.episode())
+        let id = try #require(rig.alerts.first?.id)
+        try dismiss(id)
+        try rig.setPaused(true)
+        try rig.setPaused(false)
+        #expect(rig.alerts.isEmpty)
+        try rig.load(rig.episode(), as: "l2")
+        #expect(rig.alerts.isEmpty)
+        // Another life of the player meets the same condition.
+        try rig.send { $0.stop = WireStopPlayback() }
+        try rig.start()
+        rig.engine.setSilent(true)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing && rig.state.nullOutput && rig.alerts.isEmpty)
+        rig.engine.repair()
+        try rig.advance(40)
+        #expect(!rig.state.nullOutput && rig.alerts.isEmpty)
+        rig.engine.setSilent(true)
+        try rig.advance(1)
+        #expect(rig.alerts.map(\.code) == ["noSoundDevice"] && rig.alerts.first?.id != id)
+    }
+
     @Test func `an output of which nothing is known is neither a loss nor a return`() throws {
         try rig.start()
         rig.engine.setSilent(true)

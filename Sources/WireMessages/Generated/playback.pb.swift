@@ -1247,6 +1247,9 @@ public nonisolated struct WirePlaybackSettingsRecord: Sendable {
   /// as they were seen last
   public var devices: [WireOutputState.Device] = []
 
+  /// The alerts about the device by what they say (`lost`, `silent`, `other`), for as long as that is so.
+  public var deviceAlerts: Dictionary<String,String> = [:]
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -3325,7 +3328,7 @@ nonisolated extension WireSessionRecord: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WirePlaybackSettingsRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackSettingsRecord"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}speed\0\u{1}volume\0\u{1}output\0\u{1}devices\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}speed\0\u{1}volume\0\u{1}output\0\u{1}devices\0\u{3}device_alerts\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3337,6 +3340,7 @@ nonisolated extension WirePlaybackSettingsRecord: SwiftProtobuf.Message, SwiftPr
       case 2: try { try decoder.decodeSingularDoubleField(value: &self.volume) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.output) }()
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.devices) }()
+      case 5: try { try decoder.decodeMapField(fieldType: SwiftProtobuf._ProtobufMap<SwiftProtobuf.ProtobufString,SwiftProtobuf.ProtobufString>.self, value: &self.deviceAlerts) }()
       default: break
       }
     }
@@ -3355,6 +3359,9 @@ nonisolated extension WirePlaybackSettingsRecord: SwiftProtobuf.Message, SwiftPr
     if !self.devices.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.devices, fieldNumber: 4)
     }
+    if !self.deviceAlerts.isEmpty {
+      try visitor.visitMapField(fieldType: SwiftProtobuf._ProtobufMap<SwiftProtobuf.ProtobufString,SwiftProtobuf.ProtobufString>.self, value: self.deviceAlerts, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3363,6 +3370,7 @@ nonisolated extension WirePlaybackSettingsRecord: SwiftProtobuf.Message, SwiftPr
     if lhs.volume != rhs.volume {return false}
     if lhs.output != rhs.output {return false}
     if lhs.devices != rhs.devices {return false}
+    if lhs.deviceAlerts != rhs.deviceAlerts {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
