@@ -82,11 +82,6 @@ public final class HTTPTestServer: Sendable {
     /// The requests for one path so far.
     public func requests(for path: String) -> [HTTPTestRequest] { requests.filter { $0.path == path } }
 
-    /// Waits until that many requests for the first byte alone of `path` have arrived, or the server has stopped.
-    public func received(byteProbes count: Int, at path: String) async {
-        await script.received(count, at: path) { $0.header("Range") == "bytes=0-0" }
-    }
-
     /// Waits until no request is being answered: all are complete, or their connections are gone.
     public func answeredAll() async {
         await script.answeredAll()
@@ -106,7 +101,6 @@ final class ScriptedPaths: Sendable {
     private struct Waiter {
         var path: String
         var count: Int
-        var isCounted: @Sendable (HTTPTestRequest) -> Bool
         var resume: CheckedContinuation<Void, Never>
     }
     private struct State {
@@ -123,7 +117,7 @@ final class ScriptedPaths: Sendable {
         var isStopped = false
 
         func isMet(_ waiter: Waiter) -> Bool {
-            requests.count { $0.path == waiter.path && waiter.isCounted($0) } >= waiter.count
+            requests.count { $0.path == waiter.path } >= waiter.count
         }
     }
     private let state = NIOLockedValueBox(State())
@@ -217,12 +211,10 @@ final class ScriptedPaths: Sendable {
         for stalled in going { stalled.go() }
     }
 
-    func received(
-        _ count: Int, at path: String, where isCounted: @escaping @Sendable (HTTPTestRequest) -> Bool = { _ in true }
-    ) async {
+    func received(_ count: Int, at path: String) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLockedValue { state in
-                let waiter = Waiter(path: path, count: count, isCounted: isCounted, resume: continuation)
+                let waiter = Waiter(path: path, count: count, resume: continuation)
                 guard !state.isStopped, !state.isMet(waiter) else { return true }
                 state.waiters.append(waiter)
                 return false

@@ -157,7 +157,9 @@ struct StreamFaultTests {
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
             try await fleet.watcher.until("it plays") { $0.player?.status == .playing }
             try await fleet.player { $0.seek.position = 30 }
-            await server.received(byteProbes: 1, at: "/1.wav")
+            try await fleet.watcher.until("its ETag is stored", episode: WholeFleet.episode(1)) {
+                $0.audioTag == "etag:\"one\""
+            }
             try await fleet.player { $0.stop = WireStopPlayback() }
             server.route("/1.wav", Self.make { $0.etag = "\"two\"" })
             try await fleet.player { $0.setPaused.paused = false }

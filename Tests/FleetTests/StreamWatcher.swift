@@ -13,7 +13,16 @@ final class StreamWatcher: Sendable {
     private struct State {
         var view = FleetView()
         var loads: [String] = []
+        var episodes: [Topic: WireEpisodeState] = [:]
         var watch: (@Sendable (FleetView) -> Void)?
+
+        mutating func keepEpisode(of update: ReplicaUpdate) {
+            guard case .event(let event) = update,
+                let episode = try? WireEpisodeState(wireBytes: event.payload),
+                event.topic == .episodeState(episode.episode)
+            else { return }
+            episodes[event.topic] = episode
+        }
     }
 
     /// The connection that it follows.
@@ -29,6 +38,7 @@ final class StreamWatcher: Sendable {
         for await update in client.updates() {
             let (view, watch) = state.change { state in
                 state.view.apply(update)
+                state.keepEpisode(of: update)
                 if let player = state.view.player, player.status == .playing, state.loads.last != player.loadID {
                     state.loads.append(player.loadID)
                 }
@@ -56,6 +66,19 @@ final class StreamWatcher: Sendable {
     ) async throws -> FleetView {
         if let met = await state.first(within: limit, where: { condition($0.view) }) { return met.view }
         throw Unseen(description: "waited for: \(what); seen: \(summary)")
+    }
+
+    /// Waits until the newest stored state of an episode that has been announced meets the condition.
+    /// - Throws: what was announced instead, after a minute.
+    func until(
+        _ what: String, episode: String, _ condition: @escaping @Sendable (WireEpisodeState) -> Bool
+    ) async throws {
+        let topic = Topic.episodeState(episode)
+        if await state.first(within: .seconds(60), where: { $0.episodes[topic].map(condition) ?? false }) != nil {
+            return
+        }
+        let seen = state.now.episodes[topic].map { "\($0)" } ?? "nothing"
+        throw Unseen(description: "waited for: \(what); announced of \(episode): \(seen); \(summary)")
     }
 
     private var summary: String {
