@@ -38,7 +38,7 @@ struct Toggle: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession(observing: .player) { session in
+        try await context.withSession(observing: .playerAndQueues) { session in
             // The player decides: what is seen here may have changed before it hears of this.
             let reply: WirePlaybackReply
             do throws(Failure) {

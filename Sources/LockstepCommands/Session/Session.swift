@@ -177,10 +177,14 @@ struct Session: Sendable {
 }
 
 extension TopicSelection {
-    /// What commands about the player look at: everything but what grows with the library.
-    static let player = TopicSelection.all(except: [
+    /// What commands about the player read: everything but the queues and what grows with the library.
+    static let player = TopicSelection.all(except: growing + ["stream/queue/queue/"])
+    /// What `toggle` reads, which starts a queue when nothing is loaded: everything but what grows with the library.
+    static let playerAndQueues = TopicSelection.all(except: growing)
+
+    private static let growing = [
         "stream/feeds/podcast/", "stream/downloads/download/", "stream/playback/bookmarks/",
-    ])
+    ]
 }
 
 /// What every command starts from.
