@@ -1,3 +1,4 @@
+import CProcess
 import Logging
 import PodcastModel
 public import ServiceLifecycle
@@ -20,11 +21,16 @@ public enum ServiceProcess {
     /// It finds the fleet's folders, ties itself to the supervisor, takes the service's lock for life, counts its
     /// life, and makes the service. When the service fails the process exits: 78 for a configuration or a database that
     /// only a person can put right, 70 for anything else.
+    ///
+    /// - Parameter returnsMemoryEarly: whether freed memory goes back to the system at once, for a service that needs
+    ///   much of it for moments only. Costs a service some speed that needs it again and again.
     public static func run(
-        _ name: ServiceName, _ make: @Sendable (ServiceContext) throws -> some Service
+        _ name: ServiceName, returnsMemoryEarly: Bool = false,
+        _ make: @Sendable (ServiceContext) throws -> some Service
     ) async {
         umask(0o077)
         signal(SIGPIPE, SIG_IGN)
+        if returnsMemoryEarly { lockstep_limit_free_memory() }
         ChildGuard.arm()
         HangDrill.arm()
         let environment = ProcessEnvironment.current

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,12 +42,6 @@ int lockstep_guard_start(int descriptors, int supervisor_pid) {
 
 struct lockstep_guard_counts lockstep_guard_count(void) {
     return (struct lockstep_guard_counts){atomic_load(&refused), atomic_load(&ended)};
-}
-
-void lockstep_release_memory(void) {
-#ifdef __GLIBC__
-    malloc_trim(0);
-#endif
 }
 
 // 'p', 'c' or 's' for a listening socket of a bus, 0 for any other.
@@ -173,10 +166,6 @@ __attribute__((visibility("default"), used)) int close(int descriptor) {
 
 #else
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 int lockstep_guard_start(int descriptors, int supervisor_pid) {
     (void)descriptors;
     (void)supervisor_pid;
@@ -184,11 +173,5 @@ int lockstep_guard_start(int descriptors, int supervisor_pid) {
 }
 
 struct lockstep_guard_counts lockstep_guard_count(void) { return (struct lockstep_guard_counts){0, 0}; }
-
-void lockstep_release_memory(void) {
-#ifdef __GLIBC__
-    malloc_trim(0);
-#endif
-}
 
 #endif

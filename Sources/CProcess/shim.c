@@ -12,6 +12,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+
+void lockstep_limit_free_memory(void) {
+    // Setting a threshold also keeps it from growing to the largest block that has been freed, up to 32 MiB.
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    mallopt(M_TRIM_THRESHOLD, 256 << 10);
+    mallopt(M_ARENA_MAX, 2);
+}
+void lockstep_release_memory(void) { malloc_trim(0); }
+#else
+void lockstep_limit_free_memory(void) {}
+void lockstep_release_memory(void) {}
+#endif
+
 #ifdef __linux__
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -4,6 +4,6 @@ import FeedsService
 @main
 struct Main {
     static func main() async {
-        await ServiceProcess.run(FeedsMachine.owner) { try FeedsShell($0) }
+        await ServiceProcess.run(FeedsMachine.owner, returnsMemoryEarly: true) { try FeedsShell($0) }
     }
 }

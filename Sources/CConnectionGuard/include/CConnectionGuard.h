@@ -61,7 +61,4 @@ struct lockstep_frames {
 /// Reads what a peer has sent, in ZMTP 3. Returns 0 while it is within the limits, else −1.
 int lockstep_frames_read(struct lockstep_frames *frames, const uint8_t *bytes, size_t count);
 
-/// Gives free memory back to the system.
-void lockstep_release_memory(void);
-
 #endif

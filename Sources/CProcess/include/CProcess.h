@@ -19,6 +19,13 @@ int lockstep_pidfd_send_signal(int pidfd, int signal);
 /// privilege. Returns −1 with errno set where the system has no such thing.
 int lockstep_shorten_slice(void);
 
+/// Has the allocator return freed memory to the system early, rather than keep megabytes for blocks as large as the
+/// largest so far. Call it before the process has many threads.
+void lockstep_limit_free_memory(void);
+
+/// Returns free memory to the system now.
+void lockstep_release_memory(void);
+
 /// Sends `signal` to one thread of a process.
 int lockstep_signal_thread(pid_t pid, pid_t thread, int signal);
 
