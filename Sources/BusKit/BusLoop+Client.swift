@@ -6,13 +6,16 @@ import ZeroMQ
 // Observing and asking.
 
 extension BusLoop {
-    /// The place of an event that is not selected, without reading the rest of it.
-    func passing(_ message: Message) throws(FrameError) -> StreamEvent? {
+    /// Reads an event that is not selected in place: only its place in the stream counts.
+    /// - Returns: false if the message is anything else.
+    mutating func receivedUnselected(_ message: borrowing ReceivedMessage, _ sockets: SocketSet) -> Bool {
         guard let selection = configuration.observes, !selection.isAll, message.count >= 2,
-            !selection.contains(message[0])
-        else { return nil }
-        let header = try BusHeader(decoding: message[1].bytes)
-        return header.kind.isSequenced ? StreamEvent(topic: Topic(""), header: header, payload: []) : nil
+            !selection.contains(topic: message.bytes(of: 0)),
+            let header = try? BusHeader(decoding: message.bytes(of: 1)), header.kind.isSequenced
+        else { return false }
+        received(
+            .event(StreamEvent(topic: Topic(""), header: header, payload: [])), SystemClocks.monotonic(), sockets)
+        return true
     }
 
     mutating func received(_ message: StreamMessage, _ now: MonotonicTime, _ sockets: SocketSet) {

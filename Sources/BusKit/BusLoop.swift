@@ -103,15 +103,18 @@ struct BusLoop: PollHandler, ~Copyable {
         }
     }
 
+    mutating func received(
+        _ message: borrowing ReceivedMessage, from socket: SocketID, _ sockets: SocketSet
+    ) throws {
+        if socket == stream, receivedUnselected(message, sockets) { return }
+        try received(message.message, from: socket, sockets)
+    }
+
     mutating func received(_ message: Message, from socket: SocketID, _ sockets: SocketSet) throws {
         let now = SystemClocks.monotonic()
         do throws(FrameError) {
             if socket == stream {
-                if let place = try passing(message) {
-                    received(.event(place), now, sockets)
-                } else {
-                    received(try StreamMessage(decoding: message), now, sockets)
-                }
+                received(try StreamMessage(decoding: message), now, sockets)
             } else if socket == client {
                 received(try ClientMessage(decoding: message), now, sockets)
             } else if socket == service {

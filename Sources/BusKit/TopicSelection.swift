@@ -1,5 +1,4 @@
 public import WireMessages
-import ZeroMQ
 
 /// Which topics an observer of the stream keeps. Of the others only the places count, so that it knows of each gap.
 public struct TopicSelection: Sendable, Hashable {
@@ -37,7 +36,8 @@ public struct TopicSelection: Sendable, Hashable {
         return prefixes?.contains { topic.text.utf8.starts(with: $0) } ?? true
     }
 
-    func contains(_ topic: Frame) -> Bool {
+    /// Whether the topic of these bytes is kept.
+    func contains(topic: UnsafeRawBufferPointer) -> Bool {
         guard !excludedPrefixes.contains(where: { topic.starts(with: $0) }) else { return false }
         return prefixes?.contains { topic.starts(with: $0) } ?? true
     }
