@@ -70,6 +70,22 @@ import WireMessages
         }
     }
 
+    @Test(arguments: [
+        ("Start one with `lockstep up --detach`.", "Start one with `lockstep up --detach --home '/a b'`."),
+        (
+            "See `lockstep logs bus`; then `lockstep reset-failed bus`.",
+            "See `lockstep logs bus --home '/a b'`; then `lockstep reset-failed bus --home '/a b'`."
+        ),
+        ("Run `lockstep` as that user.", "Run `lockstep` as that user."),
+        ("`chmod 700 /a` and lockstep up", "`chmod 700 /a` and lockstep up"),
+        ("`lockstep ps --home /b`", "`lockstep ps --home /b`"),
+        ("an open `lockstep ps", "an open `lockstep ps"), ("", ""),
+    ])
+    func `a command that a message advises names the home that was given`(text: String, completed: String) {
+        #expect(AdvisedCommands(home: "/a b").completed(text) == completed)
+        #expect(AdvisedCommands(home: nil).completed(text) == text)
+    }
+
     @Test func `an empty home is refused, and doesn’t lead to the user’s own library`() throws {
         let failure = #expect(throws: Failure.self) {
             try LockstepHome.find(["LOCKSTEP_HOME": "", "HOME": "/home/me", "XDG_DATA_HOME": "/data"])

@@ -320,6 +320,30 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
+    func `what is advised can be copied though another home was given`() async throws {
+        let fleet = try ProcessFleet()
+        let home = fleet.root + "/other home"
+        let advice = "lockstep up --detach --home '\(home)'"
+        for arguments in [["--home", home, "status"], ["pause", "--home=\(home)", "--json"]] {
+            let outcome = try await fleet.lockstep(arguments)
+            #expect(outcome.status == 69 && outcome.errors.contains(advice), "\(outcome)")
+        }
+        let doctor = try await fleet.lockstep(["doctor", "--home", home])
+        #expect(doctor.output.contains(advice), "\(doctor)")
+        // Who has it in the environment has it there for the next command too.
+        #expect(try await fleet.lockstep(["status"]).errors.contains("`lockstep up --detach`"))
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func `an empty home is refused by every command`() async throws {
+        let fleet = try ProcessFleet()
+        for command in ["up --detach", "status", "doctor", "feed check x"] {
+            let outcome = try await fleet.lockstep(["--home", ""] + command.split(separator: " ").map(String.init))
+            #expect(outcome.status == 78 && outcome.errors.hasPrefix("lockstep: The home is empty"), "\(outcome)")
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
     func aPathThatIsTooLongForSocketsIsRefused() async throws {
         let fleet = try ProcessFleet()
         let environment = ["LOCKSTEP_HOME": fleet.root + "/" + String(repeating: "long", count: 30)]

@@ -58,7 +58,7 @@ struct BackUp: LockstepCommand {
     /// is overwritten, and the log goes first: beside another database it would be applied to that.
     private static func steps(restoring backup: String, in home: LockstepHome) -> [String] {
         // Who sees these commands may run them in a shell that has another home, or none.
-        let option = home.environment["LOCKSTEP_HOME"].map { " --home \(ShellText.quoted($0))" } ?? ""
+        let option = AdvisedCommands(home: home.environment["LOCKSTEP_HOME"]).option
         let aside = DatabaseCopy.unusedPath(home.database + ".before-restore")
         let moves = (DatabaseCopy.companions + [""]).map { suffix in
             let (old, new) = (ShellText.quoted(home.database + suffix), ShellText.quoted(aside + suffix))

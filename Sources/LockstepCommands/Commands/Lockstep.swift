@@ -57,8 +57,10 @@ public struct Lockstep: AsyncParsableCommand {
     /// - Returns: the status that the process ends with.
     static func run(_ arguments: [String]) async -> Int32 {
         let json = arguments.contains("--json")
+        var advice = AdvisedCommands.plain
         do {
             var command = try command(arguments)
+            if let ours = command as? any LockstepCommand { advice = AdvisedCommands(ours.options) }
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {
@@ -66,7 +68,7 @@ public struct Lockstep: AsyncParsableCommand {
             }
             return ExitStatus.success.rawValue
         } catch {
-            return end(error, json: json)
+            return end(error, json: json, advice)
         }
     }
 
@@ -78,12 +80,12 @@ public struct Lockstep: AsyncParsableCommand {
     }
 
     /// Says what went wrong, and gives the status for it.
-    private static func end(_ error: any Error, json: Bool) -> Int32 {
+    private static func end(_ error: any Error, json: Bool, _ advice: AdvisedCommands) -> Int32 {
         switch error {
         case is Output.Closed: return ExitStatus.success.rawValue
         case var failure as Failure:
             // What was typed, not what `CommandLineWords` made of it.
-            failure.message = failure.message.replacing("“−", with: "“-")
+            failure.message = advice.completed(failure.message.replacing("“−", with: "“-"))
             Output.report(failure, json: json)
             return failure.code == "usage" ? ExitStatus.usage.rawValue : ExitStatus(failure).rawValue
         case let code as ExitCode: return code.rawValue

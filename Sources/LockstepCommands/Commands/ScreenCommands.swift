@@ -58,7 +58,8 @@ extension CommandContext {
             let following = Task { await inbox.follow(session.client) }
             defer { following.cancel() }
             return try await MainActor.run { () throws -> Int32 in
-                let machine = PlayerMachine(settings: settings, bootID: SystemClocks.bootID, form: form)
+                let machine = PlayerMachine(
+                    settings: settings, bootID: SystemClocks.bootID, form: form, advice: output.advice)
                 let events = TerminalEvents(signals: signals, inbox: inbox)
                 let loop = PlayerLoop(machine, on: try terminal(), events: events) { task in
                     // The main thread belongs to the screen until it is left.

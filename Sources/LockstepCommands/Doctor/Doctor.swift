@@ -22,7 +22,7 @@ struct Doctor: LockstepCommand {
         async let running = FleetCheck(context).findings()
         let crashes = CrashReports(context.home).all()
         let all = await settings + home.findings() + libraries + running + [FleetCheck.crashes(crashes)]
-        let findings = all.withoutRepetitions
+        let findings = all.withoutRepetitions.map { $0.completed(by: context.output.advice) }
         let json = JSONValue.object([
             "findings": .array(findings.map(\.json)),
             "crashes": .array(

@@ -43,6 +43,14 @@ struct Finding: Sendable, Hashable {
         ])
     }
 
+    /// The finding with the commands in it completed.
+    func completed(by advice: AdvisedCommands) -> Finding {
+        var finding = self
+        finding.message = advice.completed(message)
+        finding.advice = self.advice.map(advice.completed)
+        return finding
+    }
+
     fileprivate var identity: String { "\(level) \(subject ?? message)" }
 
     /// For people: what was found, and below it what to do.

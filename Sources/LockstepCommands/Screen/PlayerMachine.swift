@@ -43,6 +43,7 @@ struct PlayerMachine: Sendable {
     private let settings: Settings
     private let bootID: String
     private let form: Form
+    private let advice: AdvisedCommands
 
     /// How long a notice stays.
     static let noticeTime = Duration.seconds(6)
@@ -50,10 +51,11 @@ struct PlayerMachine: Sendable {
     static let waitingLimit = 9
 
     /// A player that knows nothing yet.
-    init(settings: Settings, bootID: String, form: Form = .screen) {
+    init(settings: Settings, bootID: String, form: Form = .screen, advice: AdvisedCommands = .plain) {
         self.settings = settings
         self.bootID = bootID
         self.form = form
+        self.advice = advice
     }
 
     /// What is to be shown at `now`. What keys have asked for is shown at once, as it will be.
@@ -79,6 +81,10 @@ struct PlayerMachine: Sendable {
     func snapshot(at now: Moment) -> PlayerSnapshot {
         var snapshot = PlayerSnapshot(view, now: now, bootID: bootID)
         snapshot.alerts = alertKeys.applied(to: snapshot.alerts)
+        for index in snapshot.alerts.indices {
+            snapshot.alerts[index].message = advice.completed(snapshot.alerts[index].message)
+        }
+        snapshot.error = snapshot.error.map(advice.completed)
         return snapshot
     }
 
@@ -264,7 +270,7 @@ struct PlayerMachine: Sendable {
     }
 
     private mutating func say(_ text: String, now: Moment) {
-        notice = DisplayText.sanitised(text)
+        notice = DisplayText.sanitised(advice.completed(text))
         noticeNumber += 1
         noticeUntil = now.monotonic.advanced(by: Self.noticeTime)
         isDescribing = false

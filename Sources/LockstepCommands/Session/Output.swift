@@ -19,12 +19,14 @@ struct Output: Sendable {
     var json: Bool
     /// Whether a changing command keeps silent.
     var quiet: Bool
+    /// How commands in sentences are completed.
+    var advice = AdvisedCommands.plain
 
     /// Prints a line.
     ///
     /// - Throws: `Closed` when nobody reads any more.
     func line(_ text: String) throws {
-        try Self.write(text + "\n", to: STDOUT_FILENO)
+        try Self.write((json ? text : advice.completed(text)) + "\n", to: STDOUT_FILENO)
     }
 
     /// Prints the value with `--json`, else the lines.
@@ -45,7 +47,7 @@ struct Output: Sendable {
     /// Tells on standard error what is going on, for people who wait: nothing with `-q` or `--json`.
     func progress(_ text: String) {
         guard !quiet, !json else { return }
-        try? Self.write("lockstep: \(text)\n", to: STDERR_FILENO)
+        try? Self.write("lockstep: \(advice.completed(text))\n", to: STDERR_FILENO)
     }
 
     /// Does what may take long; on a terminal standard error shows after a second that it goes on, and for how long.

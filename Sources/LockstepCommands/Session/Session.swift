@@ -204,14 +204,14 @@ struct CommandContext: Sendable {
         if let home = options.home { environment["LOCKSTEP_HOME"] = home }
         home = try LockstepHome.find(environment)
         settings = Settings(file: home.configurationFile, environment: environment)
-        output = Output(json: options.json, quiet: options.quiet)
+        output = Output(json: options.json, quiet: options.quiet, advice: AdvisedCommands(options))
         plain = options.plain || settings.plain || environment["TERM"] == "dumb"
     }
 
     /// Says on standard error which settings cannot be used. A fleet that runs goes on with what it was started with.
     func warnOfSettings() {
         guard !output.quiet else { return }
-        for problem in settings.problems { Output.warn(problem, json: output.json) }
+        for problem in settings.problems { Output.warn(output.advice.completed(problem), json: output.json) }
     }
 
     /// Runs `body` with a connection to the fleet.
