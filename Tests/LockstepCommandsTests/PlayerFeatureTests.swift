@@ -1,4 +1,5 @@
 import BusKit
+import NIOConcurrencyHelpers
 import PodcastModel
 import SwiftProtobuf
 import Testing
@@ -321,8 +322,10 @@ import WireMessages
             .init(id: "a2", owner: "feeds", severity: "warning", title: "x", message: "", actions: ["dismiss"]),
         ]
         let line = MiniLine.text(snapshot, columns: 100)
-        #expect(line.contains(" ! The stream failed  1 retry  2 dismiss  3 skip  and 1 more"))
+        #expect(line.hasSuffix(" ! The stream failed  1 retry  2 dismiss  3 skip ! x  dismiss"))
         #expect(DisplayText.width(line) <= 100)
+        let narrow = MiniLine.text(snapshot, columns: 82)
+        #expect(narrow.contains("  1 retry  2 dismiss  3 skip  and 1 more"), "\(narrow)")
         #expect(MiniLine.text(snapshot, columns: 40).contains("!2"))
         #expect(
             PlayerScreen(snapshot: snapshot).intent(for: .character("3"), forward: 30, back: 10)
@@ -446,6 +449,40 @@ import WireMessages
         #expect(frame.wait(.live, now: start.advanced(by: .milliseconds(1))) == nil)
         // It has been drawn.
         #expect(frame.wait(.connecting, now: start.advanced(by: .milliseconds(2))) == nil)
+    }
+
+    @Test func `a player in words gives a digit that becomes free to a waiting answer though nothing else happens`()
+        async throws
+    {
+        let clock = NIOLockedValueBox(Self.now)
+        let said = NIOLockedValueBox<[String]>([])
+        let player = NIOLockedValueBox(PlayerMachine(settings: Settings(), bootID: "b", form: .words))
+        let teller = PlainTeller(
+            Output(json: false, quiet: false), keys: player, now: { clock.withLockedValue { $0 } },
+            say: { line in said.withLockedValue { $0.append(line) } })
+        let nine = Self.alert("a1", .error, actions: (1...9).map { "do\($0)" })
+        let waiting = Self.alert("a2", actions: ["retry"])
+        _ = try await teller.apply(.snapshot(Self.replica(Self.player(), [nine, waiting])))
+        #expect(try await teller.apply(.connection(.live)))
+        _ = try await teller.apply(.snapshot(Self.replica(Self.player(), [waiting])))
+        #expect(await teller.nextDigit == AlertKeys.pause)
+        said.withLockedValue { $0 = [] }
+        clock.withLockedValue { $0.monotonic = $0.monotonic.advanced(by: AlertKeys.pause) }
+        try await teller.giveDigits()
+        #expect(said.withLockedValue { $0 }.contains { $0.hasSuffix("Answers: 1 retry.") })
+        #expect(await teller.nextDigit == nil)
+    }
+
+    @Test func `mini shows the digits of all alerts that it has room for, also when nothing is loaded`() {
+        var machine = Self.machine(
+            WirePlaybackState(), [Self.alert("a1", .error, actions: ["retry"]), Self.alert("a2", actions: ["dismiss"])])
+        machine.tick(now: Self.now)
+        let snapshot = machine.screen(at: Self.now).snapshot
+        let line = MiniLine.text(snapshot, columns: 100)
+        #expect(line.hasSuffix("Nothing is loaded. ! Trouble a1  1 retry ! Trouble a2  2 dismiss"), "\(line)")
+        let narrow = MiniLine.text(snapshot, columns: 56)
+        #expect(narrow.hasSuffix("  1 retry  and 1 more"), "\(narrow)")
+        for columns in 1...100 { #expect(DisplayText.width(MiniLine.text(snapshot, columns: columns)) <= columns) }
     }
 
     @Test func `where somebody can type, an alert's digits are said, and again when they change`() {

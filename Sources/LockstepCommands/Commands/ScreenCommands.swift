@@ -76,11 +76,29 @@ extension CommandContext {
 
     /// The player in words, a line for each change. Where somebody can type, each line is a key.
     private func narrate(_ session: Session) async throws {
-        let keys = NIOLockedValueBox(PlayerMachine(settings: settings, bootID: SystemClocks.bootID, form: .words))
+        let keys = NIOLockedValueBox(
+            PlayerMachine(settings: settings, bootID: SystemClocks.bootID, form: .words, advice: output.advice))
         let isTyped = !output.json && TypedLines.isPossible
+        let output = output
+        let teller = PlainTeller(output, keys: isTyped ? keys : nil) { try output.line($0) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
-            group.addTask { try await tell(session, isTyped ? keys : nil) { beginning.finish() } }
+            let (digits, freeing) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            group.addTask {
+                for await update in session.client.updates() {
+                    if try await teller.apply(update) { beginning.finish() }
+                    if await teller.nextDigit != nil { freeing.yield() }
+                }
+            }
+            group.addTask {
+                // A digit becomes free also when nothing else happens.
+                for await _ in digits {
+                    while let wait = await teller.nextDigit {
+                        try await Task.sleep(for: wait)
+                        try await teller.giveDigits()
+                    }
+                }
+            }
             if isTyped {
                 group.addTask {
                     // What a key does depends on what plays; who types one sees whether that is known yet.
@@ -90,35 +108,6 @@ extension CommandContext {
             }
             defer { group.cancelAll() }
             try await group.next()
-        }
-    }
-
-    /// Says what changes, until the connection ends; `begun` is called when it has said what there is.
-    private func tell(
-        _ session: Session, _ keys: NIOLockedValueBox<PlayerMachine>?, begun: () -> Void
-    ) async throws {
-        var view = FleetView()
-        var narrator = PlainNarrator()
-        for await update in session.client.updates() {
-            let changes = view.apply(update)
-            let now = SystemClocks.now()
-            let numbered = keys?.withLockedValue { keys in
-                keys.apply(update)
-                keys.tick(now: now)
-                return keys.snapshot(at: now)
-            }
-            // The first word is said once there is something to say.
-            if case .connection(.connecting) = update { continue }
-            guard !changes.isEmpty else { continue }
-            let snapshot = numbered ?? PlayerSnapshot(view, now: now, bootID: SystemClocks.bootID)
-            if output.json {
-                guard changes.contains(where: \.concernsPlayer) else { continue }
-                let alerts = JSONValue.array(view.alertsInOrder.map(\.json))
-                try output.line((view.player ?? WirePlaybackState()).nowJSON.adding("alerts", alerts).line)
-            } else {
-                for line in narrator.lines(for: snapshot, now: now.monotonic) { try output.line(line) }
-            }
-            if snapshot.link == .live { begun() }
         }
     }
 
@@ -143,16 +132,6 @@ extension CommandContext {
             }
             if case .quit = outcome { return }
             if let notice = keys.withLockedValue({ $0.takeNotice() }) { try output.line(notice) }
-        }
-    }
-}
-
-extension FleetView.Change {
-    /// Whether a player that prints JSON says it.
-    fileprivate var concernsPlayer: Bool {
-        switch self {
-        case .player, .everything, .alert: true
-        default: false
         }
     }
 }

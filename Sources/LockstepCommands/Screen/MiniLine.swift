@@ -8,7 +8,8 @@ enum MiniLine {
         let mark = snapshot.link == .live ? (snapshot.isStale ? "~ " : "") : "(\(snapshot.health)) "
         guard snapshot.hasEpisode, snapshot.status != .idle else {
             let idle = snapshot.link == .connecting ? "" : "Nothing is loaded."
-            return DisplayText.cut(mark + idle + alerts(snapshot), to: columns)
+            let room = columns - DisplayText.width(mark + idle)
+            return DisplayText.cut(mark + idle + alert(snapshot, room: room), to: columns)
         }
         let time = "\(TimeText.clock(snapshot.position))/\(TimeText.clock(snapshot.duration))"
         let head = "\(mark)\(symbol(snapshot.status)) \(time)\(trouble(snapshot))"
@@ -59,13 +60,21 @@ enum MiniLine {
         snapshot.alerts.isEmpty ? "" : " !\(snapshot.alerts.count)"
     }
 
-    /// The first alert and the keys of its answers; where there is no room for a part of its words only that there are any.
+    /// The alerts and the keys of their answers, as far as there is room: at least of the first, else only that there are
+    /// any.
     private static func alert(_ snapshot: PlayerSnapshot, room: Int) -> String {
-        guard let first = snapshot.alerts.first else { return "" }
-        var keys = first.answers.map { "  \($0)" }.joined()
-        if snapshot.alerts.count > 1 { keys += "  and \(snapshot.alerts.count - 1) more" }
-        let left = room - DisplayText.width(keys) - 3
-        guard left >= 8 else { return alerts(snapshot) }
-        return " ! " + DisplayText.cut(first.title, to: left) + keys
+        var text = ""
+        for (index, alert) in snapshot.alerts.enumerated() {
+            let more = snapshot.alerts.count - index
+            let rest = more > 1 ? "  and \(more - 1) more" : ""
+            let keys = alert.answers.map { "  \($0)" }.joined()
+            let left = room - DisplayText.width(text) - DisplayText.width(keys) - 3
+            // What is left out must still be said to be there.
+            guard left >= 8 + DisplayText.width(rest) else {
+                return index == 0 ? alerts(snapshot) : text + "  and \(more) more"
+            }
+            text += " ! " + DisplayText.cut(alert.title, to: left - DisplayText.width(rest)) + keys
+        }
+        return text
     }
 }

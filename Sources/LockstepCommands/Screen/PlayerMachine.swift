@@ -77,6 +77,9 @@ struct PlayerMachine: Sendable {
         return [tick, end].compactMap { $0 }.min()
     }
 
+    /// When the next digit of an alert becomes free; nil: none is kept back.
+    var nextDigit: MonotonicTime? { alertKeys.nextRelease }
+
     /// What is known at `now`, with the digits of the alerts.
     func snapshot(at now: Moment) -> PlayerSnapshot {
         var snapshot = PlayerSnapshot(view, now: now, bootID: bootID)
