@@ -3,9 +3,10 @@ import PodcastModel
 import WireMessages
 
 private let fullCode = "queueFull"
+private let passedOverCode = "passedOver"
 
-/// What the queue tells its listener without having been asked: that new episodes did not fit. One alert a podcast at a
-/// time; each stands until it is answered, or its podcast or rule is gone.
+/// What the queue tells its listener without having been asked: that new episodes did not fit (one alert a podcast at a
+/// time, until its podcast or rule is gone), and that an entry was passed over.
 extension OwnerAlerts {
     /// New episodes of a podcast did not fit into the queue of its rule. Takes the place of what was said of it before.
     mutating func raiseFull(
@@ -34,5 +35,30 @@ extension OwnerAlerts {
     }
 
     /// What was said of a podcast is over.
-    mutating func clear(podcast: String) -> OwnerChange { end { $0.podcast == podcast } }
+    mutating func clear(podcast: String) -> OwnerChange { end { $0.code == fullCode && $0.podcast == podcast } }
+
+    /// An entry can’t be played, and the next one plays in its place.
+    mutating func raisePassedOver(_ state: WirePlaybackState, in queue: NamedQueue, now: Timestamp) -> OwnerChange {
+        var alert = WireAlert()
+        alert.id = AlertID.derived(from: "\(passedOverCode)/\(state.loadID)").text
+        alert.code = passedOverCode
+        alert.title = "Passed over “\(state.episode.title)”"
+        alert.message =
+            "\(state.error.message) The next entry plays; this one stays in \(QueueName.shown(queue.name)) where it is."
+        alert.severity = .warning
+        alert.actions = ["dismiss"]
+        alert.raisedAt = now.milliseconds
+        alert.owner = ServiceName.queue.text
+        alert.episode = state.episode.id
+        alert.podcast = state.episode.podcastID
+        return raise(alert)
+    }
+
+    /// Whether anything is told of an entry that was passed over.
+    var hasPassedOver: Bool { standing.values.contains { $0.code == passedOverCode } }
+
+    /// What was said of passed over episodes is over.
+    mutating func endPassedOver(where isOver: (String) -> Bool) -> OwnerChange {
+        end { $0.code == passedOverCode && isOver($0.episode) }
+    }
 }

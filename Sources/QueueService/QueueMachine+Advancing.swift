@@ -54,9 +54,33 @@ extension QueueMachine {
         return proceed(succession, from: state, marking: mark, "Passed over “\(state.episode.title)”", now: now)
     }
 
+    /// What plays without anybody's attention has failed for good: the next one plays, and the entry stays where it is. An
+    /// alert says so, as the player's own goes with the load.
+    mutating func passOver(_ state: WirePlaybackState, now: Moment) -> [OwnerEffect<Never>] {
+        guard state.error.isLasting else { return [] }
+        let succession = succession(of: state, skipping: true)
+        let mark = "failed/\(state.loadID)"
+        guard succession.queue.advancedLoad != mark, let next = succession.next, next.id != state.queueEntry,
+            failures.givesWay(to: next.id)
+        else { return [] }
+        failures.passOver(state.queueEntry)
+        var rules = rules.current
+        let alert = rules.alerts.raisePassedOver(state, in: succession.queue, now: now.wall)
+        return proceed(
+            succession, from: state, marking: mark, "Passed over “\(state.episode.title)”", alert, rules, now: now)
+    }
+
+    /// Whether the queue has decided a load when the one before it had ended or failed.
+    func isByItself(_ state: WirePlaybackState) -> Bool {
+        // `LOAD` of an end, `skip/LOAD/ALERT`, `failed/LOAD`.
+        let mark = home(of: state).advancedLoad.split(separator: "/")
+        guard let before = mark.dropFirst().first ?? mark.first else { return false }
+        return LoadID.advance(after: String(before)).text == state.loadID
+    }
+
     private mutating func proceed(
         _ succession: Succession, from state: WirePlaybackState, marking mark: String, _ description: String,
-        now: Moment
+        _ alert: OwnerChange = OwnerChange(), _ newRules: QueueRules? = nil, now: Moment
     ) -> [OwnerEffect<Never>] {
         var named = succession.queue
         named.advancedLoad = mark
@@ -64,7 +88,9 @@ extension QueueMachine {
         if let pending = named.pending, pending.hasPosition, pending.entry == state.queueEntry,
             Self.follows(pending, state.loadID)
         {
-            return commit(named, named.headerChange()) + requestLoad()
+            var change = named.headerChange()
+            change.append(alert)
+            return commit(named, change, rules: newRules) + requestLoad()
         }
         // What was decided in another queue while the end came is newer: it stays, and this queue only lets go.
         let isElsewhere = comingLoad.map { $0.queue != named.name } ?? false
@@ -89,7 +115,8 @@ extension QueueMachine {
         }
         var change = named.edit(steps, description, origin: CommandOrigin.advance.text, now: now.wall)
         if change.isEmpty { change = named.headerChange() }
-        return commit(named, change, loads: true)
+        change.append(alert)
+        return commit(named, change, loads: true, rules: newRules)
     }
 
     private static func advanceRequest(after load: String) -> RequestID {

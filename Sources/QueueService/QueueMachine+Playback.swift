@@ -201,6 +201,9 @@ extension QueueMachine {
     private mutating func observe(_ state: WirePlaybackState, now: Moment) -> [OwnerEffect<Never>] {
         let left = player?.episode.id
         player = state
+        failures.observe(
+            state, isByItself: isByItself(state),
+            isNew: [loadUnderWay, acceptedLoad].contains(state.loadID))
         var effects: [OwnerEffect<Never>] = []
         if let saved = loadedEpisodeState, saved.episode == left, saved.episode != state.episode.id {
             loadedEpisodeState = nil
@@ -223,7 +226,7 @@ extension QueueMachine {
         var effects: [OwnerEffect<Never>] = []
         if let player, !player.loadID.isEmpty {
             if player.status == .finished { effects += advance(from: player, now: now) }
-            if player.status == .failed, player.skip { effects += skip(player, now: now) }
+            if player.status == .failed { effects += player.skip ? skip(player, now: now) : passOver(player, now: now) }
         }
         return effects + requestLoad()
     }

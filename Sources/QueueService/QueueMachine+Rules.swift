@@ -14,7 +14,7 @@ struct QueueRules: Sendable {
     var marks: [String: WireQueueRuleRecord] = [:]
     /// Podcasts that were forgotten, with their episodes: the past of a queue does not bring those back.
     private(set) var forgotten: Set<String> = []
-    /// What did not fit.
+    /// What did not fit, and what was passed over.
     var alerts = OwnerAlerts(.queue)
 
     init() {}
@@ -243,6 +243,17 @@ extension QueueMachine {
         var change = OwnerChange()
         if let done { change.append(done) }
         return commit(main, change, reply, answering: command, rules: rules)
+    }
+
+    /// The alerts about entries that were passed over end when their episode plays, or is in no queue any more.
+    mutating func endPastAlerts() -> [OwnerEffect<Never>] {
+        guard rules.current.alerts.hasPassedOver else { return [] }
+        let playing = player?.status == .playing ? player?.episode.id : nil
+        var rules = rules.current
+        let change = rules.alerts.endPassedOver { episode in
+            episode == playing || !queues.current.values.contains { $0.queue.entry(episode: episode) != nil }
+        }
+        return change.isEmpty ? [] : commit(main, change, rules: rules)
     }
 
     /// Those that no rule has dealt with, the oldest first, without those that are heard or stand in a queue already; and

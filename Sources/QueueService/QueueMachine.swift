@@ -50,6 +50,8 @@ public struct QueueMachine: OwnerMachine {
     var loadUnderWay: String?
     /// The newest load that the player has accepted in this life of the queue; the stream may not show it yet.
     var acceptedLoad: String?
+    /// Whether what fails is passed over.
+    var failures = FailureWatch()
     /// What the player was told last to prepare, and whether it has answered.
     var prepared: WirePrepareEpisode?
     var preparing: CallID?
@@ -129,7 +131,9 @@ public struct QueueMachine: OwnerMachine {
         let effects = decide(event, now: now)
         switch event {
         case .command, .databaseReplaced, .stopping: return effects
-        case .committed, .refused, .answered, .observed, .timer, .input: return effects + prepareNext()
+        // What a full disk refuses is not committed again at once, but with the next news.
+        case .refused: return effects + prepareNext()
+        case .committed, .answered, .observed, .timer, .input: return effects + endPastAlerts() + prepareNext()
         }
     }
 

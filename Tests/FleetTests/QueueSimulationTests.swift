@@ -37,6 +37,7 @@ struct QueueSimulationTests {
         #expect(met(\.checks.failures) > 10)
         #expect(met(\.checks.retries) > 5)
         #expect(met(\.checks.skips) > 0)
+        #expect(met(\.checks.passes) > 0)
         #expect(met(\.checks.refusals) > 10)
         #expect(met(\.checks.fallbacks) > 5)
         #expect(met(\.checks.losses) > 5)

@@ -8,10 +8,12 @@ import WireMessages
 struct SimulationChecks {
     private(set) var complaints: [String] = []
     private(set) var advances = 0
-    /// How often a stream was tried again, how often an episode failed, and how often one was passed over.
+    /// How often a stream was tried again, how often an episode failed, and how often somebody passed one over.
     private(set) var retries = 0
     private(set) var failures = 0
     private(set) var skips = 0
+    /// How often an episode that failed for good gave way to the next by itself.
+    private(set) var passes = 0
     /// How often the disk refused, a file gave way to its stream, and the device was lost while everything was prompt.
     var refusals = 0
     var fallbacks = 0
@@ -69,7 +71,8 @@ struct SimulationChecks {
             note("shown: \(player.status) \(player.loadID) \(player.episode.title) \(place)")
             if isRestarting { note("(found at the start)") }
         }
-        if player.status == .finished || player.skip {
+        // What has failed for good gives way to the next by itself, unless somebody has just played it.
+        if player.status == .finished || player.skip || player.status == .failed && !player.error.retry {
             expectedLoads.insert(LoadID.advance(after: player.loadID).text)
         }
         if before.loadID != player.loadID { shownLoads.append(player.loadID) }
@@ -79,6 +82,8 @@ struct SimulationChecks {
         } else {
             if before.status == .finished { advances += 1 }
             if before.skip { skips += 1 }
+            let follows = player.loadID == LoadID.advance(after: before.loadID).text
+            if before.status == .failed, !before.skip, follows { passes += 1 }
             leftLoads.insert(before.loadID)
             if leftLoads.contains(player.loadID) {
                 complain("load \(player.loadID) was shown again after \(before.loadID)")

@@ -82,6 +82,38 @@ import Testing
         }
     }
 
+    @Test func `an address that leads to nothing doesn’t end the listening`() async throws {
+        try await HTTPTestServer.with { server in
+            for name in ["first", "third"] {
+                server.route("/\(name).wav", .audio(Tone.wav(seconds: name == "first" ? 2 : 60), type: "audio/wav"))
+            }
+            server.route("/second.wav", .status(404))
+            try await ProcessFleet.with { fleet in
+                let items = ["first", "second", "third"].map {
+                    "<item><title>\($0)</title><guid>\($0)</guid><enclosure url=\"\(server.url("/\($0).wav"))\"/></item>"
+                }
+                let path = fleet.root + "/feed.xml"
+                try "<rss><channel><title>A podcast</title>\(items.joined())</channel></rss>".write(
+                    toFile: path, atomically: true, encoding: .utf8)
+                try await fleet.succeed("subscribe", path)
+                try await fleet.succeed("queue", "add", "first", "second", "third")
+                try await FleetProgram.with([["mini", "--plain"]], of: fleet) { programs in
+                    try await fleet.succeed("play")
+                    try await programs[0].until("the third and the alert") { lines in
+                        lines.contains { $0.hasPrefix("Playing at") && $0.contains(": third") }
+                            && lines.contains { $0.contains("Passed over “second”") && $0.contains("HTTP 404") }
+                    }
+                }
+                let queue = try await fleet.succeed("queue")
+                #expect(queue.contains("second") && queue.contains("third") && !queue.contains("first"), "\(queue)")
+                #expect(try await !fleet.succeed("episodes", "--unplayed").contains("first"))
+                #expect(try await fleet.succeed("episodes", "--unplayed").contains("second"))
+                // It is about a server, not about this installation.
+                #expect(try await fleet.lockstep(["doctor"]).status == 0)
+            }
+        }
+    }
+
     @Test func keysAreTypedToAPlainPlayer() async throws {
         try await Self.withEpisode(answering: .status(404)) { fleet in
             #expect(try await fleet.lockstep(["play", "An episode"]).status == 65)

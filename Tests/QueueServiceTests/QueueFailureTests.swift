@@ -1,0 +1,146 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import QueueService
+
+/// What follows an episode that can't be played.
+@Suite struct QueueFailureTests {
+    private static let gone = Failure(.episodeUnavailable, "a.example has no such file (HTTP 404).")
+    private static let away = Failure(.streamFailed, "a.example cannot be reached: no route to host.")
+
+    private func fail(_ queue: inout QueueHarness, of failure: Failure = gone) {
+        queue.playerChanges {
+            $0.status = .failed
+            $0.error = WireFailure(failure)
+        }
+    }
+
+    private func playing(_ queue: QueueHarness) -> String? {
+        queue.player.status == .playing ? queue.player.episode.id : nil
+    }
+
+    /// The queue of these episodes, the second of which plays by itself after the end of the first.
+    private func advanced(_ count: Int) -> QueueHarness {
+        var queue = QueueHarness()
+        for number in 1...count { queue.add(number) }
+        queue.play(1)
+        queue.playerChanges { _ in }
+        queue.playerChanges { $0.status = .finished }
+        queue.playerChanges { _ in }
+        return queue
+    }
+
+    private func alerts(_ queue: QueueHarness) -> [WireAlert] {
+        queue.machine.rules.current.alerts.standing.values.sorted { $0.raisedAt < $1.raisedAt }
+    }
+
+    @Test func `an entry that can’t be had is passed over, stays, and is told of`() throws {
+        var queue = advanced(3)
+        #expect(playing(queue) == QueueHarness.episode(2))
+        fail(&queue)
+        #expect(playing(queue) == QueueHarness.episode(3))
+        #expect(queue.numbers == [2, 3] && queue.current == 3)
+        let alert = try #require(alerts(queue).first)
+        #expect(alert.code == "passedOver" && alert.episode == QueueHarness.episode(2))
+        #expect(alert.message.hasPrefix(Self.gone.message))
+        // It plays after all.
+        queue.play(2)
+        queue.playerChanges { _ in }
+        #expect(alerts(queue).isEmpty)
+    }
+
+    @Test func `the alert of an entry that was passed over goes with the entry`() {
+        var queue = advanced(3)
+        fail(&queue)
+        #expect(alerts(queue).count == 1)
+        let entry = queue.entry(2)
+        queue.ask { $0.remove.entries = [entry] }
+        #expect(alerts(queue).isEmpty)
+    }
+
+    @Test func `a full disk that keeps an alert from ending is not asked again at once`() {
+        var queue = advanced(3)
+        fail(&queue)
+        queue.holdsCommits = true
+        let entry = queue.entry(2)
+        queue.ask { $0.remove.entries = [entry] }
+        queue.settle()
+        #expect(queue.waiting.count == 1 && alerts(queue).isEmpty)
+        queue.refuse()
+        #expect(queue.waiting.isEmpty && alerts(queue).count == 1)
+        queue.playerChanges { _ in }
+        queue.settle()
+        #expect(alerts(queue).isEmpty)
+    }
+
+    @Test func `what may pass is waited for`() {
+        var queue = advanced(3)
+        fail(&queue, of: Self.away)
+        #expect(queue.player.status == .failed && queue.current == 2 && alerts(queue).isEmpty)
+        fail(&queue, of: Failure(.noSoundDevice, "none"))
+        #expect(queue.player.status == .failed)
+    }
+
+    @Test func `what somebody plays, or resumes, and can’t be had is theirs to answer`() {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        fail(&queue)
+        #expect(queue.player.status == .failed && alerts(queue).isEmpty)
+        queue = advanced(3)
+        queue.playerChanges { $0.status = .paused }
+        queue.playerChanges {
+            $0.status = .loading
+            $0.willPlay = true
+        }
+        fail(&queue)
+        #expect(queue.player.status == .failed && alerts(queue).isEmpty)
+    }
+
+    @Test func `what somebody plays and breaks for good after it has played is passed over`() {
+        var queue = QueueHarness()
+        queue.add(1, 2)
+        queue.play(1)
+        queue.playerChanges { _ in }
+        fail(&queue, of: Failure(.decoderFailed, "It is broken."))
+        #expect(playing(queue) == QueueHarness.episode(2) && queue.numbers == [1, 2])
+    }
+
+    @Test(arguments: [2, 3, 9])
+    func `entries that fail one after the other are each tried once, and not all of a long queue`(count: Int) {
+        var queue = advanced(count)
+        queue.ask { $0.setModes.repeat = .all }
+        var tried: [String] = []
+        while playing(queue) != nil, tried.count < 20 {
+            tried.append(queue.player.episode.id)
+            // As it goes with an address that is wrong: it never plays.
+            queue.player.status = .loading
+            fail(&queue)
+        }
+        #expect(tried.count == min(count - 1, FailureWatch.limit + 1))
+        #expect(Set(tried).count == tried.count)
+        #expect(alerts(queue).count == tried.count - 1)
+        #expect(queue.numbers.count == count - 1)
+    }
+
+    @Test func `what had failed before the queue began plays nothing`() {
+        var queue = advanced(3)
+        queue.player.status = .failed
+        queue.player.error = WireFailure(Self.gone)
+        queue.restart()
+        queue.playerChanges { _ in }
+        #expect(queue.player.status == .failed && queue.current == 2)
+    }
+
+    @Test func `an advance from a failure survives a crash before the player has heard of it`() {
+        var queue = advanced(3)
+        queue.playerAnswers = false
+        fail(&queue)
+        queue.playerAnswers = true
+        queue.restart()
+        queue.playerChanges { _ in }
+        #expect(playing(queue) == QueueHarness.episode(3) && queue.current == 3 && alerts(queue).count == 1)
+    }
+}
