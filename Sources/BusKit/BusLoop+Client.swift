@@ -6,9 +6,9 @@ import ZeroMQ
 // Observing and asking.
 
 extension BusLoop {
-    /// Reads an event that is not selected in place: only its place in the stream counts.
+    /// Handles an event that is not selected without copying it: only its sequence number counts.
     /// - Returns: false if the message is anything else.
-    mutating func receivedUnselected(_ message: borrowing ReceivedMessage, _ sockets: SocketSet) -> Bool {
+    mutating func handleIfUnselected(_ message: borrowing ReceivedMessage, _ sockets: SocketSet) -> Bool {
         guard let selection = configuration.observes, !selection.isAll, message.count >= 2,
             !selection.contains(topic: message.bytes(of: 0)),
             let header = try? BusHeader(decoding: message.bytes(of: 1)), header.kind.isSequenced

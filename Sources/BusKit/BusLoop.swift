@@ -106,7 +106,7 @@ struct BusLoop: PollHandler, ~Copyable {
     mutating func received(
         _ message: borrowing ReceivedMessage, from socket: SocketID, _ sockets: SocketSet
     ) throws {
-        if socket == stream, receivedUnselected(message, sockets) { return }
+        if socket == stream, handleIfUnselected(message, sockets) { return }
         try received(message.message, from: socket, sockets)
     }
 

@@ -29,16 +29,17 @@ extension LockstepHome {
 
     /// The reasons why a fleet can't use its folders, each once; none where it can.
     ///
-    /// Nothing is changed: whether a missing folder can be created is tried with another one, which is removed at once.
+    /// Whether missing folders can be created is tried with one that is removed at once, in each folder that would hold some.
     /// - Parameters:
     ///   - userID: the user that the folders must belong to.
     ///   - canAccess: whether that user has such access to a path.
     public func folderFaults(userID: UInt32, canAccess: (String, Int32) -> Bool) -> [FolderFault] {
         var faults: [(folder: String, fault: FolderFault)] = []
+        var tried: Set<String> = []
         for folder in folders {
             // What doesn’t work in a folder doesn’t work in those in it either.
             let isBehindFault = faults.contains { folder.hasPrefix($0.folder + "/") }
-            guard !isBehindFault, let fault = fault(of: folder, userID, canAccess),
+            guard !isBehindFault, let fault = fault(of: folder, userID, canAccess, &tried),
                 !faults.contains(where: { $0.fault.path == fault.path })
             else { continue }
             faults.append((folder, fault))
@@ -56,7 +57,9 @@ extension LockstepHome {
         }
         for folder in folders {
             guard !Self.make(folder) else { continue }
-            let fault = Self.cannotCreate(folder, in: Self.nearestFile(to: folder), Self.reason)
+            // Before another call sets another error number.
+            let reason = Self.reason
+            let fault = Self.cannotCreate(folder, in: Self.nearestFile(to: folder), reason)
             throw Failure(.badConfiguration, "\(fault.message) \(fault.advice)")
         }
         var status = stat()
@@ -76,9 +79,11 @@ extension LockstepHome {
 
     // MARK: - One folder
 
-    private func fault(of path: String, _ userID: UInt32, _ canAccess: (String, Int32) -> Bool) -> FolderFault? {
+    private func fault(
+        of path: String, _ userID: UInt32, _ canAccess: (String, Int32) -> Bool, _ tried: inout Set<String>
+    ) -> FolderFault? {
         var status = stat()
-        guard stat(path, &status) == 0 else { return Self.faultOfAbsent(path, errno, canAccess) }
+        guard stat(path, &status) == 0 else { return Self.faultOfAbsent(path, errno, canAccess, &tried) }
         guard status.st_mode & S_IFMT == S_IFDIR else {
             return FolderFault(
                 message: "\(path) is a file, not a folder.",
@@ -92,7 +97,7 @@ extension LockstepHome {
                 advice: "Remove it, or set LOCKSTEP_HOME to another folder.", path: path)
         }
         let isUsable = canAccess(path, R_OK | W_OK | X_OK)
-        let reason = Self.reason
+        let (number, reason) = (errno, Self.reason)
         // Whoever may write everywhere may use another user's data, but not sockets that the other could replace.
         if status.st_uid != userID, isRun || !isUsable {
             return FolderFault(
@@ -102,13 +107,15 @@ extension LockstepHome {
         return isUsable
             ? nil
             : FolderFault(
-                message: "\(path) can’t be read and written: \(reason).", advice: "Run `chmod u+rwx \(path)`.",
-                path: path)
+                message: "\(path) can’t be read and written: \(reason).",
+                advice: number == EACCES
+                    ? "Change its mode to u+rwx, or set LOCKSTEP_HOME to another folder."
+                    : "Set LOCKSTEP_HOME to another folder.", path: path)
     }
 
     /// A folder that isn't there is made by whoever needs it, if that is possible.
     private static func faultOfAbsent(
-        _ path: String, _ number: Int32, _ canAccess: (String, Int32) -> Bool
+        _ path: String, _ number: Int32, _ canAccess: (String, Int32) -> Bool, _ tried: inout Set<String>
     ) -> FolderFault? {
         let nearest = nearestFile(to: path)
         var status = stat()
@@ -127,10 +134,11 @@ extension LockstepHome {
                 advice: "Set LOCKSTEP_HOME to another folder.", path: path)
         }
         // Some systems' folders, such as /proc, look writable.
+        guard tried.insert(nearest).inserted else { return nil }
         let trial = nearest + "/.lockstep-\(getpid())"
         guard mkdir(trial, 0o700) == 0 else {
             guard errno != EEXIST else { return nil }
-            return cannotCreate(path, in: nearest, "\(nearest) takes no new folders (\(reason))")
+            return cannotCreate(path, in: nearest, "no folder can be created in \(nearest) (\(reason))")
         }
         rmdir(trial)
         return nil

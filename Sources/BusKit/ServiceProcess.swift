@@ -22,8 +22,8 @@ public enum ServiceProcess {
     /// life, and makes the service. When the service fails the process exits: 78 for a configuration or a database that
     /// only a person can put right, 70 for anything else.
     ///
-    /// - Parameter returnsMemoryEarly: whether freed memory goes back to the system at once, for a service that needs
-    ///   much of it for moments only. Costs a service some speed that needs it again and again.
+    /// - Parameter returnsMemoryEarly: whether large blocks of freed memory go back to the system at once, for a service that
+    ///   needs much of it for moments only. It costs some speed where such blocks are needed again and again.
     public static func run(
         _ name: ServiceName, returnsMemoryEarly: Bool = false,
         _ make: @Sendable (ServiceContext) throws -> some Service

@@ -12,11 +12,15 @@ public struct DatabaseDamage: Sendable, Hashable, CustomStringConvertible {
         self.findings = findings
     }
 
-    /// The first finding, and how many more there are: for people, who are helped by no list of pages.
+    /// The number of findings after which `quick_check` stops.
+    private static let limit = 100
+
+    /// The first finding, and how many more there are: a list of pages helps nobody who reads an alert.
     public var description: String {
         let more = findings.count - 1
         let first = String(findings[0].prefix(200))
-        return more == 0 ? first : "\(first), and \(more) more \(more == 1 ? "finding" : "findings")"
+        let atLeast = findings.count < Self.limit ? "" : "at least "
+        return more == 0 ? first : "\(first), and \(atLeast)\(more) more \(more == 1 ? "finding" : "findings")"
     }
 
     /// All findings, for the log.

@@ -55,22 +55,24 @@ extension Store {
         }
     }
 
-    /// The id of the podcast whose feed is at an address. It follows from the address, unless the feed has moved since.
+    /// The id of the podcast whose feed is, or was, at an address: the one that follows from the address, or one whose
+    /// feed was moved there or away from there. The feeds service takes the same one for subscribed already.
     private static func podcast(at address: WebAddress, _ db: Database) throws -> String {
-        let first = PodcastID.feed(at: address).text
-        var found: String?
+        let derived = PodcastID.feed(at: address).text
+        if try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM podcast WHERE id = ?)", arguments: [derived])
+            ?? false
+        {
+            return derived
+        }
         let rows = try Row.fetchCursor(db, sql: "SELECT id, value FROM podcast")
         while let row = try rows.next() {
             let podcast = try WirePodcast(serializedBytes: row[1] as Data)
-            guard WebAddress(podcast.url)?.identity == address.identity else { continue }
-            let id: String = row[0]
-            if id == first || found == nil { found = id }
+            let isThere = ([podcast.url] + podcast.previousUrls).contains {
+                WebAddress($0)?.identity == address.identity
+            }
+            if isThere { return row[0] }
         }
-        guard let found else {
-            throw Failure(
-                .notFound, "No podcast has the address \(WebAddress.quotable(address.textWithoutCredentials)).")
-        }
-        return found
+        throw Failure(.notFound, "No podcast has the address \(WebAddress.quotable(address.textWithoutCredentials)).")
     }
 }
 

@@ -63,7 +63,9 @@ struct MPVLogReader: Sendable {
         guard parts.count == 2 else { return nil }
         let named = parts[1].split(separator: between, maxSplits: 1, omittingEmptySubsequences: false)
         // A host may carry options behind a question mark.
-        guard named.count == 2, let host = named[0].split(separator: "?").first else { return nil }
+        guard named.count == 2, var host = named[0].split(separator: "?").first else { return nil }
+        // Whoever follows a web address writes none of its usual ports.
+        for port in [":80", ":443"] where host.hasSuffix(port) { host = host.dropLast(port.count) }
         return (host, named[1])
     }
 }

@@ -135,10 +135,12 @@ extension PlaybackMachine {
         return reply.wireBytes
     }
 
-    /// Deletes the oldest answer when a new one makes too many.
+    /// Deletes the oldest answer when a new one makes too many; never one to a device’s alert that keeps its ID.
     private mutating func oldAnswers() -> [WireChange] {
+        let kept = Set(deviceAlertIDs.values)
         guard answers.count >= Self.answersKept,
-            let oldest = answers.min(by: { ($0.value.at, $0.key) < ($1.value.at, $1.key) })
+            let oldest = answers.filter({ !kept.contains($0.key) })
+                .min(by: { ($0.value.at, $0.key) < ($1.value.at, $1.key) })
         else { return [] }
         answers[oldest.key] = nil
         return [.deleting("answer", oldest.key)]

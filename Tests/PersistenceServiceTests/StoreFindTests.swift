@@ -92,6 +92,18 @@ import WireMessages
         #expect(page.podcasts.map(\.id) == [id])
     }
 
+    @Test func `a podcast whose feed has moved is found by the address before`() throws {
+        let moved = WirePodcast.with {
+            $0.id = "pz1"
+            $0.title = "Moved"
+            $0.url = "https://example.org/new"
+            $0.previousUrls = ["https://example.org/old"]
+        }
+        try store.apply("feeds", [WireChange.with { $0.putPodcast = moved }])
+        let page = try store.find(WireFindPodcast.with { $0.text = "http://example.org/old" })
+        #expect(page.podcasts.map(\.id) == ["pz1"])
+    }
+
     @Test func `an address that no podcast has is named without its password`() throws {
         let failure = try #require(
             #expect(throws: Failure.self) {

@@ -210,7 +210,7 @@ struct MPVLogReaderTests {
         ),
         (
             "tcp: Connection to tcp://a.example:80?timeout=3 failed: Connection refused\n",
-            Failure.unreachableHost("a.example:80", "Connection refused")
+            Failure.unreachableHost("a.example", "Connection refused")
         ),
     ])
     func `a lost connection is told in the words that downloads and feeds have for it`(line: String, message: String) {

@@ -132,7 +132,26 @@ struct PlaybackDeviceTests {
         #expect(!rig.state.nullOutput && rig.alerts.isEmpty)
         rig.engine.setSilent(true)
         try rig.advance(1)
-        #expect(rig.alerts.map(\.code) == ["noSoundDevice"] && rig.alerts.first?.id != id)
+        #expect(rig.state.pausedBy == .soundDevice)
+        try rig.setPaused(false)
+        let again = try #require(rig.alerts.first)
+        #expect(again.actions == ["dismiss"] && again.id != id)
+    }
+
+    @Test func `the answer to the alert about a missing device outlives many later ones`() throws {
+        try rig.start()
+        rig.engine.setSilent(true)
+        try rig.load(rig.episode())
+        try dismiss(try #require(rig.alerts.first?.id))
+        try rig.advance(1)
+        for number in 0...PlaybackMachine.answersKept {
+            let broken = rig.episode("e\(number + 2)")
+            rig.setFile(broken.id, .broken(Failure(.decoderFailed, "broken")))
+            try rig.load(broken, as: "l\(number + 2)")
+            try dismiss(try #require(rig.alerts.first?.id))
+        }
+        try rig.load(rig.episode(), as: "l1000")
+        #expect(rig.state.status == .playing && rig.state.nullOutput && rig.alerts.isEmpty)
     }
 
     @Test func `an output of which nothing is known is neither a loss nor a return`() throws {

@@ -19,8 +19,9 @@ int lockstep_pidfd_send_signal(int pidfd, int signal);
 /// privilege. Returns −1 with errno set where the system has no such thing.
 int lockstep_shorten_slice(void);
 
-/// Has the allocator return freed memory to the system early, rather than keep megabytes for blocks as large as the
-/// largest so far. Call it before the process has many threads.
+/// Has the allocator return blocks of 256 KiB and more to the system when they are freed, and trim its heaps, of which there
+/// are two at most, from the same size on; rather than keep megabytes for blocks as large as the largest so far.
+/// Call it before the process has many threads.
 void lockstep_limit_free_memory(void);
 
 /// Returns free memory to the system now.

@@ -36,7 +36,7 @@ struct FeedCheck: LockstepCommand {
         case .unchanged: throw Failure(.fetchFailed, "\(url): The server didn’t send a feed.")
         case .failed(var failure, _):
             // Without a fleet around it the sentence must say by itself which feed is meant.
-            let names = [url, address.host, address.filePath ?? url]
+            let names = [url, address.filePath ?? url]
             if !names.contains(where: failure.message.contains) { failure.message = "\(url): \(failure.message)" }
             throw failure
         }

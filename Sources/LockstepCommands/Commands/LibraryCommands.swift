@@ -17,10 +17,10 @@ struct Subscribe: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         let folder = FileManager.default.currentDirectoryPath
-        // Of several each has its own result, also one that is no address.
+        // Of several each has its own result, also one that is no address; an empty one has no name to give it by.
         let urls = try feeds.map { text throws(Failure) in
             do throws(Failure) { return try FeedAddress.url(text, in: folder) } catch {
-                guard feeds.count > 1 else { throw error }
+                guard feeds.count > 1, !text.allSatisfy(\.isWhitespace) else { throw error }
                 return text
             }
         }

@@ -8,7 +8,7 @@ struct Doctor: LockstepCommand {
         commandName: "doctor",
         abstract: "Find problems, and say what to do about them.",
         discussion:
-            "Changes nothing. Exits with 0 unless something doesn’t work: then with 69, or with 78 for the settings."
+            "Repairs nothing. Exits with 0 unless something doesn’t work: then with 69, or with 78 for the settings."
     )
     static let judgesSettings = true
     @OptionGroup var options: GlobalOptions
