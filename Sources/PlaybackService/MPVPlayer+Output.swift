@@ -62,7 +62,7 @@ extension MPVPlayer {
         outputs.chosen = device
         if outputs.listed == nil { outputs.isUnchecked = true }
         let isUnusable = outputs.hasLeft || outputs.driver == "null"
-        if !use(device), isUnusable, !silenceIsWanted { core.command(["ao-reload"]) }
+        if !use(device), isUnusable, !silenceIsWanted { reopenOutput { core.command(["ao-reload"]) } }
     }
 
     /// Opens the output anew, but for the last moment of a file, which would be lost with the output.
@@ -73,7 +73,7 @@ extension MPVPlayer {
             outputs.isUnchecked = true
             listDevices()
         }
-        if !use(outputs.chosen) { core.command(["ao-reload"]) }
+        if !use(outputs.chosen) { reopenOutput { core.command(["ao-reload"]) } }
         if let driver = outputs.driver, driver != "null" { tellOutputs() }
     }
 
@@ -94,8 +94,16 @@ extension MPVPlayer {
         outputs.hasLeft = false
         guard target != outputs.told else { return false }
         outputs.told = target
-        core.set("audio-device", target.isEmpty ? "auto" : target)
+        reopenOutput { core.set("audio-device", target.isEmpty ? "auto" : target) }
         return true
+    }
+
+    /// What an output and the filters before it have been given, up to 1.3 s, is lost with it: it is played again.
+    private func reopenOutput(_ reopen: () -> Void) {
+        let place = current?.isSeekPending == true ? current?.seekAsked?.position : place
+        reopen()
+        guard let now = current, now.loaded, !now.atEnd, let place else { return }
+        seek(to: place, serial: now.seekAsked?.serial ?? now.load.serial)
     }
 
     // MARK: What has happened

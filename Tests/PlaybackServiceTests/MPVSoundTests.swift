@@ -1,3 +1,4 @@
+import BusKit
 import NIOConcurrencyHelpers
 import PodcastModel
 import TestSupport
@@ -91,6 +92,41 @@ struct MPVSoundTests {
             #expect(abs(arrived.seconds - place.seconds) < 1, "\(serial)")
         }
         await harness.engine.close()
+    }
+
+    /// Opens the output anew while it is paused behind a seek, or plays, and looks at what is played next.
+    @Test(arguments: [false, true], [false, true])
+    func `an output that is opened anew loses nothing of what was on its way to it`(
+        trimSilence: Bool, paused: Bool
+    ) async throws {
+        let source = AudioSource.file(path: try folder.file("sound.wav", Tone.wav(seconds: 60)))
+        try await EngineHarness.measure { harness in
+            var sound = EngineSound()
+            sound.trimSilence = trimSilence
+            harness.engine.perform(.open(EngineLoad(id: .random(), source: source, sound: sound)))
+            var before = try await harness.progress { $0.running && $0.position.seconds > 2 }
+            if paused {
+                harness.engine.perform(.setPaused(true))
+                _ = try await harness.progress { !$0.running }
+                harness.engine.perform(.seek(.zero, serial: 1))
+                _ = try await harness.progress { $0.serial == 1 }
+                // Its output is filled while it is paused.
+                try await Task.sleep(for: .milliseconds(300))
+                harness.engine.perform(.sample)
+                before = try await harness.progress { $0.serial == 1 }
+            }
+            let start = SystemClocks.monotonic()
+            harness.engine.perform(.reloadOutput)
+            if paused { harness.engine.perform(.setPaused(false)) }
+            let (from, count) = (before, harness.events.count)
+            _ = try await harness.progress { $0.running && $0.position.seconds > from.position.seconds + 2 }
+            return harness.events[count...].compactMap { event in
+                guard case .progress(_, let progress) = event, progress.running else { return nil }
+                let since = progress.at.since(paused ? start : before.at) / .seconds(1)
+                let ahead = progress.position.seconds - before.position.seconds - since
+                return ahead < 0.1 ? nil : "\(ahead) s ahead, \(since) s later"
+            }
+        }
     }
 
     /// Plays with an observer, until nothing is objected: see `EngineHarness.measure`.
