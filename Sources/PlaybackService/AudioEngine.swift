@@ -15,7 +15,7 @@ public protocol AudioEngine: Sendable {
 /// Where an engine's events go. Called on a thread of the engine's: it must not block.
 public typealias EngineObserver = @Sendable (EngineEvent) -> Void
 
-/// What an engine is told. All but `open` and `listOutputs` concern the open file and are ignored without one.
+/// What an engine is told. All but `open`, `listOutputs` and `ping` concern the open file and are ignored without one.
 public enum EngineCommand: Sendable, Hashable {
     /// Replaces what is open.
     case open(EngineLoad)
@@ -40,6 +40,8 @@ public enum EngineCommand: Sendable, Hashable {
     case listOutputs
     /// Asks for a `progress` now.
     case sample
+    /// Asks for a `pong` of this number when all that was told before has been carried out.
+    case ping(UInt64)
     /// Closes the file, without an event.
     case unload
 }
@@ -132,6 +134,8 @@ public enum EngineEvent: Sendable, Hashable {
     case failed(LoadID, Failure)
     /// The sound devices that there are, and what is in use.
     case outputs(EngineOutputs)
+    /// What was told before the `ping` of this number has been carried out.
+    case pong(UInt64)
     /// The engine cannot be used, as when its library is not installed. A later `open` tries again.
     case unusable(Failure)
 }

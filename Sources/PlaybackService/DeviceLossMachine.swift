@@ -117,6 +117,34 @@ struct DeviceLossMachine: Sendable, Hashable {
         }
     }
 
+    /// The engine doesn’t answer any more: whatever was heard isn’t, and the output can’t be opened anew.
+    mutating func stopsAnswering(isPlaying: Bool, at position: PlaybackPosition, now: MonotonicTime) -> [Action] {
+        let before = audibility ?? .onChosen
+        audibility = .silent
+        switch phase {
+        case .waiting: return []
+        case .checking(let loss, _):
+            phase = .waiting(loss, first(limits.deviceReloads, now))
+            return [.pause(loss.position)]
+        case .idle, .searching:
+            guard isPlaying else { return [] }
+            phase = .waiting(Loss(position: position, at: now, before: before), first(limits.deviceReloads, now))
+            return [.pause(position)]
+        }
+    }
+
+    /// An earlier life of the process waited for a device, which may have been the chosen one.
+    mutating func restore(at position: PlaybackPosition, now: MonotonicTime) {
+        phase = .waiting(Loss(position: position, at: now, before: .onChosen), Reload(at: now))
+    }
+
+    /// The devices are listed while nothing is open: whether the one that is waited for is there.
+    mutating func devicesAnswered(isThere: Bool, now: MonotonicTime) -> [Action] {
+        guard case .waiting(let loss, _) = phase, isThere else { return [] }
+        phase = .checking(loss, until: now.advanced(by: limits.deviceCheck))
+        return [.resume]
+    }
+
     /// A device is listed that was not: the chosen one, or any.
     mutating func deviceListed(isChosen: Bool, isPlaying: Bool, now: MonotonicTime) {
         let reload = Reload(at: now.advanced(by: limits.deviceSettling))
@@ -167,7 +195,11 @@ struct DeviceLossMachine: Sendable, Hashable {
     }
 
     /// `nextAt` has come. `heard` is where the engine itself is.
-    mutating func tick(isPlaying: Bool, heard: PlaybackPosition, now: MonotonicTime) -> [Action] {
+    ///
+    /// - Parameter isOpening: whether what is to play on is being opened.
+    mutating func tick(
+        isPlaying: Bool, isOpening: Bool = false, heard: PlaybackPosition, now: MonotonicTime
+    ) -> [Action] {
         guard let nextAt, now >= nextAt else { return [] }
         switch phase {
         case .idle: return []
@@ -182,6 +214,9 @@ struct DeviceLossMachine: Sendable, Hashable {
             }
             phase = .waiting(loss, next(reload, limits.deviceReloads, now))
             return [.reload]
+        case .checking(let loss, _) where isOpening:
+            phase = .checking(loss, until: now.advanced(by: limits.deviceCheck))
+            return []
         case .checking(let loss, _):
             if isPlaying, heard.seconds >= loss.position.seconds + Self.moves {
                 phase = .idle

@@ -22,6 +22,8 @@ extension MPVPlayer {
             if let entry = Self.entry(in: event) { current?.entry = entry }
         } else if event.reply_userdata == Self.preparing | prepares {
             if let entry = Self.entry(in: event) { next?.entry = entry }
+        } else if event.reply_userdata >= Self.asking, event.reply_userdata < Self.preparing {
+            observer(.pong(event.reply_userdata - Self.asking))
         } else if let asked = current?.seekAsked, event.reply_userdata == asked.serial {
             current?.seekTaken = asked.serial
             guard event.error < 0 else { return }

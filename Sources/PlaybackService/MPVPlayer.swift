@@ -98,6 +98,8 @@ final class MPVPlayer {
     static let opening: UInt64 = 1 << 63
     /// The same for a file that is to be opened in advance.
     static let preparing: UInt64 = 1 << 62
+    /// The same for the command whose reply is a `pong`.
+    static let asking: UInt64 = 1 << 61
 
     /// More, in seconds, than an output takes in advance: beyond that a seek has led elsewhere than it was asked to.
     static let takenInAdvance = 0.5
@@ -149,6 +151,8 @@ final class MPVPlayer {
         case .sample: tellProgress()
         case .reloadOutput: reloadOutput()
         case .listOutputs: listDevices()
+        // libmpv carries out what it is told in turn.
+        case .ping(let number): core.command(["ignore"], reply: Self.asking | number)
         case .unload:
             guard current != nil else { return }
             current = nil

@@ -50,8 +50,8 @@ extension PlaybackMachine {
     }
 
     private mutating func devicesListed(_ found: [OutputDevice]) {
+        let new = found.filter { !devices.contains($0) }
         if found != devices {
-            let new = found.filter { !devices.contains($0) }
             devices = found
             if !new.isEmpty {
                 deviceLoss.deviceListed(
@@ -60,6 +60,8 @@ extension PlaybackMachine {
             book.mark(.settings)
             pending.output = true
         }
+        // What has just come is listed once more before it is used.
+        if new.isEmpty { playOnIfListed() }
         answerListings()
     }
 
@@ -69,15 +71,16 @@ extension PlaybackMachine {
     mutating func deviceIsDue() {
         perform(
             deviceLoss.tick(
-                isPlaying: session?.status == .playing, heard: session?.heard ?? .zero, now: now.monotonic))
+                isPlaying: session?.status == .playing, isOpening: session?.status == .loading(plays: true),
+                heard: session?.heard ?? .zero, now: now.monotonic))
     }
 
-    private mutating func perform(_ actions: [DeviceLossMachine.Action]) {
+    mutating func perform(_ actions: [DeviceLossMachine.Action]) {
         for action in actions {
             switch action {
             case .pause(let position): pauseWithoutDevice(at: position)
-            case .reload: pending.perform(.engine(.reloadOutput))
-            case .resume: play()
+            case .reload: pending.perform(.engine(session?.engine == .open ? .reloadOutput : .listOutputs))
+            case .resume: if session?.engine == .open { play() } else { playOn(afterCrash: true) }
             case .recovered: pending.logs.append((.info, "The sound device is back, and playback has gone on."))
             case .failed:
                 pending.logs.append(
@@ -120,6 +123,8 @@ extension PlaybackMachine {
     /// What is so now is known: a device is looked for where one is needed, and the alert says what is so.
     mutating func followDevice() {
         switch session?.status {
+        // It is opened to play on after a loss.
+        case .loading(plays: true) where deviceLoss.isLost: break
         case .playing, .loading, .paused: deviceLoss.follow(isPlaying: isPlayingAloud, now: now.monotonic)
         case .finished, .failed, nil: deviceLoss.release()
         }
@@ -155,7 +160,10 @@ extension PlaybackMachine {
         case .lost:
             raise(
                 FailureCode.noSoundDevice.rawValue, title: "No sound device",
-                "The sound device is gone; playback is paused.", .warning, actions: ["resume", "dismiss"], as: id)
+                hang == nil
+                    ? "The sound device is gone; playback is paused."
+                    : "The sound system doesn’t respond; playback is paused.", .warning,
+                actions: ["resume", "dismiss"], as: id)
         case .silent:
             raise(
                 FailureCode.noSoundDevice.rawValue, title: "No sound device",

@@ -50,8 +50,9 @@ struct PlaybackTimers: Sendable {
     static let device = TimerName("device")
     static let milestone = TimerName("milestone")
     static let sleep = TimerName("sleep")
+    static let liveness = TimerName("liveness")
     private static let all = [
-        sample, save, retry, reconnect, opening, probe, comeback, device, milestone, sleep,
+        sample, save, retry, reconnect, opening, probe, comeback, device, milestone, sleep, liveness,
     ]
 
     var wanted: [TimerName: MonotonicTime] = [:]
@@ -77,6 +78,7 @@ extension PlaybackMachine {
         passMilestones()
         noteChapter()
         followDevice()
+        recordCommands()
         setTimers()
         var effects: [Effect] = []
         var publications = pending.earlierPublications
@@ -88,6 +90,7 @@ extension PlaybackMachine {
         effects += pending.transactions.map { .commit($0) }
         if let outcome = commitOrReply() { effects.append(outcome) }
         allowSuspend()
+        endHungProcess()
         effects += pending.actions.map { .perform($0) }
         effects += pending.calls.map { .call($0) }
         effects += timers.changes()
@@ -154,6 +157,7 @@ extension PlaybackMachine {
         timers.wanted[PlaybackTimers.milestone] = isStopping ? nil : nextMilestone()
         timers.wanted[PlaybackTimers.sleep] = isStopping ? nil : sleepDue
         timers.wanted[PlaybackTimers.device] = isStopping ? nil : deviceLoss.nextAt
+        timers.wanted[PlaybackTimers.liveness] = nextCheck
         if !playing { timers.wanted[PlaybackTimers.save] = nil }
         if !playing && !(isWaiting && session?.engine == .open && !isStopping) {
             timers.wanted[PlaybackTimers.sample] = settling
@@ -202,6 +206,8 @@ extension PlaybackMachine {
             passMilestones()
         case PlaybackTimers.sleep:
             sleepIsDue()
+        case PlaybackTimers.liveness:
+            checkEngine()
         default:
             break
         }

@@ -12,7 +12,9 @@ extension PlaybackMachine {
         case .ended(let load, let end): if isOpen(load) { handleEnd(end) }
         case .failed(let load, let failure): if isOpen(load) { recover(from: failure) }
         case .outputs(let outputs): handleOutputs(outputs)
+        case .pong(let number): liveness.answer(number)
         case .unusable(let failure):
+            liveness.reset()
             refuseListings(failure)
             if session?.engine == .open { fail(failure) }
         }
@@ -93,6 +95,7 @@ extension PlaybackMachine {
             endAlerts(of: session.loadID)
         case .playing:
             passFailure(at: progress)
+            guard !standsStill(at: progress) else { return engineHangs() }
             setBuffering(progress.buffering && !progress.running)
             let hasSlept = session.hasSlept
             self.session?.hasSlept = false

@@ -77,6 +77,8 @@ extension PlaybackMachine {
         let plays = settings.isOn(.autoPlay) && age <= Self.sessionAge && session.isStartable
         if record.status == .playing && (isSameFleet || plays) {
             playOn(afterCrash: isSameFleet && !record.clean)
+        } else if record.pausedBy == .soundDevice, isSameFleet, session.isStartable {
+            waitForDevice()
         } else if session.status != .finished {
             askOrWait(age: age, isSameFleet: isSameFleet)
         }
@@ -101,10 +103,11 @@ extension PlaybackMachine {
         pending.commit = true
     }
 
-    /// It was playing when the process went away and the fleet lived on.
-    private mutating func playOn(afterCrash: Bool) {
+    /// It was playing, or waiting for a sound device, when the process went away and the fleet lived on.
+    mutating func playOn(afterCrash: Bool) {
         if afterCrash, let before = session?.resumedAt, now.monotonic.since(before) < Self.crashWindow {
             session?.resumedAt = nil
+            forgetDevice()
             raise(
                 "playbackCrashed", title: "Playback crashed twice",
                 "The player crashed twice within a minute at “\(session?.episode.title ?? "")”, which is now paused.",

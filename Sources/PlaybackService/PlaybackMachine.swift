@@ -72,6 +72,8 @@ public enum PlaybackAction: Sendable, Hashable {
     case probe(LoadID, url: String, podcast: String, serial: UInt64)
     /// Let the machine sleep: what had to be saved is.
     case allowSuspend
+    /// End the process at once, for this reason, without waiting for the engine.
+    case endProcess(Failure)
 }
 
 /// The player's decisions: what is loaded, how it stands, what is stored, published and answered.
@@ -146,6 +148,10 @@ public struct PlaybackMachine: OwnerMachine {
     var prepared: PreparedEpisode?
     /// What becomes of playing without a sound device.
     var deviceLoss: DeviceLossMachine
+    /// Whether the engine carries out what it is told.
+    var liveness = EngineLiveness()
+    /// The engine hangs, and the process ends.
+    var hang: EngineHang?
     /// What has been told of the device, though it may have been dismissed since.
     var deviceAlertTold: DeviceAlert?
     /// The alerts about the device that were raised, for as long as what they say is so: also while they aren't shown, as
@@ -180,7 +186,7 @@ public struct PlaybackMachine: OwnerMachine {
         case .refused(let id, let failure): handleRefused(id, failure)
         case .answered(let call, let result): handleAnswer(call, result)
         case .timer(let name): handleTimer(name)
-        case .input(.engine(let event)): if !isStopping { handle(event) }
+        case .input(.engine(let event)): if !isStopping, hang == nil { handle(event) }
         case .input(.examined(let load, let isThere)): handleExamined(load, isThere: isThere)
         case .input(.probed(let load, let serial, let answer)): if !isStopping { handleProbe(load, serial, answer) }
         case .input(.suspends): suspend()

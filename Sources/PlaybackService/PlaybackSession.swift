@@ -106,6 +106,8 @@ struct PlaybackSession: Sendable, Hashable {
     var wasLetIn = false
     /// It waits for data.
     var starving: Starving?
+    /// Notices that nothing takes its sound.
+    var standstill = StandstillWatch(limit: 10)
     /// It has been heard since it was opened, or moved in.
     var hasSounded = false
     /// It has been heard up to where it is: it was not moved, nor loaded, since then.
@@ -290,7 +292,7 @@ extension PlaybackSession {
             // It has been silent since.
             pausedAt = Timestamp(milliseconds: record.savedAt)
         }
-        // Another life of the process waits for no device.
+        // Another life of the fleet waits for no device.
         pausedBy = record.pausedBy == .soundDevice ? .somebody : record.pausedBy
         isHeardHere = !record.unheard
         if record.savedAt > 0 { leftAt = Timestamp(milliseconds: record.savedAt) }

@@ -22,6 +22,8 @@ public final class PlayerService: Service {
     private let engine: LazyEngine
     private let probe: StreamProbe
     private let suspension: SuspendWatch
+    /// Why the process is to end without its engine.
+    private let hangs: AsyncStream<Failure>
 
     /// A player of these surroundings; without `makeEngine` its engine is libmpv.
     public init(context: ServiceContext, surroundings: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
@@ -37,6 +39,8 @@ public final class PlayerService: Service {
         let secrets = SecretsReader(context.home.secretsFile)
         let suspension = SuspendWatch()
         self.suspension = suspension
+        let (hangs, hang) = AsyncStream.makeStream(of: Failure.self)
+        self.hangs = hangs
         owner = OwnerService(PlaybackMachine(context: surroundings), context: context) { action, inputs in
             switch action {
             case .engine(let command):
@@ -59,26 +63,34 @@ public final class PlayerService: Service {
                 }
             case .allowSuspend:
                 suspension.release()
+            case .endProcess(let failure):
+                hang.yield(failure)
             }
         }
     }
 
     /// Serves until graceful shutdown, then closes the engine.
-    /// - Throws: see `OwnerService.run`.
+    /// - Throws: see `OwnerService.run`; when the engine hangs, that it does.
     public func run() async throws {
-        do {
-            try await owner.run()
-        } catch {
-            await close()
-            throw error
+        let end = await withTaskGroup(of: Result<Failure?, any Error>.self) { group in
+            group.addTask {
+                do {
+                    try await self.owner.run()
+                    return .success(nil)
+                } catch {
+                    return .failure(error)
+                }
+            }
+            group.addTask { .success(await self.hangs.first { _ in true }) }
+            defer { group.cancelAll() }
+            return await group.next() ?? .success(nil)
         }
-        await close()
-    }
-
-    private func close() async {
         suspension.close()
-        await engine.close()
+        let hang = try? end.get()
+        if hang == nil { await engine.close() }
         await probe.shutdown()
+        if let hang { throw hang }
+        _ = try end.get()
     }
 }
 

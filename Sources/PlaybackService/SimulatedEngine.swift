@@ -57,6 +57,8 @@ public final class SimulatedEngine: AudioEngine {
         var hasFailed = false
         var unbidden: LoadID?
         var closed = false
+        var hangs = false
+        var isStuck = false
         var performed: [EngineCommand] = []
         /// Events that are due, told outside the lock.
         var events: [EngineEvent] = []
@@ -134,6 +136,16 @@ public final class SimulatedEngine: AudioEngine {
         state.withLockedValue { $0.outputs.devices?.append(device) }
     }
 
+    /// From here on nothing is carried out, and nothing sounds.
+    public func hang() {
+        state.withLockedValue { $0.hangs = true }
+    }
+
+    /// From here on what plays stays where it is, as when its sound server takes nothing of it.
+    public func stick() {
+        state.withLockedValue { $0.isStuck = true }
+    }
+
     /// No data comes any more for what is open, or it comes again.
     public func setStalled(_ stalled: Bool) {
         change { state in
@@ -168,9 +180,9 @@ public final class SimulatedEngine: AudioEngine {
     public func advance(seconds: Double) {
         change { state in
             state.now = state.now.advanced(by: .seconds(seconds))
-            guard let load = state.load, state.audio.opens, !load.paused, !state.ended, !state.audio.stalls else {
-                return
-            }
+            guard let load = state.load, !state.hangs, !state.isStuck, state.audio.opens, !load.paused, !state.ended,
+                !state.audio.stalls
+            else { return }
             state.position = min(state.audio.length, state.position + seconds * load.speed.factor)
             if state.position >= state.audio.length { Self.end(&state, load) }
         }
@@ -179,7 +191,8 @@ public final class SimulatedEngine: AudioEngine {
     /// See `AudioEngine`; the events follow before it returns.
     public func perform(_ command: EngineCommand) {
         change { state in
-            guard !state.closed else { return }
+            guard !state.closed, !state.hangs else { return }
+            if case .ping(let number) = command { return state.events.append(.pong(number)) }
             state.performed.append(command)
             switch command {
             case .open(let load): Self.open(&state, load)
@@ -200,10 +213,15 @@ public final class SimulatedEngine: AudioEngine {
                 state.outputs.silent = state.isSilent
                 Self.useDevice(&state)
                 if state.load != nil { state.events.append(.outputs(state.outputs)) }
-            case .listOutputs: state.events.append(.outputs(state.outputs))
+            case .listOutputs:
+                var outputs = state.outputs
+                // Without an open output nothing is known of what is heard.
+                if state.load == nil { outputs.silent = nil }
+                state.events.append(.outputs(outputs))
             case .unload:
                 state.load = nil
                 state.prepared = nil
+            case .ping: break
             }
         }
     }

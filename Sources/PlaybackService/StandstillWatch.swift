@@ -5,17 +5,21 @@ import PodcastModel
 ///
 /// It counts places, and measures no time: a process that was stopped, or a machine that slept, has not stood still.
 struct StandstillWatch: Sendable, Hashable {
-    /// The number of places in a row without a move that mean a standstill.
-    static let limit = 3
     /// The shortest time between two places that count.
     static let interval = Duration.milliseconds(500)
     /// What moves less than this, in seconds, stands still.
     private static let step = 0.05
 
+    /// The number of places in a row without a move that mean a standstill.
+    private let limit: Int
     private var place: PlaybackPosition?
     /// When the last place that counts was told.
     private var at: MonotonicTime?
     private var unmoved = 0
+
+    init(limit: Int = 3) {
+        self.limit = limit
+    }
 
     /// Takes in where it is.
     ///
@@ -29,6 +33,6 @@ struct StandstillWatch: Sendable, Hashable {
             self.at = now
             unmoved += 1
         }
-        return unmoved >= Self.limit
+        return unmoved >= limit
     }
 }

@@ -27,6 +27,8 @@ final class PlayerRig {
     /// The podcasts that the library has; nil: it does not answer.
     var podcasts: [String]?
     var files: [AudioSource: SimulatedEngine.Audio] = [:]
+    /// The sound devices that the engine of the next process lists; nil: the simulated one.
+    var devices: [OutputDevice]?
     /// Why commits are refused.
     var refusal: Failure?
     /// Commits have no outcome yet.
@@ -48,6 +50,8 @@ final class PlayerRig {
     private(set) var probes: [String] = []
     private(set) var logs: [String] = []
     private(set) var allowedSuspends = 0
+    /// Why the process was to end by itself.
+    private(set) var endings: [Failure] = []
     /// Which audio servers have.
     var tags: [String: AudioTag] = [:]
     /// What servers say when they are asked beside the engine, where that is not which audio they have.
@@ -77,6 +81,7 @@ final class PlayerRig {
         engine = SimulatedEngine(files: files, now: now.monotonic) { [reported] event in
             reported.withLockedValue { $0.append(event) }
         }
+        if let devices { engine.setDevices(devices, works: true) }
         let stored = records.values.sorted { ($0.collection, $0.key) < ($1.collection, $1.key) }
         let effects = machine.restore(stored, now: now)
         retained = [:]
@@ -299,6 +304,7 @@ final class PlayerRig {
                 heldProbes.append((load, serial, url))
                 if !holdsProbes { answerProbes() }
             case .perform(.allowSuspend): allowedSuspends += 1
+            case .perform(.endProcess(let failure)): endings.append(failure)
             case .log(_, let line): logs.append(line)
             }
         }

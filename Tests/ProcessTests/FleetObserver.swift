@@ -91,12 +91,14 @@ final class FleetObserver: Sendable {
         throw ProcessFleet.Unexpected(description: "waited for: \(what); seen: \(summary)")
     }
 
-    private var summary: String {
+    /// What is seen, in short.
+    var summary: String {
         let view = view
         let services = view.services.values.map { "\($0.name) \($0.state)#\($0.generation)" }.sorted()
         let queue = view.mainQueue.map { "queue revision \($0.revision), \($0.entries.count) entries" } ?? "no queue"
         let player = view.player.map { "player \($0.status) \($0.episode.title) \($0.anchor.position)" } ?? "no player"
-        return "\(view.connection) \(view.replica.position) \(services) \(queue) \(player)"
+        let alerts = view.alertsInOrder.map { "\($0.code): \($0.message)" }
+        return "\(view.connection) \(view.replica.position) \(services) \(queue) \(player) \(alerts)"
     }
 
     /// Waits until all observers are at the same place behind a last change that all have seen.

@@ -10,7 +10,7 @@ import WireMessages
 struct SoundDeviceTests {
     /// Nothing is left out from one recording to the next, and little is heard twice. A machine that is busy with other
     /// things drops some tenths of a second; a recording that is broken up at its end, or empty, says less of what was heard.
-    private static func expectContinuity(_ recordings: [Float]...) {
+    static func expectContinuity(_ recordings: [Float]...) {
         let heard = recordings.map(Sweep.stretches)
         var end: Double?
         var last: Sweep.Stretch?

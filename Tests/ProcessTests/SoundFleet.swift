@@ -38,6 +38,7 @@ struct SoundFleet: Sendable {
     ) async throws {
         try await FleetObserver.with(1, of: fleet) { observers in
             try await observers[0].untilReady()
+            server.setPlayer { observers[0].summary }
             try await body(SoundFleet(fleet: fleet, server: server, observer: observers[0]))
         }
     }
@@ -66,8 +67,13 @@ struct SoundFleet: Sendable {
     /// Plugs a device in and records it. The player is stopped until the recording has begun: what it plays there is
     /// heard from the first sample on.
     func recorder(plugging sink: String) async throws -> SoundRecorder {
-        guard fleet.signal("playback", SIGSTOP) != nil else {
-            throw ProcessFleet.Unexpected(description: "there is no player")
+        let life = self.life
+        if fleet.signal("playback", SIGSTOP) == nil {
+            // The one before has ended because its engine hung.
+            try await observer.until("another player is there") { Self.life(in: $0) > life }
+            guard fleet.signal("playback", SIGSTOP) != nil else {
+                throw ProcessFleet.Unexpected(description: "there is no player")
+            }
         }
         defer { _ = fleet.signal("playback", SIGCONT) }
         try server.addSink(sink)
@@ -77,6 +83,12 @@ struct SoundFleet: Sendable {
     // MARK: What the player does
 
     var player: WirePlaybackState { observer.view.player ?? WirePlaybackState() }
+
+    /// Which process of the player it is.
+    var life: UInt32 { Self.life(in: observer.view) }
+
+    /// The same, as it is seen when it serves; else 0.
+    static func life(in view: FleetView) -> UInt32 { view.replica.ready[.playback] ?? 0 }
 
     @discardableResult
     func ask(_ fill: (inout WirePlaybackRequest) -> Void) async throws -> WirePlaybackReply {

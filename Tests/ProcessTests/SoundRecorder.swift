@@ -8,6 +8,7 @@ final class SoundRecorder: Sendable {
     /// Samples a second.
     static let rate = 8_000
 
+    private let server: SoundServer
     private let samples = Awaited<[Float]>([])
     private let reader: DescriptorReader
     private let pid: pid_t
@@ -20,6 +21,7 @@ final class SoundRecorder: Sendable {
     }
 
     private init(_ sink: String, _ server: SoundServer) throws {
+        self.server = server
         let (pid, output) = try server.launch(
             "parec",
             [
@@ -69,7 +71,9 @@ final class SoundRecorder: Sendable {
         let heard = samples.now
         let levels = Sweep.windows(heard).suffix(40).map { $0.position.map { String(format: "%.2f", $0) } ?? "-" }
         throw ProcessFleet.Unexpected(
-            description: "waited for: \(what); recorded \(heard.count) samples, at last: \(levels)")
+            description: """
+                waited for: \(what); recorded \(heard.count) samples, at last: \(levels); \(server.situation)
+                """)
     }
 
     /// Waits until the sweep has been heard for so many seconds on end, behind the first `start` samples.
@@ -149,7 +153,8 @@ enum Sweep {
         var description: String { String(format: "%.2f–%.2f at %.2f s", from, to, time) }
     }
 
-    /// What is heard of the file on end. Windows in which the sound begins or ends have no right pitch, and are left out.
+    /// What is heard of the file on end. Windows in which the sound begins or ends have no right pitch, and are left out; two
+    /// of them may seem to belong together.
     static func stretches(_ samples: [Float]) -> [Stretch] {
         var found: [Stretch] = []
         var last: Double?
@@ -162,7 +167,7 @@ enum Sweep {
                 found.append(Stretch(time: window.time - Self.window, from: last, to: position))
             }
         }
-        return found
+        return found.filter { $0.to - $0.from > Self.window + 0.03 }
     }
 
     /// The place of the file in the middle of some samples, by the distance of the zero crossings.

@@ -33,6 +33,8 @@ final class SoundServer: Sendable {
     let kind: Kind
     private let folder: TemporaryFolder
     private let processes = NIOLockedValueBox<[pid_t]>([])
+    /// Says what plays through it.
+    private let player = NIOLockedValueBox<@Sendable () -> String>({ "no player" })
     /// The modules that make sinks, by the sink’s name.
     private let modules = NIOLockedValueBox<[String: String]>([:])
 
@@ -113,11 +115,19 @@ final class SoundServer: Sendable {
             return pids
         }
         modules.withLockedValue { $0 = [:] }
-        // A player that connects again while PipeWire dies would not be answered, and libmpv 0.35 waits for that for ever.
-        unlink(run + "/pipewire-0")
         // The server first, as when it crashes: the others follow it.
         for pid in pids { _ = Glibc.kill(-pid, SIGKILL) }
         for pid in pids { _ = ChildProgram.reap(pid) }
+    }
+
+    /// Has it answer nothing, with all that belongs to it, until `thaw()`; its sockets stay.
+    func freeze() { signal(SIGSTOP) }
+
+    /// Has it go on.
+    func thaw() { signal(SIGCONT) }
+
+    private func signal(_ signal: Int32) {
+        for pid in processes.withLockedValue({ $0 }) { _ = Glibc.kill(-pid, signal) }
     }
 
     private func spawn(_ words: String...) throws {
@@ -195,6 +205,19 @@ final class SoundServer: Sendable {
                 in: folder.path)
         }
         return (pid, ends[0])
+    }
+
+    /// Has `description` say what plays through it, for time-outs.
+    func setPlayer(_ description: @escaping @Sendable () -> String) {
+        player.withLockedValue { $0 = description }
+    }
+
+    /// What plays, and what the server says of itself.
+    var situation: String {
+        let said = [["info"], ["list", "short", "sinks"], ["list", "short", "sink-inputs"]].map { words in
+            (try? tool("timeout", ["5", Self.path("pactl")] + words))?.output ?? "no pactl"
+        }
+        return "\(player.withLockedValue { $0 }()); \(said.joined(separator: "; "))"
     }
 
     private static func path(_ program: String) -> String { "/usr/bin/" + program }

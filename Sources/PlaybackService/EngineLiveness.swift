@@ -1,0 +1,61 @@
+import PodcastModel
+
+/// Decides when the engine no longer carries out what it is told.
+///
+/// It counts checks, and measures no time: a process that was stopped, or a machine that slept, has not hung.
+struct EngineLiveness: Sendable, Hashable {
+    /// The time between two checks.
+    static let interval = Duration.seconds(1)
+    /// The number of checks in a row without an answer that mean a hang.
+    static let limit = 5
+
+    /// What follows from a check.
+    enum Verdict: Sendable, Hashable {
+        /// Everything has been carried out, or may yet be.
+        case isAlive
+        /// The engine is to be asked with this number whether all before it has been carried out.
+        case asks(UInt64)
+        /// It hangs.
+        case hangs
+    }
+
+    /// The engine runs, and answers; it does from its first file on.
+    private var isRunning = false
+    /// The number of commands so far.
+    private var commands: UInt64 = 0
+    /// The number of commands that are known to have been carried out.
+    private var answered: UInt64 = 0
+    /// The last question.
+    private var asked: UInt64 = 0
+    private var unanswered = 0
+
+    /// Whether checks are needed.
+    var isWaiting: Bool { answered < commands }
+
+    /// The engine is given a command.
+    mutating func record(_ command: EngineCommand) {
+        if case .open = command { isRunning = true }
+        if case .ping = command { return }
+        if isRunning { commands += 1 }
+    }
+
+    /// It has answered the question of this number.
+    mutating func answer(_ number: UInt64) {
+        answered = max(answered, min(number, commands))
+        unanswered = 0
+    }
+
+    /// Nothing runs that could answer.
+    mutating func reset() { self = EngineLiveness() }
+
+    /// The interval has passed while checks were needed.
+    mutating func check() -> Verdict {
+        guard isWaiting else { return .isAlive }
+        guard asked > answered else {
+            asked = commands
+            return .asks(asked)
+        }
+        unanswered += 1
+        return unanswered >= Self.limit ? .hangs : .isAlive
+    }
+}

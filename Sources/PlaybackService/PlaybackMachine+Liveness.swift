@@ -1,0 +1,85 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// How a player ends whose engine hangs, so that another process goes on in its place.
+struct EngineHang: Sendable, Hashable {
+    /// How long the saving of the position may take.
+    static let saving = Duration.seconds(2)
+
+    /// When the process ends, saved or not.
+    let endsBy: MonotonicTime
+    /// The shell has been told to end it.
+    var isEnding = false
+}
+
+// A sound server that stops answering, or dies while it is asked, can hold libmpv for ever (mpv 0.35, `for_each_sink` in
+// `ao_pipewire.c`). Its threads can’t be ended, but their process can: the supervisor starts another at once, which opens
+// nothing before the sound servers have listed their devices to a watch that may hang.
+extension PlaybackMachine {
+    /// What the engine is told is recorded.
+    mutating func recordCommands() {
+        for case .engine(let command) in pending.actions { liveness.record(command) }
+    }
+
+    /// When `checkEngine` is due.
+    var nextCheck: MonotonicTime? {
+        if let hang { return hang.isEnding ? nil : hang.endsBy }
+        guard liveness.isWaiting, !isStopping else { return nil }
+        return timers.wanted[PlaybackTimers.liveness] ?? now.monotonic.advanced(by: EngineLiveness.interval)
+    }
+
+    /// The interval between two checks has passed.
+    mutating func checkEngine() {
+        guard hang == nil else { return }
+        switch liveness.check() {
+        case .isAlive: break
+        case .asks(let number): pending.perform(.engine(.ping(number)))
+        case .hangs: engineHangs()
+        }
+    }
+
+    /// Whether a sound server has taken nothing of what plays for long.
+    mutating func standsStill(at progress: EngineProgress) -> Bool {
+        session?.standstill.standsStill(at: progress.position, isRunning: progress.running, now: progress.at) ?? false
+    }
+
+    /// Nothing is heard from here on: what plays is paused as by the loss of its device, where it was heard last.
+    mutating func engineHangs() {
+        hang = EngineHang(endsBy: now.monotonic.advanced(by: EngineHang.saving))
+        guard let session else { return }
+        var place = session.anchor.position
+        if session.anchor.running, session.seekDone >= session.seekAsked {
+            place = PlaybackPosition(clamping: max(0, session.heard.seconds - DeviceLossMachine.overlap))
+        }
+        perform(deviceLoss.stopsAnswering(isPlaying: session.wantsToPlay, at: place, now: now.monotonic))
+        markPosition()
+        pending.commit = true
+    }
+
+    /// Ends the process when nothing is on its way to the database any more, or it took too long.
+    mutating func endHungProcess() {
+        guard let hang, !hang.isEnding, !book.isBusy || now.monotonic >= hang.endsBy else { return }
+        self.hang?.isEnding = true
+        pending.perform(
+            .endProcess(
+                Failure(
+                    .internalError,
+                    "The audio engine doesn’t respond, as when a sound server hangs; the player starts again.")))
+    }
+
+    /// An earlier life of the process was waiting for a sound device: this one waits on.
+    mutating func waitForDevice() {
+        guard let session else { return }
+        self.session?.pausedBy = .soundDevice
+        deviceLoss.restore(at: session.anchor.position, now: now.monotonic)
+    }
+
+    /// The sound systems have listed their devices while nothing is open: what waits for one plays on.
+    mutating func playOnIfListed() {
+        guard session?.engine == .closed, session?.pausedBy == .soundDevice else { return }
+        // A name without a slash is no device, but a driver that always lists itself.
+        let isThere = devices.contains { output.isEmpty ? $0.name.contains("/") : $0.name == output }
+        perform(deviceLoss.devicesAnswered(isThere: isThere, now: now.monotonic))
+    }
+}

@@ -1,0 +1,233 @@
+import BusKit
+import PodcastModel
+import Testing
+import WireMessages
+
+@testable import PlaybackService
+
+/// What the player makes of an engine that a sound server holds.
+struct PlaybackHangTests {
+    private let rig = PlayerRig()
+    private let speaker = OutputDevice(name: "pulse/speaker", description: "Speaker")
+    private let unlisted = OutputDevice(name: "auto", description: "Autoselect device")
+
+    /// Plays for 3 s from 50 s, then hangs until the process is to end.
+    private func hang() throws {
+        try rig.start()
+        rig.engine.setDevices([speaker], works: true)
+        try rig.load(rig.episode(), at: 50)
+        try rig.advance(3)
+        try hangAgain()
+    }
+
+    private func hangAgain() throws {
+        let before = rig.endings.count
+        rig.engine.hang()
+        try rig.advance(8)
+        try #require(rig.endings.count == before + 1)
+    }
+
+    /// Another process takes over; its engine lists these devices.
+    private func restart(listing devices: [OutputDevice]) throws {
+        rig.turn(0.5)
+        rig.devices = devices
+        try rig.start()
+    }
+
+    @Test func `an engine that hangs pauses where it was heard last, and ends the process once that is saved`() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 50)
+        try rig.advance(3)
+        rig.engine.hang()
+        rig.holdsCommits = true
+        for _ in 0..<40 where rig.state.status == .playing { try rig.advance(0.2) }
+        #expect(rig.state.status == .paused && rig.state.pausedBy == .soundDevice)
+        #expect(rig.position > 51.5 && rig.position < 53)
+        #expect(rig.alerts.map(\.message) == ["The sound system doesn’t respond; playback is paused."])
+        #expect(rig.endings.isEmpty)
+        try rig.releaseCommits()
+        #expect(rig.session.map { abs($0.position - rig.position) < 0.01 } == true)
+        #expect(rig.endings.count == 1)
+        try rig.advance(5)
+        #expect(rig.endings.count == 1)
+    }
+
+    @Test func `what plays without moving is taken for a hang, but not what waits for data or is paused`() throws {
+        try rig.start()
+        rig.engine.setDevices([speaker], works: true)
+        try rig.load(rig.episode(), at: 50)
+        try rig.advance(3)
+        rig.engine.setStalled(true)
+        try rig.advance(15)
+        rig.engine.setStalled(false)
+        try rig.setPaused(true)
+        try rig.advance(15)
+        try rig.setPaused(false)
+        #expect(rig.endings.isEmpty)
+        rig.engine.stick()
+        try rig.advance(15)
+        #expect(rig.state.status == .paused && rig.state.pausedBy == .soundDevice && rig.endings.count == 1)
+    }
+
+    @Test func `an engine that hangs ends the process also when nothing can be saved`() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 50)
+        try rig.advance(3)
+        rig.engine.hang()
+        rig.holdsCommits = true
+        try rig.advance(11)
+        #expect(rig.endings.count == 1)
+    }
+
+    @Test func `after a hang the next process plays on when the sound servers list a device`() throws {
+        try hang()
+        let place = rig.position
+        try restart(listing: [unlisted])
+        try rig.advance(10)
+        #expect(rig.opens == 0 && rig.machine.state.status == .paused && rig.machine.state.pausedBy == .soundDevice)
+        #expect(rig.alerts.map(\.code) == ["noSoundDevice"])
+        rig.engine.setDevices([unlisted, speaker], works: true)
+        try rig.advance(6)
+        #expect(rig.state.status == .playing && rig.position > place && rig.position < place + 6)
+        try rig.advance(2)
+        #expect(rig.alerts.isEmpty && rig.endings.count == 1)
+    }
+
+    @Test func `after a hang a device that can't be opened is waited for like any other`() throws {
+        try hang()
+        let place = rig.position
+        try restart(listing: [speaker])
+        rig.engine.setSilent(true)
+        try rig.advance(5)
+        #expect(rig.state.status == .paused && rig.state.pausedBy == .soundDevice && abs(rig.position - place) < 0.01)
+        rig.engine.repair()
+        try rig.advance(8)
+        #expect(rig.state.status == .playing && rig.alerts.isEmpty)
+    }
+
+    @Test func `after a hang only the chosen device plays on`() throws {
+        let headset = OutputDevice(name: "pulse/headset", description: "Headset")
+        try rig.start()
+        rig.engine.setDevices([speaker, headset], works: true)
+        try rig.load(rig.episode(), at: 50)
+        try rig.send { $0.setOutput.device = "pulse/headset" }
+        try rig.advance(3)
+        try hangAgain()
+        try restart(listing: [speaker])
+        try rig.advance(10)
+        #expect(rig.opens == 0)
+        rig.engine.setDevices([speaker, headset], works: true)
+        try rig.advance(12)
+        #expect(rig.state.status == .playing && rig.state.output == "pulse/headset" && rig.alerts.isEmpty)
+    }
+
+    @Test func `a stream that opens slowly after a hang is waited for`() throws {
+        try rig.start()
+        let episode = rig.streamedEpisode()
+        rig.setStream(SimulatedEngine.Audio(length: 600))
+        rig.engine.setDevices([speaker], works: true)
+        try rig.load(episode, at: 50)
+        try rig.advance(3)
+        try hangAgain()
+        var slow = SimulatedEngine.Audio(length: 600)
+        slow.stalls = true
+        rig.setStream(slow)
+        try restart(listing: [speaker])
+        try rig.advance(10)
+        #expect(rig.opens == 1 && rig.state.status == .loading && rig.state.willPlay)
+        rig.engine.setStalled(false)
+        try rig.advance(3)
+        #expect(rig.state.status == .playing && rig.alerts.isEmpty)
+    }
+
+    @Test func `whoever pauses after a hang stays paused`() throws {
+        try hang()
+        try restart(listing: [])
+        try rig.advance(2)
+        try rig.setPaused(true)
+        rig.engine.setDevices([speaker], works: true)
+        try rig.advance(20)
+        #expect(rig.opens == 0 && rig.state.status == .paused && rig.state.pausedBy == .somebody)
+        try rig.setPaused(false)
+        #expect(rig.state.status == .playing && rig.alerts.isEmpty)
+    }
+
+    @Test func `a sound server that stays away for a minute after a hang resumes nothing`() throws {
+        try hang()
+        try restart(listing: [])
+        try rig.advance(61)
+        #expect(rig.state.pausedBy == .somebody && rig.alerts.map(\.code) == ["noSoundDevice"])
+        rig.engine.setDevices([speaker], works: true)
+        try rig.advance(20)
+        #expect(rig.opens == 0)
+    }
+
+    @Test func `a second hang within a minute leaves it paused, with an alert that resumes`() throws {
+        try hang()
+        try restart(listing: [speaker])
+        try rig.advance(3)
+        #expect(rig.state.status == .playing)
+        try hangAgain()
+        try restart(listing: [speaker])
+        try rig.advance(20)
+        #expect(rig.opens == 0 && rig.state.status == .paused && rig.state.pausedBy == .somebody)
+        let alert = try #require(rig.alerts.first { $0.code == "playbackCrashed" })
+        try rig.answer(alert.id, "resume")
+        #expect(rig.state.status == .playing)
+    }
+
+    @Test func `an engine that hangs while nothing plays ends the process, and nothing resumes`() throws {
+        try rig.start()
+        rig.engine.setDevices([speaker], works: true)
+        try rig.load(rig.episode(), at: 50)
+        try rig.setPaused(true)
+        try rig.advance(3)
+        rig.engine.hang()
+        try rig.advance(20)
+        #expect(rig.endings.isEmpty, "what is told nothing can't hang")
+        try rig.seek(70)
+        try rig.advance(8)
+        #expect(rig.endings.count == 1 && rig.alerts.isEmpty)
+        try restart(listing: [speaker])
+        try rig.advance(10)
+        #expect(rig.opens == 0 && rig.machine.state.status == .paused && abs(rig.position - 70) < 0.01)
+    }
+
+    @Test func `another life of the fleet waits for no device`() throws {
+        try hang()
+        rig.context.fleetRun = "run2"
+        try restart(listing: [speaker])
+        try rig.advance(10)
+        #expect(rig.opens == 0 && rig.machine.state.pausedBy == .somebody)
+    }
+
+    // MARK: The checks
+
+    @Test func `what answers late, but does, isn't taken for a hang`() {
+        var liveness = EngineLiveness()
+        liveness.record(.open(EngineLoad(id: .random(), source: .file(path: "/a"))))
+        for round in 1...20 {
+            liveness.record(.sample)
+            guard case .asks(let number) = liveness.check() else { return #expect(Bool(false), "round \(round)") }
+            for _ in 1..<EngineLiveness.limit { #expect(liveness.check() == .isAlive) }
+            liveness.answer(number)
+            #expect(!liveness.isWaiting)
+        }
+    }
+
+    @Test func `what has never been open is not asked`() {
+        var liveness = EngineLiveness()
+        liveness.record(.listOutputs)
+        liveness.record(.setVolume(.full))
+        #expect(!liveness.isWaiting && liveness.check() == .isAlive)
+    }
+
+    @Test func `an engine that can't be used is not asked`() throws {
+        try rig.start()
+        try rig.load(rig.episode(), at: 50)
+        rig.engine.hang()
+        try rig.report(.unusable(Failure(.decoderFailed, "There is no libmpv.")))
+        try rig.advance(20)
+        #expect(rig.endings.isEmpty)
+    }
+}

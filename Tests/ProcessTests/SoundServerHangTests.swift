@@ -1,0 +1,93 @@
+import BusKit
+import Foundation
+import PodcastModel
+import TestSupport
+import Testing
+import WireMessages
+
+/// Real sound servers that stop answering, and hold libmpv with that.
+@Suite(.timeLimit(.minutes(5)), .enabled(if: SoundServer.isAvailable, SoundServer.isMissing))
+struct SoundServerHangTests {
+    /// Plays “One” on the default device, and has the player ask a server that doesn’t answer for another.
+    private func hang(_ player: SoundFleet) async throws -> (speakers: SoundRecorder, headset: SoundRecorder) {
+        let speakers = try await SoundRecorder.of("speakers", on: player.server)
+        let headset = try await SoundRecorder.of("headset", on: player.server)
+        try await player.fleet.succeed("play", "One")
+        try await speakers.untilHeard(seconds: 1)
+        // From here on nothing else can be listed.
+        try await player.fleet.succeed("output")
+        player.server.freeze()
+        let life = player.life
+        try await player.ask { $0.setOutput.device = player.server.kind.device("headset") }
+        try await player.untilLost()
+        #expect(player.alertsTold.contains("The sound system doesn’t respond; playback is paused."))
+        try await player.observer.until("another process plays") { SoundFleet.life(in: $0) > life }
+        return (speakers, headset)
+    }
+
+    @Test(arguments: SoundServer.Kind.allCases)
+    func `a sound server that hangs pauses, and it sounds again when that answers`(
+        _ kind: SoundServer.Kind
+    ) async throws {
+        try await SoundFleet.with(kind, sinks: ["speakers", "headset"]) { player in
+            let (speakers, headset) = try await hang(player)
+            defer { [speakers, headset].forEach { $0.end() } }
+            player.server.thaw()
+            let after = try await headset.untilHeard(seconds: 1)
+            SoundDeviceTests.expectContinuity(speakers.heard, after)
+            try await player.untilNoAlert()
+            #expect(player.player.status == .playing && !player.player.nullOutput)
+        }
+    }
+
+    @Test(arguments: SoundServer.Kind.allCases)
+    func `a sound server that hangs while it plays is noticed`(_ kind: SoundServer.Kind) async throws {
+        try await SoundFleet.with(kind) { player in
+            let recorder = try await SoundRecorder.of("one", on: player.server)
+            defer { recorder.end() }
+            try await player.fleet.succeed("play", "One")
+            try await recorder.untilHeard(seconds: 1)
+            let life = player.life
+            player.server.freeze()
+            try await player.untilLost()
+            try await player.observer.until("another process plays") { SoundFleet.life(in: $0) > life }
+            let count = recorder.count
+            player.server.thaw()
+            // What the server had taken in advance comes first.
+            SoundDeviceTests.expectContinuity(try await recorder.untilHeard(seconds: 1, from: count))
+            try await player.untilNoAlert()
+        }
+    }
+
+    @Test(arguments: SoundServer.Kind.allCases)
+    func `a sound server that hangs holds no command`(_ kind: SoundServer.Kind) async throws {
+        try await SoundFleet.with(kind, sinks: ["speakers", "headset"]) { player in
+            let (speakers, headset) = try await hang(player)
+            defer { [speakers, headset].forEach { $0.end() } }
+            try await player.fleet.succeed("output")
+            try await player.fleet.succeed("play", "Two")
+            try await player.until("“Two” is loaded") { $0.episode.title == "Two" && $0.status == .paused }
+            try await player.fleet.succeed("pause")
+            try await player.until("it stays paused") { $0.pausedBy == .somebody }
+            player.server.thaw()
+            #expect(try await headset.more(seconds: 3).suffix(SoundRecorder.rate).allSatisfy { $0 == 0 })
+            try await player.setPaused(false)
+            try await headset.untilHeard()
+            try await player.untilNoAlert()
+        }
+    }
+
+    @Test(arguments: SoundServer.Kind.allCases)
+    func `a sound server that dies while it hangs is found again`(_ kind: SoundServer.Kind) async throws {
+        try await SoundFleet.with(kind, sinks: ["speakers", "headset"]) { player in
+            let (speakers, headset) = try await hang(player)
+            player.server.kill()
+            [speakers, headset].forEach { $0.end() }
+            try player.server.start(sinks: ["speakers"])
+            let recorder = try await player.recorder(plugging: "headset")
+            defer { recorder.end() }
+            SoundDeviceTests.expectContinuity(speakers.heard, try await recorder.untilHeard(seconds: 1))
+            try await player.untilNoAlert()
+        }
+    }
+}
