@@ -11,6 +11,7 @@ struct FailureWatch: Sendable {
     static let limit = 3
 
     private var load = ""
+    private var status = WirePlaybackState.Status.unknown
     /// Whether it plays, or will, without anybody's having asked for it just now.
     private(set) var isUnattended = false
     private(set) var passedOver: Set<String> = []
@@ -25,21 +26,31 @@ struct FailureWatch: Sendable {
             load = state.loadID
             isUnattended = isByItself && (isNew || state.status == .loading && state.willPlay)
             if !isByItself { passedOver = [] }
+        } else if status == .failed, state.status == .loading {
+            // Somebody tries it again, or its server is back.
+            isUnattended = false
         }
+        status = state.status
         switch state.status {
         case .playing: isUnattended = true
         case .paused, .idle: isUnattended = false
+        // Paused before its file is open, or by the end of the sleep timer.
+        case .loading where !state.willPlay: isUnattended = false
         case .finished: passedOver = []
         default: break
         }
     }
 
-    /// Whether what has failed gives way to an entry.
-    func givesWay(to next: String) -> Bool {
-        isUnattended && passedOver.count < Self.limit && !passedOver.contains(next)
+    /// Whether an entry that has failed gives way to another. One that was to be passed over already, which could not be
+    /// stored, still does.
+    func givesWay(_ entry: String, to next: String) -> Bool {
+        isUnattended && passedOver.subtracting([entry]).count < Self.limit && !passedOver.contains(next)
     }
 
     mutating func passOver(_ entry: String) { passedOver.insert(entry) }
+
+    /// What has failed stays: an entry that is added later doesn't play by itself.
+    mutating func stay() { isUnattended = false }
 }
 
 extension WireFailure {

@@ -37,8 +37,9 @@ extension OwnerAlerts {
     /// What was said of a podcast is over.
     mutating func clear(podcast: String) -> OwnerChange { end { $0.code == fullCode && $0.podcast == podcast } }
 
-    /// An entry can’t be played, and the next one plays in its place.
+    /// An entry can’t be played, and the next one plays in its place. Takes the place of what was said of its episode before.
     mutating func raisePassedOver(_ state: WirePlaybackState, in queue: NamedQueue, now: Timestamp) -> OwnerChange {
+        var change = endPassedOver { $0 == state.episode.id }
         var alert = WireAlert()
         alert.id = AlertID.derived(from: "\(passedOverCode)/\(state.loadID)").text
         alert.code = passedOverCode
@@ -51,7 +52,8 @@ extension OwnerAlerts {
         alert.owner = ServiceName.queue.text
         alert.episode = state.episode.id
         alert.podcast = state.episode.podcastID
-        return raise(alert)
+        change.append(raise(alert))
+        return change
     }
 
     /// Whether anything is told of an entry that was passed over.

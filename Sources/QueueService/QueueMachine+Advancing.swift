@@ -57,17 +57,23 @@ extension QueueMachine {
     /// What plays without anybody's attention has failed for good: the next one plays, and the entry stays where it is. An
     /// alert says so, as the player's own goes with the load.
     mutating func passOver(_ state: WirePlaybackState, now: Moment) -> [OwnerEffect<Never>] {
-        guard state.error.isLasting else { return [] }
+        // What somebody has decided meanwhile is newer.
+        guard state.error.isLasting, comingLoad == nil else { return [] }
         let succession = succession(of: state, skipping: true)
         let mark = "failed/\(state.loadID)"
-        guard succession.queue.advancedLoad != mark, let next = succession.next, next.id != state.queueEntry,
-            failures.givesWay(to: next.id)
-        else { return [] }
+        guard succession.queue.advancedLoad != mark else { return [] }
+        guard let next = succession.next, next.id != state.queueEntry,
+            failures.givesWay(state.queueEntry, to: next.id)
+        else {
+            failures.stay()
+            return []
+        }
         failures.passOver(state.queueEntry)
         var rules = rules.current
         let alert = rules.alerts.raisePassedOver(state, in: succession.queue, now: now.wall)
         return proceed(
-            succession, from: state, marking: mark, "Passed over “\(state.episode.title)”", alert, rules, now: now)
+            succession, from: state, marking: mark, "Passed over “\(state.episode.title)”, which can’t be played",
+            alert, rules, now: now)
     }
 
     /// Whether the queue has decided a load when the one before it had ended or failed.

@@ -99,6 +99,71 @@ import WireMessages
         #expect(queue.player.status == .failed && alerts(queue).isEmpty)
     }
 
+    @Test func `an entry that was paused while it was loading is not passed over`() {
+        var queue = advanced(3)
+        queue.playerChanges { $0.status = .finished }
+        queue.add(4)
+        queue.playerChanges {
+            $0.status = .loading
+            $0.willPlay = false
+        }
+        fail(&queue)
+        #expect(queue.player.status == .failed && queue.current == 3 && alerts(queue).isEmpty)
+    }
+
+    @Test func `an entry that failed, was resumed and can’t be had is not passed over`() {
+        var queue = advanced(3)
+        fail(&queue, of: Self.away)
+        queue.playerChanges {
+            $0.status = .loading
+            $0.willPlay = true
+        }
+        fail(&queue)
+        #expect(queue.player.status == .failed && queue.current == 2 && alerts(queue).isEmpty)
+    }
+
+    @Test func `what is added after the last entry has failed doesn’t play by itself`() {
+        var queue = advanced(2)
+        fail(&queue)
+        #expect(queue.player.status == .failed)
+        queue.add(3)
+        queue.playerChanges { $0.volume = 55 }
+        #expect(queue.player.status == .failed && queue.current == 2 && alerts(queue).isEmpty)
+    }
+
+    @Test func `an entry that is passed over in each round has one alert`() {
+        var queue = advanced(3)
+        queue.ask {
+            $0.setModes.repeat = .all
+            $0.setModes.consume = false
+        }
+        for _ in 1...3 {
+            #expect(queue.player.episode.id == QueueHarness.episode(2))
+            fail(&queue)
+            #expect(playing(queue) == QueueHarness.episode(3) && alerts(queue).count == 1)
+            queue.playerChanges { _ in }
+            queue.playerChanges { $0.status = .finished }
+            queue.playerChanges { _ in }
+        }
+    }
+
+    @Test func `an entry at the limit that a full disk kept from being passed over is passed over later`() {
+        var queue = advanced(FailureWatch.limit + 3)
+        for _ in 1..<FailureWatch.limit {
+            queue.player.status = .loading
+            fail(&queue)
+        }
+        let current = queue.current
+        queue.holdsCommits = true
+        queue.player.status = .loading
+        fail(&queue)
+        queue.refuse()
+        queue.holdsCommits = false
+        queue.playerChanges { _ in }
+        queue.settle()
+        #expect(queue.current == current.map { $0 + 1 })
+    }
+
     @Test func `what somebody plays and breaks for good after it has played is passed over`() {
         var queue = QueueHarness()
         queue.add(1, 2)
