@@ -84,6 +84,10 @@ import WireMessages
     func `a command that a message advises names the home that was given`(text: String, completed: String) {
         #expect(AdvisedCommands(home: "/a b").completed(text) == completed)
         #expect(AdvisedCommands(home: nil).completed(text) == text)
+        // Of a command line that can't be parsed, too.
+        #expect(AdvisedCommands(arguments: ["--home", "/a b", "paus"]).completed(text) == completed)
+        #expect(AdvisedCommands(arguments: ["paus", "--home=/a b"]).completed(text) == completed)
+        #expect(AdvisedCommands(arguments: ["paus", "--home"]).completed(text) == text)
     }
 
     @Test func `an empty home is refused, and doesn’t lead to the user’s own library`() throws {

@@ -57,10 +57,9 @@ public struct Lockstep: AsyncParsableCommand {
     /// - Returns: the status that the process ends with.
     static func run(_ arguments: [String]) async -> Int32 {
         let json = arguments.contains("--json")
-        var advice = AdvisedCommands.plain
+        let advice = AdvisedCommands(arguments: arguments)
         do {
             var command = try command(arguments)
-            if let ours = command as? any LockstepCommand { advice = AdvisedCommands(ours.options) }
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {

@@ -18,10 +18,19 @@ struct AdvisedCommands: Sendable, Hashable {
     }
 
     /// The advice of a command with these options; of a home that can't be found, none.
-    init(_ options: GlobalOptions) {
+    init(_ options: GlobalOptions) { self.init(given: options.home) }
+
+    /// The advice about a command line that may not be parsed.
+    init(arguments: [String]) {
+        let inOne = arguments.first { $0.hasPrefix("--home=") }.map { String($0.dropFirst("--home=".count)) }
+        let behind = arguments.firstIndex(of: "--home").flatMap { arguments.dropFirst($0 + 1).first }
+        self.init(given: inOne ?? behind)
+    }
+
+    private init(given: String?) {
         var environment = ProcessEnvironment.current
-        environment["LOCKSTEP_HOME"] = options.home
-        let home = options.home == nil ? nil : try? LockstepHome.find(environment)
+        environment["LOCKSTEP_HOME"] = given
+        let home = given == nil ? nil : try? LockstepHome.find(environment)
         self.init(home: home?.environment["LOCKSTEP_HOME"])
     }
 
