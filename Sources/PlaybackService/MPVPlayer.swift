@@ -178,10 +178,18 @@ final class MPVPlayer {
     // MARK: Commands
 
     /// The stream can only be read onwards, and a seek led back: it is read from its beginning again.
+    ///
+    /// A start that led back is in what opening the stream has read already, so that another opening has the same end: it is
+    /// heard from the beginning, some seconds before.
     private func goBack() {
-        guard let now = current, now.log.cannotGoBack || now.isMisplaced, let asked = now.seekAsked else { return }
+        guard let now = current, now.log.cannotGoBack || now.isMisplaced else { return }
         var load = reopening(now)
-        load.start = asked.position
+        if let asked = now.seekAsked {
+            load.start = asked.position
+        } else {
+            guard now.log.cannotGoBack, now.load.start.seconds > 0 else { return }
+            load.start = .zero
+        }
         let following = next?.load
         next = nil
         open(load)

@@ -50,6 +50,30 @@ struct MPVStreamTests {
         }
     }
 
+    // libmpv went on behind what it had read to open the stream, and showed the place that was asked for.
+    @Test(arguments: [0.5, 2, 4])
+    func `a start that can't be gone back to begins the episode anew, and leaves nothing out`(_ start: Double)
+        async throws
+    {
+        let harness = harness
+        try await HTTPTestServer.with { server in
+            var response = HTTPTestResponse.audio(Tone.wav(seconds: 12), type: "audio/wav")
+            response.acceptsRanges = false
+            server.route("/a.wav", response)
+            harness.engine.perform(
+                .open(
+                    EngineLoad(
+                        id: .random(), source: .web(url: server.url("/a.wav")), start: try PlaybackPosition(start),
+                        speed: try #require(PlaybackSpeed(factor: 3.5)))))
+            let first = try await harness.progress(\.running)
+            #expect(first.position.seconds < start + 0.5)
+            // What was left out on the way is missing at the end.
+            let end = try await harness.ended()
+            #expect(abs(end.position.seconds - 12) < 0.5)
+            await harness.engine.close()
+        }
+    }
+
     @Test("A place far into an MP3 stream is asked for, not read up to", arguments: [true, false])
     func seeksFar(atStart: Bool) async throws {
         let harness = harness
