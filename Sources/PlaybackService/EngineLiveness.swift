@@ -6,8 +6,8 @@ import PodcastModel
 struct EngineLiveness: Sendable, Hashable {
     /// The time between two checks.
     static let interval = Duration.seconds(1)
-    /// The number of checks in a row without an answer that mean a hang.
-    static let limit = 5
+    /// The number of checks in a row without an answer that mean a hang: more than a disk needs to spin up.
+    static let limit = 10
 
     /// What follows from a check.
     enum Verdict: Sendable, Hashable {

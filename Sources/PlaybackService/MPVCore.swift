@@ -46,11 +46,11 @@ final class MPVCore {
 
     /// Opens the library and creates an instance.
     ///
-    /// - Throws: `decoderFailed` when the library is not installed or does not start.
+    /// - Throws: `internalError` when the library is not installed or does not start.
     init(audioOutputs: String) throws(Failure) {
         functions = try Self.library.withLockedValue { _ in Self.open() }.get()
         guard let handle = functions.create() else {
-            throw Failure(.decoderFailed, "libmpv cannot be started: it is out of memory, or LC_NUMERIC is not C.")
+            throw Failure(.internalError, "libmpv cannot be started: it is out of memory, or LC_NUMERIC is not C.")
         }
         self.handle = handle
         for option in Self.options + [("ao", audioOutputs)] {
@@ -62,7 +62,7 @@ final class MPVCore {
         guard result >= 0 else {
             let reason = text(ofError: result)
             functions.terminate_destroy(handle)
-            throw Failure(.decoderFailed, "libmpv cannot be started: \(reason).")
+            throw Failure(.internalError, "libmpv cannot be started: \(reason).")
         }
     }
 
@@ -168,7 +168,7 @@ final class MPVCore {
         guard let functions = cmpv_open(&message, message.count) else {
             let reason = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             return .failure(
-                Failure(.decoderFailed, "libmpv cannot be opened (\(reason)); install it, on Debian `libmpv2`."))
+                Failure(.internalError, "libmpv cannot be opened (\(reason)); install it, on Debian `libmpv2`."))
         }
         return .success(functions.pointee)
     }

@@ -100,7 +100,7 @@ extension PlaybackMachine {
 
     /// The session as an answer will leave it: stored with the answer, so that it holds if the process dies in between.
     private func outcome(of action: String, to record: WirePlaybackAlertRecord) -> [WireChange] {
-        guard var session, record.loadID == session.loadID.text, session.status != .finished else { return [] }
+        guard var session, concerns(record, session), session.status != .finished else { return [] }
         switch action {
         case "skip" where session.status.isFailed:
             session.skip = true
@@ -127,6 +127,11 @@ extension PlaybackMachine {
         pending.commit = true
     }
 
+    /// Whether an alert is about what is loaded: those about a sound device are, whatever was loaded when they were raised.
+    private func concerns(_ record: WirePlaybackAlertRecord, _ session: PlaybackSession) -> Bool {
+        record.loadID == session.loadID.text || DeviceAlert.codes.contains(record.alert.code)
+    }
+
     private static func reply(_ alert: String, _ action: String, changed: Bool) -> [UInt8] {
         var reply = WirePlaybackReply()
         reply.changed = changed
@@ -151,18 +156,18 @@ extension PlaybackMachine {
         let record = alerts.removeValue(forKey: alert)
         answers[alert] = answer
         let isOverruled = overruled.remove(alert) != nil
-        if record?.loadID == session?.loadID.text {
+        if let record, let session, concerns(record, session) {
             switch answer.action {
             case "retry":
                 if !isOverruled { play() }
             case "accept":
-                session?.acceptsWhatIsThere = true
+                self.session?.acceptsWhatIsThere = true
                 if !isOverruled { play() }
             case "resume":
                 if !isOverruled { resume() }
-            case "skip" where session?.status.isFailed == true:
-                session?.skip = true
-                session?.skippedAlert = alert
+            case "skip" where session.status.isFailed:
+                self.session?.skip = true
+                self.session?.skippedAlert = alert
                 book.mark(.session)
                 pending.state = true
                 pending.commit = true
