@@ -302,11 +302,18 @@ extension FeedsMachine {
         if let (other, _) = self.podcast(at: address), other != id { return }
         let old = podcast.url
         podcast.url = address.text
-        if WebAddress(old)?.identity != address.identity {
-            podcast.previousUrls.removeAll { $0 == old || $0 == address.text }
-            podcast.previousUrls.append(old)
-            if podcast.previousUrls.count > 20 { podcast.previousUrls.removeFirst() }
-        }
+        if let old = WebAddress(old) { remember(old, of: &podcast) }
+    }
+
+    /// An address that leads to a podcast’s feed names the podcast, too: an earlier one, or one that somebody has subscribed
+    /// by and that redirects.
+    func remember(_ address: WebAddress, of podcast: inout WirePodcast) {
+        let url = podcast.url
+        guard let present = WebAddress(url), present.identity != address.identity else { return }
+        let text = address.textWithoutCredentials
+        podcast.previousUrls.removeAll { $0 == text || $0 == url }
+        podcast.previousUrls.append(text)
+        if podcast.previousUrls.count > 20 { podcast.previousUrls.removeFirst() }
     }
 }
 

@@ -119,6 +119,7 @@ extension FeedsMachine {
         subscription.podcast.etag = feed.etag
         subscription.podcast.lastModified = feed.lastModified
         move(feed.podcast, &subscription.podcast, to: feed.address)
+        if isSubscribing { remember(fetch.address, of: &subscription.podcast) }
         subscription.podcast.nextRefresh = schedule.next(after: now.wall, failures: 0).milliseconds
         if let old, fetch.waiters.isEmpty, episodes.changes.isEmpty, subscription.seen == old.seen,
             subscription.podcast.differsInTimesOnly(from: old.podcast)

@@ -152,6 +152,8 @@ import WireMessages
         try driver.deliver(
             rss([("1", "1.mp3", "One")]), at: "https://u:\(Self.planted)@other.example/feed")
         #expect(driver.podcasts.values.map(\.url) == ["https://other.example/feed"])
+        // The address that was typed names it, too.
+        #expect(driver.podcasts.values.map(\.previousUrls) == [["https://host.example/feed"]])
         #expect(credentials(driver).keys.map(\.text) == ["https://other.example"])
         #expect(!leaks(driver))
     }
