@@ -28,9 +28,21 @@ extension PlaybackMachine {
         record.alert.owner = Self.owner.text
         record.alert.episode = session?.episode.id ?? ""
         record.alert.podcast = session?.episode.podcastID ?? ""
+        put(record)
+    }
+
+    private mutating func put(_ record: WirePlaybackAlertRecord) {
         alerts[record.alert.id] = record
         book.mark(.alert(record.alert.id))
         pending.publications.append(Publication(.put, .alert(.playback, record.alert.id), record.alert.wireBytes))
+    }
+
+    /// An alert says something else from here on.
+    mutating func reword(_ id: String, _ message: String) {
+        guard var record = alerts[id] else { return }
+        record.alert.message = message
+        put(record)
+        pending.commit = true
     }
 
     /// An ID that no alert has had.

@@ -45,11 +45,31 @@ extension PlaybackMachine {
         guard now.monotonic < comeback.endsAt, now.wall < comeback.endsAtWall else {
             pending.logs.append(
                 (.info, "\(session.episode.id): its server has been away for too long; it stays stopped"))
-            self.session?.comeback = nil
-            return
+            return endComeback()
         }
         scheduleComeback()
         askServer()
+    }
+
+    /// The server is asked no more, which its alert then doesn’t promise either.
+    mutating func endComeback() {
+        guard session?.comeback != nil else { return }
+        session?.comeback = nil
+        withdrawPromises()
+    }
+
+    /// What a failure’s alert says while its server is asked.
+    var comebackPromise: String {
+        let minutes = Int(context.limits.comebackWindow / .seconds(60))
+        return " It plays on by itself if its server is back within \(minutes) min."
+    }
+
+    /// No alert says any more that it plays on by itself.
+    mutating func withdrawPromises() {
+        for (id, record) in alerts.sorted(by: { $0.key < $1.key }) where record.alert.message.hasSuffix(comebackPromise)
+        {
+            reword(id, String(record.alert.message.dropLast(comebackPromise.count)))
+        }
     }
 
     /// The machine has slept: the network may be another one.
@@ -63,13 +83,14 @@ extension PlaybackMachine {
     mutating func comeBack(_ answer: ProbeAnswer) {
         guard let session, session.comeback != nil, session.status.isFailed else { return }
         switch answer {
+        // What it refuses for good it won’t have in half an hour, nor be found where it leads in circles.
         case .unanswered(let reason):
-            if reason?.retry == false { self.session?.comeback = nil }
+            if let reason, !reason.retry { fail(reason) }
             return
         case .notAudio: return
         case .refused(let status) where !session.ignoresProbes:
-            // What it refuses for good it won’t have in half an hour, nor be found where it leads in circles.
-            if !Failure(refusedWith: status, by: "", asking: .audio).retry { self.session?.comeback = nil }
+            let refusal = Failure(refusedWith: status, by: session.source?.host ?? "The server", asking: .audio)
+            if !refusal.retry { fail(refusal) }
             return
         case .audio, .refused: break
         }

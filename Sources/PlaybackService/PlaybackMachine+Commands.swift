@@ -9,7 +9,7 @@ extension PlaybackMachine {
             pending.refuse(command.id, Failure(.malformed, "The request to the player cannot be read."))
             return
         }
-        if request.isAboutLoaded { session?.comeback = nil }
+        if request.isAboutLoaded { endComeback() }
         do throws(Failure) {
             switch request.command {
             case .load(let load)?: try self.load(load, command)

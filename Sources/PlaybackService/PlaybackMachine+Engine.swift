@@ -226,8 +226,7 @@ extension PlaybackMachine {
         if session.hasStandIn {
             advice = " Answer `accept` to play it all the same; a place that it does not have is given up."
         } else if mayComeBack {
-            let minutes = Int(context.limits.comebackWindow / .seconds(60))
-            advice = " It plays on by itself if its server is back within \(minutes) min."
+            advice = comebackPromise
         }
         let title = "“\(session.episode.title)”"
         let isNamed = session.episode.title.isEmpty || failure.message.contains(title)

@@ -39,6 +39,8 @@ extension PlaybackMachine {
             isCorrupt = session == nil
         }
         if isCorrupt { resetSession() }
+        // An earlier life’s waiting for a server has ended with it.
+        withdrawPromises()
         recallFileChapters()
         applySettings()
         lookUpChapters()

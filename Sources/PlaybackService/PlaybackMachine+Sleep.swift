@@ -123,7 +123,7 @@ extension PlaybackMachine {
         if wasPlaying { session?.pausedBy = .sleepTimer }
         // A device or a server that comes back in the morning wakes nobody.
         forgetDevice()
-        session?.comeback = nil
+        endComeback()
         endSleep()
     }
 

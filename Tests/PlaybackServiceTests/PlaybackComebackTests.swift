@@ -64,6 +64,7 @@ struct PlaybackComebackTests {
         comeBack()
         try rig.advance(600)
         #expect(rig.state.status == .failed && rig.alerts.count == 1)
+        #expect(rig.alerts.allSatisfy { !$0.message.contains("by itself") })
         try rig.setPaused(false)
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
@@ -111,9 +112,27 @@ struct PlaybackComebackTests {
         rig.answers[Self.address] = .refused(410)
         try rig.advance(30)
         let probes = rig.probes.count
+        #expect(rig.state.error.code == "episodeUnavailable" && rig.alerts.map(\.code) == ["episodeUnavailable"])
         comeBack()
         try rig.advance(400)
         #expect(rig.state.status == .failed && rig.probes.count == probes)
+    }
+
+    @Test func `the alert of a stream promises to play on only while that may come true`() throws {
+        try fail()
+        let alert = try #require(rig.alerts.first)
+        #expect(alert.message.hasSuffix("back within 30 min."))
+        try rig.setPaused(true)
+        #expect(rig.alerts.map(\.id) == [alert.id] && rig.alerts.allSatisfy { !$0.message.contains("by itself") })
+    }
+
+    @Test func `a promise to play on doesn’t outlive the process`() throws {
+        try fail()
+        try rig.start()
+        #expect(rig.alerts.count == 1 && rig.alerts.allSatisfy { !$0.message.contains("by itself") })
+        comeBack()
+        try rig.advance(400)
+        #expect(rig.state.status == .failed)
     }
 
     @Test("A server that answers, but sends nothing to play, is tried ever more seldom, under one alert")
