@@ -45,7 +45,7 @@ extension OwnerAlerts {
         alert.code = passedOverCode
         alert.title = "Passed over “\(state.episode.title)”"
         alert.message =
-            "\(state.error.message) The next entry plays; this one stays in \(QueueName.shown(queue.name)) where it is."
+            "\(state.error.message) The next entry played in its place; this one stays in \(QueueName.shown(queue.name)) where it is."
         alert.severity = .warning
         alert.actions = ["dismiss"]
         alert.raisedAt = now.milliseconds

@@ -113,6 +113,12 @@ struct AlertAnswer: LockstepCommand {
     static func resolve(_ id: String?, action: String, in alerts: [WireAlert]) throws(Failure) -> WireAlert {
         let found = alerts.filter { id.map($0.id.hasPrefix) ?? $0.actions.contains(action) }
         guard let first = found.first else {
+            if id == nil, let named = alerts.first(where: { $0.id.hasPrefix(action) }) {
+                throw Failure(
+                    .invalidArgument,
+                    "Say how to answer “\(DisplayText.sanitised(named.title))”: \(named.actions.joined(separator: ", "))."
+                )
+            }
             throw Failure(
                 .notFound,
                 id.map { "There is no alert “\($0)”. `lockstep alerts` lists them." }
