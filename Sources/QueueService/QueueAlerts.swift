@@ -18,16 +18,10 @@ extension OwnerAlerts {
         let what =
             episodes.count == 1
             ? "“\(first.title)” of “\(title)” was" : "\(episodes.count) new episodes of “\(title)” were"
-        var alert = WireAlert()
-        alert.id = AlertID.derived(from: "\(fullCode)/\(podcast)/\(now.milliseconds)").text
-        alert.code = fullCode
-        alert.title = "\(QueueName.shown(queue.name)) is full"
-        alert.message =
-            "\(what) not added: it takes at most \(queue.limit) entries. Remove some, or raise its limit, and add what you want to hear."
-        alert.severity = .warning
-        alert.actions = ["dismiss"]
-        alert.raisedAt = now.milliseconds
-        alert.owner = ServiceName.queue.text
+        var alert = Self.warning(
+            fullCode, "\(podcast)/\(now.milliseconds)", title: "\(QueueName.shown(queue.name)) is full",
+            "\(what) not added: it takes at most \(queue.limit) entries. Remove some, or raise its limit, and add what you want to hear.",
+            now: now)
         alert.podcast = podcast
         if episodes.count == 1 { alert.episode = first.id }
         change.append(raise(alert))
@@ -40,20 +34,30 @@ extension OwnerAlerts {
     /// An entry can’t be played, and the next one plays in its place. Takes the place of what was said of its episode before.
     mutating func raisePassedOver(_ state: WirePlaybackState, in queue: NamedQueue, now: Timestamp) -> OwnerChange {
         var change = endPassedOver { $0 == state.episode.id }
-        var alert = WireAlert()
-        alert.id = AlertID.derived(from: "\(passedOverCode)/\(state.loadID)").text
-        alert.code = passedOverCode
-        alert.title = "Passed over “\(state.episode.title)”"
-        alert.message =
-            "\(state.error.message) The next entry played in its place; this one stays in \(QueueName.shown(queue.name)) where it is."
-        alert.severity = .warning
-        alert.actions = ["dismiss"]
-        alert.raisedAt = now.milliseconds
-        alert.owner = ServiceName.queue.text
+        var alert = Self.warning(
+            passedOverCode, state.loadID, title: "Passed over “\(state.episode.title)”",
+            "\(state.error.message) The next entry played in its place; this one stays in \(QueueName.shown(queue.name)) where it is.",
+            now: now)
         alert.episode = state.episode.id
         alert.podcast = state.episode.podcastID
         change.append(raise(alert))
         return change
+    }
+
+    /// An alert of the queue that can only be dismissed; its ID follows from the code and `subject`.
+    private static func warning(
+        _ code: String, _ subject: String, title: String, _ message: String, now: Timestamp
+    ) -> WireAlert {
+        var alert = WireAlert()
+        alert.id = AlertID.derived(from: "\(code)/\(subject)").text
+        alert.code = code
+        alert.title = title
+        alert.message = message
+        alert.severity = .warning
+        alert.actions = ["dismiss"]
+        alert.raisedAt = now.milliseconds
+        alert.owner = ServiceName.queue.text
+        return alert
     }
 
     /// Whether anything is told of an entry that was passed over.
