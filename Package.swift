@@ -75,34 +75,36 @@ let package = Package(
         .target(name: "CConnectionGuard"),
 
         // The domain and the wire.
-        library("PodcastModel"),
+        library("LibC"),
+        library("PodcastModel", ["LibC"]),
         library("WireMessages", ["PodcastModel", protobuf]),
-        library("ZeroMQ", ["CZeroMQ", locks]),
+        library("ZeroMQ", ["CZeroMQ", "LibC", locks]),
         library(
             "BusKit",
             [
-                "ZeroMQ", "WireMessages", "PodcastModel", "CProcess", protobuf, locks, logging, lifecycle, signals,
-                "CSodium",
+                "ZeroMQ", "WireMessages", "PodcastModel", "LibC", "CProcess", "CSodium", protobuf, locks, logging,
+                lifecycle,
+                signals,
             ]),
         library("FeedParsing", ["PodcastModel", "CLibXML2"]),
-        library("WebClient", ["PodcastModel", "CCurl", locks]),
-        library("FeedFetching", ["PodcastModel", "FeedParsing", "WebClient"]),
+        library("WebClient", ["PodcastModel", "LibC", "CCurl", locks]),
+        library("FeedFetching", ["PodcastModel", "FeedParsing", "WebClient", "LibC"]),
 
         // The services.
         library(
             "BusBroker",
             [
-                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "CConnectionGuard", "CProcess", protobuf, locks,
+                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "LibC", "CConnectionGuard", "CProcess", protobuf,
+                locks,
                 logging, lifecycle,
             ]),
         library(
             "PersistenceService",
-            ["BusKit", "WireMessages", "PodcastModel", protobuf, grdb, sqlite, logging, lifecycle, locks]),
+            ["BusKit", "WireMessages", "PodcastModel", "LibC", protobuf, grdb, sqlite, logging, lifecycle, locks]),
         library(
             "PlaybackService",
             [
-                "BusKit", "WireMessages", "PodcastModel", "CMPV", "CLogind", "WebClient", protobuf,
-                logging,
+                "BusKit", "WireMessages", "PodcastModel", "WebClient", "LibC", "CMPV", "CLogind", protobuf, logging,
                 lifecycle, locks,
             ]),
         library("QueueService", ["BusKit", "WireMessages", "PodcastModel", protobuf, logging, lifecycle, locks]),
@@ -115,17 +117,16 @@ let package = Package(
         library(
             "DownloadsService",
             [
-                "BusKit", "WireMessages", "PodcastModel", "WebClient", protobuf, logging,
-                lifecycle, locks,
+                "BusKit", "WireMessages", "PodcastModel", "WebClient", "LibC", protobuf, logging, lifecycle, locks,
             ]),
-        library("FleetSupervisor", ["BusKit", "WireMessages", "PodcastModel", "CProcess", logging, locks]),
+        library("FleetSupervisor", ["BusKit", "WireMessages", "PodcastModel", "LibC", "CProcess", logging, locks]),
 
         // The command line.
         library(
             "LockstepCommands",
             [
-                "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FleetSupervisor", "CNcurses", arguments,
-                "FeedFetching", "WebClient", protobuf, logging, locks,
+                "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FeedFetching", "WebClient", "FleetSupervisor",
+                "LibC", "CNcurses", arguments, protobuf, logging, locks,
             ]),
 
         // Processes.
@@ -145,25 +146,27 @@ let package = Package(
             path: "Tests/Benchmarks/lockstep-bench", swiftSettings: strict),
 
         // What the tests share: an HTTP server, child processes, temporary homes, waiting for events.
-        library(
-            "TestSupport",
-            [
-                "BusKit", "BusBroker", "WireMessages", "PodcastModel", "ZeroMQ", "CProcess", protobuf, nioCore,
+        .target(
+            name: "TestSupport",
+            dependencies: [
+                "BusKit", "BusBroker", "WireMessages", "PodcastModel", "ZeroMQ", "LibC", "CProcess", protobuf, nioCore,
                 nioPosix, nioHTTP1, sqlite, locks, logging, lifecycle,
-            ]),
+            ],
+            path: "Tests/TestSupport", swiftSettings: strict),
         tests("PodcastModelTests", ["PodcastModel", "TestSupport"]),
         tests("WireMessagesTests", ["WireMessages", "PodcastModel", protobuf]),
-        tests("ZeroMQTests", ["ZeroMQ", "TestSupport", locks]),
+        tests("ZeroMQTests", ["ZeroMQ", "LibC", "TestSupport", locks]),
         tests(
             "BusKitTests",
             ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
         tests(
             "BusBrokerTests",
             [
-                "BusBroker", "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", "CConnectionGuard",
+                "BusBroker", "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "LibC", "TestSupport",
+                "CConnectionGuard",
                 protobuf, locks, logging,
             ]),
-        tests("WebClientTests", ["WebClient", "PodcastModel", "TestSupport", locks]),
+        tests("WebClientTests", ["WebClient", "PodcastModel", "LibC", "TestSupport", locks]),
         tests("FeedParsingTests", ["FeedParsing", "PodcastModel", "TestSupport"]),
         tests(
             "PersistenceServiceTests",
@@ -186,22 +189,25 @@ let package = Package(
         tests(
             "DownloadsServiceTests",
             [
-                "DownloadsService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging,
+                "DownloadsService", "BusKit", "WireMessages", "PodcastModel", "LibC", "TestSupport", protobuf, locks,
+                logging,
             ]),
         tests(
             "FleetSupervisorTests",
-            ["FleetSupervisor", "BusKit", "WireMessages", "PodcastModel", "CProcess", "TestSupport", locks]),
+            ["FleetSupervisor", "BusKit", "WireMessages", "PodcastModel", "LibC", "CProcess", "TestSupport", locks]),
         tests(
             "LockstepCommandsTests",
             [
-                "LockstepCommands", "BusKit", "FleetSupervisor", "WireMessages", "PodcastModel", "TestSupport", protobuf,
+                "LockstepCommands", "BusKit", "FleetSupervisor", "WireMessages", "PodcastModel", "TestSupport",
+                protobuf,
                 arguments, locks,
             ]),
         tests(
             "FleetTests",
             [
                 "BusBroker", "PersistenceService", "PlaybackService", "QueueService", "FeedsService",
-                "DownloadsService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging,
+                "DownloadsService", "BusKit", "WireMessages", "PodcastModel", "LibC", "TestSupport", protobuf, locks,
+                logging,
                 lifecycle,
             ]),
         .target(name: "CLogindDouble", path: "Tests/CLogindDouble"),

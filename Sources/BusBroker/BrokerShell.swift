@@ -1,18 +1,11 @@
 import BusKit
 import CConnectionGuard
 import CProcess
+import LibC
 import Logging
 import PodcastModel
 import WireMessages
 import ZeroMQ
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What the rest of the process asks the bus's thread.
 enum BrokerCommand: Sendable {

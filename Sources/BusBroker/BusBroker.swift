@@ -1,18 +1,11 @@
 import BusKit
 import CConnectionGuard
+import LibC
 public import Logging
 import NIOConcurrencyHelpers
 public import PodcastModel
 public import ServiceLifecycle
 public import ZeroMQ
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The three sockets of a bus in its run directory.
 public struct BusEndpoints: Sendable, Hashable {

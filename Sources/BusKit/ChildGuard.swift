@@ -1,12 +1,5 @@
 import CProcess
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// Sees to it that a service does not outlive its supervisor, however that one ends.
 ///

@@ -1,14 +1,7 @@
+import LibC
 import NIOConcurrencyHelpers
 public import PodcastModel
 import WireMessages
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Sets work aside that crashes its process again and again, so that nothing durable keeps a service from running.
 ///

@@ -1,13 +1,6 @@
 import FoundationEssentials
+import LibC
 public import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A copy of the database in the folder of backups, which can be listed without a fleet.
 public struct DatabaseCopy: Sendable, Hashable {

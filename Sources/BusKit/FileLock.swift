@@ -1,12 +1,5 @@
+import LibC
 public import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// An advisory lock (`flock`) on a file, which the kernel releases when the process ends, however it ends.
 ///

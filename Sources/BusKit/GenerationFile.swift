@@ -1,12 +1,5 @@
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The stored generation of a service: seconds since 1970, and always larger than the last, whatever the clock says.
 struct GenerationFile {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// Has a thread hang on request, so that tests see what the fleet does about a service that hangs: a stopped process
 /// is not the same, for it takes no signals.

@@ -1,13 +1,6 @@
+import LibC
 import Logging
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Writes a line of JSON for each message to the standard error, which the supervisor collects:
 /// `{"at","level","service","message", …metadata}`, `at` in milliseconds since 1970.

@@ -1,12 +1,5 @@
+import LibC
 public import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A reason why a fleet can't keep its files in a folder.
 public struct FolderFault: Sendable, Hashable {

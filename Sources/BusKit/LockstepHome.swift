@@ -1,13 +1,6 @@
+import LibC
 public import PodcastModel
 import ZeroMQ
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Where a fleet keeps its files: under `LOCKSTEP_HOME` alone, or else in the XDG base directories.
 ///

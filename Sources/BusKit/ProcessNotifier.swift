@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// Tells whoever started this process how it fares, by systemd's notification protocol (`man sd_notify`): datagrams to
 /// the socket that `NOTIFY_SOCKET` names. Without one, nothing happens.

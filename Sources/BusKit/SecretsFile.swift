@@ -1,13 +1,6 @@
+import LibC
 import NIOConcurrencyHelpers
 public import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The file of the feeds’ users and passwords (`secrets.json`, mode 0600). One service writes it.
 public struct SecretsFile: Sendable, Hashable {

@@ -1,18 +1,11 @@
 import CProcess
+import LibC
 import Logging
 import PodcastModel
 public import ServiceLifecycle
 import UnixSignals
 public import WireMessages
 import ZeroMQ
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The start and the end that all services have in common.
 public enum ServiceProcess {

@@ -1,12 +1,5 @@
+import LibC
 package import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Writing the small files that a process must have on disk before it begins: epochs and generations.
 package enum SmallFile {

@@ -1,12 +1,5 @@
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 // By what the folder is known again: a small file in it. An empty place where a disk was to be mounted has none, and
 // numbers of devices change with each start of the machine.

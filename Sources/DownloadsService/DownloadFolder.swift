@@ -1,12 +1,5 @@
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The folder of downloads. Every step into it goes by the descriptor of the folder before, and follows no symbolic
 /// link: what somebody planted in it leads nowhere.

@@ -1,15 +1,8 @@
 public import BusKit
 import Dispatch
+import LibC
 import PodcastModel
 public import ServiceLifecycle
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The process of the downloads: its machine, run, and what fetches and deletes for it.
 public struct DownloadsShell: ServiceLifecycle.Service {

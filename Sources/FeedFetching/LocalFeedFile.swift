@@ -1,12 +1,5 @@
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A feed in a local file, read in pieces.
 struct LocalFeedFile: ~Copyable {

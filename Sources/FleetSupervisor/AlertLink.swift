@@ -1,17 +1,10 @@
 import BusKit
 import CProcess
+import LibC
 import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
 import WireMessages
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Holds the supervisor's alerts up on the stream. It joins the bus when there is the first one, on threads of its own,
 /// so that the supervisor neither waits for the bus nor depends on it.

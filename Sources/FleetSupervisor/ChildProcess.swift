@@ -1,12 +1,5 @@
 import CProcess
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// A service's process and the descriptors that belong to it. Confined to the supervisor's thread.
 struct ChildProcess {

@@ -1,13 +1,6 @@
 public import BusKit
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// One report of a crash or a hang: a JSON file.
 public struct CrashReport: Sendable, Hashable {

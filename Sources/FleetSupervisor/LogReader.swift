@@ -1,12 +1,5 @@
 public import BusKit
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// Reads what the services have logged, with or without a running fleet.
 public struct LogReader: Sendable {

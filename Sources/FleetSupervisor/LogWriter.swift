@@ -1,14 +1,7 @@
 import CProcess
+import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Writes the services' logs on a thread of its own, so that a slow or full disk holds up nobody.
 ///

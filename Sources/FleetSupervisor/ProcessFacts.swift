@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// What the system says of a process, from `/proc`; nil where there is none.
 public enum ProcessFacts {

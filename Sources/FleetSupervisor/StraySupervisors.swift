@@ -1,14 +1,7 @@
 public import BusKit
 import CProcess
+import LibC
 public import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Supervisors of a home that nobody reaches any more, because the folder with their lock and sockets was deleted under
 /// them. Found by their environment, which leads to the same data, and by the deleted lock that they hold.

@@ -1,14 +1,7 @@
 public import BusKit
 import CProcess
+import LibC
 public import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Asks the supervisor of a home; works while the bus is dead. Its calls wait for the answer.
 public struct SupervisorControlClient: Sendable {

@@ -1,14 +1,7 @@
 public import BusKit
 import CProcess
+import LibC
 public import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Starts a supervisor from another program: what `lockstep up` does.
 public struct SupervisorLauncher: Sendable {

@@ -1,14 +1,7 @@
 import BusKit
 import CProcess
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 extension SupervisorLoop {
     /// Waits until something happens or is due, and takes it in.

@@ -1,14 +1,7 @@
 import BusKit
 import CProcess
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The supervisor as a process of its own: `lockstep-supervisor`.
 public enum SupervisorProcess {

@@ -1,14 +1,7 @@
 import BusKit
 import CProcess
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Processes of an earlier supervisor that are still there. They are ended through a pidfd, which never means a later
 /// process of the same number.

@@ -1,13 +1,6 @@
 import CProcess
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The files and times of the supervisor.
 enum SystemCall {

@@ -1,14 +1,7 @@
 import FoundationEssentials
 import GRDB
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What an error of the database means for the one who asked.
 enum StorageFailure {

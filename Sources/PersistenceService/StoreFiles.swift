@@ -1,14 +1,7 @@
 import BusKit
 import FoundationEssentials
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Where the database and its copies lie, and the few operations on files that must not go wrong.
 public struct StoreFiles: Sendable, Hashable {

@@ -1,17 +1,10 @@
 import BusKit
 import FoundationEssentials
 import GRDB
+import LibC
 public import PodcastModel
 import SwiftProtobuf
 import WireMessages
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What had to be done before the database could be used.
 public struct Recovery: Sendable, Hashable {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// Threads of the engine’s own: its library blocks, which the pool of tasks must not.
 enum EngineThread {

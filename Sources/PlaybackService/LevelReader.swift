@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// Reads the levels that a filter of libmpv’s measures, through a pipe, so that none is missed: libmpv itself shows of a
 /// filter’s findings only the latest.

@@ -1,15 +1,8 @@
 import CMPV
+import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
 import WebClient
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// One instance of libmpv. Not sendable: everything but `waker` is called on the engine's own thread.
 final class MPVCore {

@@ -1,13 +1,6 @@
+import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The real engine: libmpv, opened at the first `open`, on a thread of its own.
 ///

@@ -1,14 +1,7 @@
 import BusKit
 import CMPV
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Translates between the engine's commands and events and libmpv's. Lives on the engine's thread.
 final class MPVPlayer {

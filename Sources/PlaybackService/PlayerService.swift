@@ -1,17 +1,10 @@
 public import BusKit
+import LibC
 import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
 public import ServiceLifecycle
 import WireMessages
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The player on the bus: the machine decides, this carries out what it wants of the engine and the files.
 public final class PlayerService: Service {

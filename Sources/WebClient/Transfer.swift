@@ -1,13 +1,6 @@
 import CCurl
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A transfer on the client’s thread: libcurl’s handle, what has arrived, and whether it may go on.
 ///

@@ -1,13 +1,6 @@
 import CCurl
+import LibC
 import NIOConcurrencyHelpers
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What callers tell the client’s thread, and the thread’s life: it starts with the first message and ends when nothing
 /// has been under way for a while, so that an idle process pays for neither a thread nor connections.

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// How many descriptors this process may hold. Running out of them in an ipc accept aborts libzmq.
 public enum FileDescriptorLimit {

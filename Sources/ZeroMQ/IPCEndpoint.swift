@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// A Unix socket's path that is known to fit.
 public struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {

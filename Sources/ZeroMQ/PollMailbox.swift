@@ -1,12 +1,5 @@
+import LibC
 import NIOConcurrencyHelpers
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What a poll thread and the rest of the program share: waiting commands, and the thread's beginning and end.
 final class PollMailbox<Command: Sendable>: Sendable {

@@ -1,13 +1,6 @@
 import CZeroMQ
+import LibC
 import NIOConcurrencyHelpers
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What became of a command that was handed to a poll thread.
 public enum CommandOutcome: Sendable, Hashable {

@@ -1,12 +1,5 @@
 import CZeroMQ
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// A running thread, joined or detached exactly once by its mailbox.
 struct PollThreadHandle: @unchecked Sendable {

@@ -1,12 +1,5 @@
 import CZeroMQ
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// A message as libzmq received it, which can be read in place.
 ///

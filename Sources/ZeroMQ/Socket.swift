@@ -1,12 +1,5 @@
 import CZeroMQ
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// What became of a message that was handed to a socket.
 public enum SendOutcome: Sendable, Hashable {

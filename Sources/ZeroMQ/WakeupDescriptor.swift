@@ -1,12 +1,5 @@
 import CZeroMQ
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// A descriptor that becomes readable when another thread asks for it: an eventfd, or a pipe where there is none.
 struct WakeupDescriptor: Sendable {

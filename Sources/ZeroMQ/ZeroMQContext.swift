@@ -1,13 +1,6 @@
 import CZeroMQ
+import LibC
 import NIOConcurrencyHelpers
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A libzmq context: its I/O thread and the sockets that were made from it.
 ///

@@ -1,12 +1,5 @@
 import CZeroMQ
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// A call into libzmq, or into the system for one of its sockets, that failed.
 public struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {

@@ -1,4 +1,5 @@
 import BusKit
+import LibC
 import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
@@ -8,12 +9,6 @@ import WireMessages
 import ZeroMQ
 
 @testable import BusBroker
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Darwin
-#endif
 
 /// A bus in a folder of its own, and raw sockets to speak to it.
 final class LiveBus: Sendable {

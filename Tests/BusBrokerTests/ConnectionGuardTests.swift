@@ -1,16 +1,11 @@
 import CConnectionGuard
+import LibC
 import TestSupport
 import Testing
 import WireMessages
 import ZeroMQ
 
 @testable import BusBroker
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Darwin
-#endif
 
 @Suite struct ConnectionGuardTests {
     private static let greeting: [UInt8] =

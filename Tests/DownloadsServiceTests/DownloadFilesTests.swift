@@ -1,17 +1,10 @@
 import BusKit
+import LibC
 import PodcastModel
 import TestSupport
 import Testing
 
 @testable import DownloadsService
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What is written where, and what is not.
 struct DownloadFilesTests {

@@ -1,4 +1,5 @@
 import BusKit
+import LibC
 import PodcastModel
 import SwiftProtobuf
 import TestSupport
@@ -6,14 +7,6 @@ import Testing
 import WireMessages
 
 @testable import DownloadsService
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A disk that is out takes nothing with it, and a disk that hangs holds nobody up.
 struct DownloadsAwayTests {

@@ -1,18 +1,11 @@
 import BusKit
+import LibC
 import PodcastModel
 import TestSupport
 import Testing
 import WireMessages
 
 @testable import DownloadsService
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What is said of downloads is what is so, also after somebody else has been at the files.
 struct DownloadsTruthTests {

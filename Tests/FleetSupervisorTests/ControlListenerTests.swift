@@ -1,14 +1,11 @@
 import BusKit
 import CProcess
+import LibC
 import PodcastModel
 import TestSupport
 import Testing
 
 @testable import FleetSupervisor
-
-#if canImport(Glibc)
-import Glibc
-#endif
 
 /// What happens at the control socket when the process has no descriptor left. The limit is lowered for an instant, under
 /// the descriptors that are there, so that nothing else in the process is harmed for longer than the call.

@@ -1,15 +1,12 @@
 import BusKit
 import CProcess
+import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
 import TestSupport
 import Testing
 
 @testable import FleetSupervisor
-
-#if canImport(Glibc)
-import Glibc
-#endif
 
 /// A home in a folder of its own with programs that speak to the supervisor as services do: `/usr/bin/perl` scripts,
 /// whose behaviour a file beside them, `NAME.mode`, says at each start.

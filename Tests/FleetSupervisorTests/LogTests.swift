@@ -1,12 +1,9 @@
 import BusKit
+import LibC
 import TestSupport
 import Testing
 
 @testable import FleetSupervisor
-
-#if canImport(Glibc)
-import Glibc
-#endif
 
 @Suite struct LogTests {
     @Test(arguments: [

@@ -1,12 +1,9 @@
 import BusKit
+import LibC
 import PodcastModel
 import Testing
 
 @testable import FleetSupervisor
-
-#if canImport(Glibc)
-import Glibc
-#endif
 
 /// Real processes under a real supervisor; one fleet at a time.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct SupervisorLoopTests {

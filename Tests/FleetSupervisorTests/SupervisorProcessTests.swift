@@ -1,13 +1,10 @@
 import BusKit
+import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
 import Testing
 
 @testable import FleetSupervisor
-
-#if canImport(Glibc)
-import Glibc
-#endif
 
 /// The executable `lockstep-supervisor` with programs that stand in for the services.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct SupervisorProcessTests {

@@ -1,17 +1,10 @@
 import BusKit
 import FoundationEssentials
+import LibC
 import PodcastModel
 import TestSupport
 import Testing
 import WireMessages
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Files that come over HTTP from servers good and bad, and are then played.
 @Suite(.timeLimit(.minutes(5)))

@@ -1,17 +1,10 @@
+import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
 import TestSupport
 import Testing
 
 @testable import WebClient
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The life of the client’s thread.
 @Suite(.timeLimit(.minutes(1))) struct TransferMailboxTests {

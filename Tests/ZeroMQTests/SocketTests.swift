@@ -1,13 +1,8 @@
+import LibC
 import TestSupport
 import Testing
 
 @testable import ZeroMQ
-
-#if canImport(Glibc)
-import Glibc
-#else
-import Darwin
-#endif
 
 @Suite struct SocketTests {
     /// Long enough for a machine under load.

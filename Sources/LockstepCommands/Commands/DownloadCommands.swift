@@ -1,15 +1,8 @@
 import ArgumentParser
 import BusKit
+import LibC
 import PodcastModel
 import WireMessages
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 struct DownloadCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,13 +1,6 @@
 public import ArgumentParser
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The program `lockstep`: the root of its commands, and how it ends.
 public struct Lockstep: AsyncParsableCommand {

@@ -1,16 +1,9 @@
 import ArgumentParser
 import BusKit
+import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
 import WireMessages
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 struct Mini: LockstepCommand {
     static let configuration = CommandConfiguration(

@@ -1,13 +1,6 @@
 import BusKit
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What `doctor` can say of the database’s file without opening the database, which is what its service alone does.
 struct DatabaseFileCheck: Sendable {

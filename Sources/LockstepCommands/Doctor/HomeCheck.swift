@@ -1,14 +1,7 @@
 import BusKit
 import FoundationEssentials
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What `doctor` sees without a fleet: settings, folders, disk, backups, clock.
 struct HomeCheck: Sendable {

@@ -1,13 +1,6 @@
 import BusKit
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What `doctor` says about the system's libraries and its sound.
 struct LibraryCheck: Sendable {

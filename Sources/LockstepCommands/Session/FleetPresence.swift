@@ -1,14 +1,7 @@
 import BusKit
 import FleetSupervisor
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Whether a fleet runs, found out at once and without a connection to the bus.
 enum FleetPresence {

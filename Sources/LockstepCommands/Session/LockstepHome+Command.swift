@@ -1,13 +1,6 @@
 import BusKit
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 extension LockstepHome {
     /// The folders that an environment leads to, with the run directory of the fleet that runs there.

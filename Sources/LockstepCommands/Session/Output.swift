@@ -1,14 +1,7 @@
 import BusKit
+import LibC
 import PodcastModel
 import WireMessages
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Standard output and standard error, a line at a time.
 struct Output: Sendable {

@@ -1,13 +1,6 @@
 import BusKit
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Shows the downloads on a terminal, with bars that move, until none is under way any more or `q` is pressed.
 final class DownloadsLoop: TerminalUser {

@@ -1,13 +1,6 @@
 import CNcurses
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What has to be written so that some lines of a terminal show other text. Pure.
 ///

@@ -1,13 +1,6 @@
 import CNcurses
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Asks for a password: on a terminal without showing it, else as the first line of standard input.
 enum PasswordPrompt {

@@ -1,13 +1,6 @@
 import BusKit
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Runs a player on a terminal: waits for keys, signals and news, lets the machine decide, draws.
 final class PlayerLoop {

@@ -1,12 +1,5 @@
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// One live line at the bottom of what is in the terminal already.
 final class SingleLine: PlayerTerminal {

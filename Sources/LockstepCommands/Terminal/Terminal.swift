@@ -1,13 +1,6 @@
 import CNcurses
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// What a player needs of a terminal. The screen and the line are its two forms.
 protocol PlayerTerminal: TerminalUser {

@@ -1,12 +1,5 @@
 import BusKit
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// What has the terminal, and gives it back while the program is stopped.
 protocol TerminalUser: AnyObject {

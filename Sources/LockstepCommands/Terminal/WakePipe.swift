@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import LibC
 
 /// A pipe that wakes who waits in `poll`; writing into it never waits, and may be done from any thread and in a handler
 /// of signals.

@@ -1,13 +1,6 @@
+import LibC
 import NIOCore
 import NIOHTTP1
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Answers the requests of one connection after the script. Used on its channel's event loop only.
 final class ScriptedResponder: ChannelInboundHandler {

@@ -1,13 +1,6 @@
 import FoundationEssentials
+import LibC
 import PodcastModel
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A folder for a test's files, with a path that is short enough for sockets; removed with its last reference.
 public final class TemporaryFolder: Sendable {

@@ -1,18 +1,11 @@
 public import BusBroker
 public import BusKit
+import LibC
 public import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
 public import ServiceLifecycle
 public import WireMessages
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A home for one test, removed with it.
 public final class TemporaryHome: Sendable {

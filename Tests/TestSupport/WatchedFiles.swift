@@ -1,13 +1,6 @@
 import GRDBSQLite
+import LibC
 import NIOConcurrencyHelpers
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Sees what SQLite does to the files of one folder: writes and waits for the disk. A layer over SQLite's own access
 /// to the operating system, installed once for the process.
