@@ -73,6 +73,18 @@ public struct OwnerSettings: Sendable {
             changes: [record(setting.podcast, key.rawValue)], publications: [publication(of: setting.podcast)])
     }
 
+    /// The reply to a request that has been carried out; `changed`: whether it changed anything.
+    public func reply(to setting: WireSetSetting, changed: Bool) -> WireSettingReply {
+        var reply = WireSettingReply()
+        reply.changed = changed
+        guard let key = SettingKey(rawValue: setting.key) else { return reply }
+        reply.value = value(key, podcast: setting.podcast)
+        reply.valueForAll = value(key)
+        let isOwn = !setting.podcast.isEmpty && own(key, podcast: setting.podcast) != nil
+        reply.source = isOwn ? .podcast : own(key, podcast: "") != nil ? .all : .default
+        return reply
+    }
+
     /// Drops what is set for a podcast that was forgotten. Nil: nothing was.
     public mutating func forget(podcast: String) -> OwnerChange? {
         guard !podcast.isEmpty, let keys = values.removeValue(forKey: podcast)?.keys.sorted() else { return nil }

@@ -234,7 +234,9 @@ extension DownloadsMachine {
         var change = change
         let isChanged = try change.set(setting)
         if setting.key == SettingKey.autoDownload.rawValue { withdraw(&change) }
-        var effects = commit(change, answering: (command.id, WireDownloadsReply().wireBytes))
+        var reply = WireDownloadsReply()
+        reply.setting = change.book.settings.reply(to: setting, changed: isChanged)
+        var effects = commit(change, answering: (command.id, reply.wireBytes))
         guard isChanged else { return effects }
         if setting.key == SettingKey.bandwidthLimit.rawValue { effects.append(.perform(limitAction)) }
         effects += setting.podcast.isEmpty ? [askPodcasts()] : askNewest(of: setting.podcast)
@@ -260,13 +262,13 @@ extension DownloadsMachine {
     private mutating func answer(_ answer: WireAnswerAlert, _ command: Command, now: Moment) throws(Failure) -> [Effect]
     {
         var reply = WireDownloadsReply()
-        reply.alertAnswered.alert = answer.alert
-        reply.alertAnswered.action = answer.action
+        reply.alertAnswered = answer.answered(changed: false)
         let waiting = book.current.alerts.standing[answer.alert]
         var change = change
         guard try change.answer(answer, at: now.wall), let alert = waiting else {
             return [.reply(command.id, .success(reply.wireBytes))]
         }
+        reply.alertAnswered.changed = true
         if answer.action == "retry", var download = book.current.downloads[alert.episode], download.state == .failed {
             download.begin(wishedBy: command.origin, at: now.wall)
             change.put(download)

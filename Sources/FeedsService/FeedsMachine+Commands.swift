@@ -59,12 +59,12 @@ extension FeedsMachine {
 
     private mutating func answerAlert(_ answer: WireAnswerAlert, _ command: Command, at now: Timestamp) -> Effect {
         var reply = WireFeedsReply()
-        reply.alertAnswered.alert = answer.alert
-        reply.alertAnswered.action = answer.action
+        reply.alertAnswered = answer.answered(changed: false)
         do throws(Failure) {
             guard let change = try alerts.answer(answer, at: now) else {
                 return .reply(command.id, .success(reply.wireBytes))
             }
+            reply.alertAnswered.changed = true
             return commit(
                 change.changes, change.publications, Unsettled(command: command.id),
                 answering: (command.id, reply.wireBytes))

@@ -55,11 +55,12 @@ struct FleetAlerts: Sendable {
                     )))
         }
         var reply = WireSupervisorReply()
-        reply.alertAnswered.alert = answer.alert
-        reply.alertAnswered.action = answer.action
-        var answering = Answering(result: .success(reply.wireBytes))
+        var answering: Answering
         do throws(Failure) {
-            guard let change = try alerts.answer(answer, at: now) else { return answering }
+            let change = try alerts.answer(answer, at: now)
+            reply.alertAnswered = answer.answered(changed: change != nil)
+            answering = Answering(result: .success(reply.wireBytes))
+            guard let change else { return answering }
             answering.publications = change.publications
         } catch {
             return Answering(result: .failure(error))

@@ -63,10 +63,12 @@ struct AlertBoard: Sendable {
                 settling[id]?.tickets.append(ticket)
                 return .replied([])
             }
-            guard let change = try next.answer(answer, at: now) else { return .replied([Self.reply(ticket, answer)]) }
+            guard let change = try next.answer(answer, at: now) else {
+                return .replied([Self.reply(ticket, answer, changed: false)])
+            }
             guard durable.contains(id) else {
                 alerts = next
-                return .volatile([.publish(change.publications), Self.reply(ticket, answer)])
+                return .volatile([.publish(change.publications), Self.reply(ticket, answer, changed: true)])
             }
             settling[id] = Settling(answer: answer, at: now, tickets: [ticket])
             return .write(change.changes)
@@ -82,15 +84,14 @@ struct AlertBoard: Sendable {
         durable.remove(id)
         let change = try? alerts.answer(settled.answer, at: settled.at)
         return (change.map { [.publish($0.publications)] } ?? [])
-            + settled.tickets.map { Self.reply($0, settled.answer) }
+            + settled.tickets.enumerated().map { Self.reply($1, settled.answer, changed: $0 == 0) }
     }
 
     private static func reply(
-        _ ticket: PersistenceMachine.Ticket, _ answer: WireAnswerAlert
+        _ ticket: PersistenceMachine.Ticket, _ answer: WireAnswerAlert, changed: Bool
     ) -> PersistenceMachine.Effect {
         var reply = WirePersistenceReply()
-        reply.alertAnswered.alert = answer.alert
-        reply.alertAnswered.action = answer.action
+        reply.alertAnswered = answer.answered(changed: changed)
         return .reply(ticket, .success(reply.wireBytes))
     }
 }

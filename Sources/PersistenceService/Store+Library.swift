@@ -67,6 +67,9 @@ extension Store {
             podcast: query.podcast, unplayedOnly: query.unplayedOnly, search: isSearch ? search : nil)
         return try read("listing episodes") { db in
             var page = WireEpisodesPage()
+            page.downloadedOnly = query.downloadedOnly
+            let selection =
+                query.downloadedOnly ? try selection.downloaded(in: db) : selection
             if query.after.isEmpty { page.total = try selection.count(db) }
             let places = try selection.places(db, before: after, limit: limit + 1)
             var reader = EpisodeReader(db: db, withDescription: query.withDescription)
@@ -154,11 +157,49 @@ private struct EpisodeSelection {
     var podcast: String
     var unplayedOnly: Bool
     var search: String?
+    /// The ids among which they are, as a JSON array; nil: they are among all.
+    private var ids: String?
+
+    init(podcast: String, unplayedOnly: Bool, search: String?) {
+        self.podcast = podcast
+        self.unplayedOnly = unplayedOnly
+        self.search = search
+    }
+
+    /// Those of these episodes whose file is here.
+    func downloaded(in db: Database) throws -> EpisodeSelection {
+        let records = try Data.fetchCursor(
+            db.cachedStatement(sql: "SELECT value FROM record WHERE owner = 'downloads' AND collection = 'download'"))
+        var ids: [String] = []
+        while let record = try records.next() {
+            let download = try WireDownload(serializedBytes: record)
+            if download.state == .downloaded { ids.append(download.episode) }
+        }
+        var selection = self
+        selection.ids = String(decoding: try JSONEncoder().encode(ids), as: UTF8.self)
+        return selection
+    }
+
+    /// Asks `columns` of the episodes among `ids`.
+    private func amongIDs(_ columns: String, before: Int64, _ ending: String = "") -> SQLRequest<Int64> {
+        SQLRequest(
+            sql: """
+                SELECT \(columns) FROM episode WHERE id IN (SELECT value FROM json_each(?)) AND place < ?
+                \(podcast.isEmpty ? "" : "AND podcast = ?") \(unplayedOnly ? "AND played = 0" : "")
+                \(search == nil ? "" : "AND place IN (SELECT rowid FROM episode_search WHERE episode_search MATCH ?)")
+                \(ending)
+                """,
+            arguments: StatementArguments(
+                [ids, before] + (podcast.isEmpty ? [] : [podcast]) + (search.map { [$0] } ?? [])),
+            cached: true)
+    }
 
     /// How many there are.
     func count(_ db: Database) throws -> UInt32 {
         let count: Int64?
-        if let search {
+        if ids != nil {
+            count = try amongIDs("count(*)", before: .max).fetchOne(db)
+        } else if let search {
             let sql =
                 unplayedOnly
                 ? """
@@ -179,6 +220,9 @@ private struct EpisodeSelection {
 
     /// The places of the next episodes, newest first.
     func places(_ db: Database, before: Int64, limit: Int) throws -> [Int64] {
+        if ids != nil {
+            return try amongIDs("place", before: before, "ORDER BY place DESC LIMIT \(limit)").fetchAll(db)
+        }
         if let search {
             let sql =
                 unplayedOnly

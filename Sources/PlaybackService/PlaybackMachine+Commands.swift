@@ -33,7 +33,7 @@ extension PlaybackMachine {
                 if session?.episode.id == refresh.episode { lookUpChapters() }
                 answer(command, "Looked up")
             case .prepare(let prepare)?: try self.prepare(prepare, command)
-            case nil:
+            case .seekRelative?, .changeSpeed?, .changeVolume?, .extendSleep?, nil:
                 throw Failure(.unknownCommand, "The player does not know this command.")
             }
         } catch {

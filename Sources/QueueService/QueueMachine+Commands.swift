@@ -20,6 +20,7 @@ extension QueueMachine {
         }
         switch request.command {
         case .add(let add): return try self.add(add, to: name, of: command, knowing: episodes, now: now)
+        case .remove(let remove) where !remove.texts.isEmpty: throw Self.unknownCommand
         case .remove(let remove): return try self.remove(remove.entries, from: name, of: command, now: now)
         case .move(let move): return try self.move(move, in: name, of: command, now: now)
         case .clear: return try clear(name, of: command, now: now)
@@ -38,11 +39,13 @@ extension QueueMachine {
         case .deduplicate: return deduplicate(named, of: command, now: now)
         case .setModes(let modes): return try setModes(modes, of: named, command)
         case .restore(let restore): return try self.restore(restore.revision, named, of: command, now: now)
-        case .create, .setSetting, .answerAlert, nil:
-            throw Failure(
-                .unknownCommand, "The queue service doesn’t know this command; it may come from a newer version.")
+        case .create, .setSetting, .answerAlert, .toggle, .playNamed, nil:
+            throw Self.unknownCommand
         }
     }
+
+    private static let unknownCommand = Failure(
+        .unknownCommand, "The queue service doesn’t know this command; it may come from a newer version.")
 
     private func changedMeanwhile(_ named: NamedQueue, expected revision: UInt64) -> Failure {
         Failure(
@@ -162,6 +165,7 @@ extension QueueMachine {
                 )
             }
             return Int(place)
+        case .beforeText, .afterText: throw unknownCommand
         case nil: throw Failure(.invalidArgument, "The request doesn’t say where to move the entry.")
         }
     }

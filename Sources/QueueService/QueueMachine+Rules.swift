@@ -104,14 +104,15 @@ extension QueueMachine {
             throw noQueue(setting.value)
         }
         var rules = rules.current
-        guard var change = try rules.settings.set(setting) else {
-            return commit(main, OwnerChange(), reply(main), answering: command)
-        }
+        let changed = try rules.settings.set(setting)
+        var reply = reply(main)
+        reply.setting = rules.settings.reply(to: setting, changed: changed != nil)
+        guard var change = changed else { return commit(main, OwnerChange(), reply, answering: command) }
         for podcast in rules.marks.keys.sorted() where rules.rule(of: podcast) == nil {
             let forgotten = rules.forget(podcast: podcast)
             change.append(forgotten)
         }
-        let effects = commit(main, change, reply(main), answering: command, rules: rules)
+        let effects = commit(main, change, reply, answering: command, rules: rules)
         let concerned = episodeCounts.keys.filter { setting.podcast.isEmpty || $0 == setting.podcast }.sorted()
         return effects
             + concerned.filter { rules.marks[$0] == nil }.flatMap { check(podcast: $0) }
@@ -238,8 +239,7 @@ extension QueueMachine {
         var rules = rules.current
         let done = try rules.alerts.answer(answer, at: now.wall)
         var reply = reply(main)
-        reply.alertAnswered.alert = answer.alert
-        reply.alertAnswered.action = answer.action
+        reply.alertAnswered = answer.answered(changed: done != nil)
         var change = OwnerChange()
         if let done { change.append(done) }
         return commit(main, change, reply, answering: command, rules: rules)

@@ -25,6 +25,8 @@ public enum RequestLimits {
         WireCheck.protoMessageName: [1: address],
         WireEpisodeSummary.protoMessageName: [2: title, 4: title, 7: address, 8: title, 9: address],
         WireSetSetting.protoMessageName: [3: value],
+        WireRemoveEntries.protoMessageName: [2: title], WireMoveEntry.protoMessageName: [5: title, 6: title, 7: title],
+        WirePlayNamed.protoMessageName: [2: title],
         WireSetBookmark.protoMessageName: [4: note],
         WireFindEpisode.protoMessageName: [1: address],
         WireFindPodcast.protoMessageName: [1: address],

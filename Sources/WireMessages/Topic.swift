@@ -31,6 +31,8 @@ public struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     public static let episodeStates = stream(.playback, "states")
     /// A queue, by name; the usual one is `main`.
     public static func queue(_ name: String) -> Topic { stream(.queue, "queue/\(name)") }
+    /// What plays next.
+    public static let queueNext = stream(.queue, "next")
     /// A podcast's metadata and status.
     public static func podcast(_ id: String) -> Topic { stream(.feeds, "podcast/\(id)") }
     /// An event: episodes of a podcast came, changed or went.

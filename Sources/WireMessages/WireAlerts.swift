@@ -24,4 +24,13 @@ extension WireAnswerAlert {
         }
         return true
     }
+
+    /// The reply to it; `changed`: whether this request ended the alert.
+    public func answered(changed: Bool) -> WireAlertAnswered {
+        var answered = WireAlertAnswered()
+        answered.alert = alert
+        answered.action = action
+        answered.changed = changed
+        return answered
+    }
 }

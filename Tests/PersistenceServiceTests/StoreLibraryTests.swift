@@ -88,6 +88,35 @@ import WireMessages
         #expect(podcast.unplayedCount == 1)
     }
 
+    @Test func `a query for downloaded episodes goes by the downloads' records and takes all other filters`() throws {
+        try store.apply(
+            "feeds",
+            [.podcast("p1"), .podcast("p2")]
+                + (1...6).map { .episode("e\($0)", title: "word \($0)", published: Int64($0) * 100) }
+                + [.episode("e7", of: "p2", title: "word 7", published: 700)])
+        try store.apply("playback", [.state("e3", played: true)])
+        let states: [(String, WireDownload.State)] = [
+            ("e1", .downloaded), ("e2", .downloading), ("e3", .downloaded), ("e5", .downloaded), ("e6", .failed),
+            ("e7", .downloaded), ("gone", .downloaded),
+        ]
+        try store.apply(
+            "downloads",
+            states.map { id, state in
+                .putting("download", id, WireDownload.with { ($0.episode, $0.state) = (id, state) })
+            })
+        #expect(try ids { $0.downloadedOnly = true } == ["e7", "e5", "e3", "e1"])
+        #expect(try ids { ($0.downloadedOnly, $0.podcast) = (true, "p1") } == ["e5", "e3", "e1"])
+        #expect(try ids { ($0.downloadedOnly, $0.unplayedOnly) = (true, true) } == ["e7", "e5", "e1"])
+        #expect(try ids { ($0.downloadedOnly, $0.search, $0.podcast) = (true, "word", "p1") } == ["e5", "e3", "e1"])
+        let first = try store.episodes { ($0.downloadedOnly, $0.limit) = (true, 3) }
+        #expect(first.downloadedOnly)
+        #expect(first.total == 4)
+        let second = try store.episodes { ($0.downloadedOnly, $0.limit, $0.after) = (true, 3, first.next) }
+        #expect(second.episodes.map(\.id) == ["e1"])
+        #expect(second.next.isEmpty)
+        #expect(try !store.episodes().downloadedOnly)
+    }
+
     @Test func stateBeforeItsEpisodeCountsWhenTheEpisodeComes() throws {
         try store.apply("playback", [.state("e1", played: true)])
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])

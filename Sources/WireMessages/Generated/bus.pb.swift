@@ -248,6 +248,71 @@ public nonisolated struct WireSetSetting: Sendable {
   public init() {}
 }
 
+/// The reply to SetSetting: what holds now where the setting was set, or removed.
+public nonisolated struct WireSettingReply: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// false: it was set to this already, or not set
+  public var changed: Bool = false
+
+  /// the value that holds, in its stored form
+  public var value: String = String()
+
+  /// where that value is set: for the podcast, for all, or nowhere
+  public var source: WireSettingReply.Source = .unknown
+
+  /// the value that holds for podcasts without one of their own
+  public var valueForAll: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum Source: SwiftProtobuf.Enum, Swift.CaseIterable {
+    public typealias RawValue = Int
+    case unknown // = 0
+    case podcast // = 1
+    case all // = 2
+    case `default` // = 3
+    case UNRECOGNIZED(Int)
+
+    public init() {
+      self = .unknown
+    }
+
+    public init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .unknown
+      case 1: self = .podcast
+      case 2: self = .all
+      case 3: self = .default
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    public var rawValue: Int {
+      switch self {
+      case .unknown: return 0
+      case .podcast: return 1
+      case .all: return 2
+      case .default: return 3
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    public static let allCases: [WireSettingReply.Source] = [
+      .unknown,
+      .podcast,
+      .all,
+      .default,
+    ]
+
+  }
+
+  public init() {}
+}
+
 /// stream/<owner>/settings/<podcast id, or `all`>: put; the settings of that owner which have been set there. Deleted when
 /// none is left. What a podcast does not set is as for all; what is not set there has the key's default.
 public nonisolated struct WireSettingsState: Sendable {
@@ -322,9 +387,21 @@ public nonisolated struct WireAlertAnswered: Sendable {
   /// the winner; a later different answer is refused with `alreadyAnswered`
   public var action: String = String()
 
+  /// Whether this request ended the alert; false: the same answer was given before. Absent: the service is older than this field.
+  public var changed: Bool {
+    get {_changed ?? false}
+    set {_changed = newValue}
+  }
+  /// Returns true if `changed` has been explicitly set.
+  public var hasChanged: Bool {self._changed != nil}
+  /// Clears the value of `changed`. Subsequent reads from it will return its default value.
+  public mutating func clearChanged() {self._changed = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
+
+  fileprivate var _changed: Bool? = nil
 }
 
 // MARK: - Code below here is support for the SwiftProtobuf runtime.
@@ -634,6 +711,55 @@ nonisolated extension WireSetSetting: SwiftProtobuf.Message, SwiftProtobuf._Mess
   }
 }
 
+nonisolated extension WireSettingReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SettingReply"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}changed\0\u{1}value\0\u{1}source\0\u{3}value_for_all\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBoolField(value: &self.changed) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.value) }()
+      case 3: try { try decoder.decodeSingularEnumField(value: &self.source) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.valueForAll) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.changed != false {
+      try visitor.visitSingularBoolField(value: self.changed, fieldNumber: 1)
+    }
+    if !self.value.isEmpty {
+      try visitor.visitSingularStringField(value: self.value, fieldNumber: 2)
+    }
+    if self.source != .unknown {
+      try visitor.visitSingularEnumField(value: self.source, fieldNumber: 3)
+    }
+    if !self.valueForAll.isEmpty {
+      try visitor.visitSingularStringField(value: self.valueForAll, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSettingReply, rhs: WireSettingReply) -> Bool {
+    if lhs.changed != rhs.changed {return false}
+    if lhs.value != rhs.value {return false}
+    if lhs.source != rhs.source {return false}
+    if lhs.valueForAll != rhs.valueForAll {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSettingReply.Source: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}PODCAST\0\u{1}ALL\0\u{1}DEFAULT\0")
+}
+
 nonisolated extension WireSettingsState: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SettingsState"
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{1}settings\0")
@@ -776,7 +902,7 @@ nonisolated extension WireAlertAnswerRecord: SwiftProtobuf.Message, SwiftProtobu
 
 nonisolated extension WireAlertAnswered: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AlertAnswered"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}alert\0\u{1}action\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}alert\0\u{1}action\0\u{1}changed\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -786,24 +912,33 @@ nonisolated extension WireAlertAnswered: SwiftProtobuf.Message, SwiftProtobuf._M
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.alert) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.action) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self._changed) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.alert.isEmpty {
       try visitor.visitSingularStringField(value: self.alert, fieldNumber: 1)
     }
     if !self.action.isEmpty {
       try visitor.visitSingularStringField(value: self.action, fieldNumber: 2)
     }
+    try { if let v = self._changed {
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 3)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireAlertAnswered, rhs: WireAlertAnswered) -> Bool {
     if lhs.alert != rhs.alert {return false}
     if lhs.action != rhs.action {return false}
+    if lhs._changed != rhs._changed {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -133,11 +133,22 @@ public nonisolated struct WireDownloadsReply: Sendable {
   /// Clears the value of `alertAnswered`. Subsequent reads from it will return its default value.
   public mutating func clearAlertAnswered() {self._alertAnswered = nil}
 
+  /// of set_setting; absent: the service is older than this field
+  public var setting: WireSettingReply {
+    get {_setting ?? WireSettingReply()}
+    set {_setting = newValue}
+  }
+  /// Returns true if `setting` has been explicitly set.
+  public var hasSetting: Bool {self._setting != nil}
+  /// Clears the value of `setting`. Subsequent reads from it will return its default value.
+  public mutating func clearSetting() {self._setting = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 
   fileprivate var _alertAnswered: WireAlertAnswered? = nil
+  fileprivate var _setting: WireSettingReply? = nil
 }
 
 /// All or none: one that does not exist, or cannot be done to, refuses the command. Each names episodes by id, 500 at most.
@@ -451,7 +462,7 @@ nonisolated extension WireDownloadsRequest: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireDownloadsReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".DownloadsReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}downloads\0\u{1}changed\0\u{1}why\0\u{3}alert_answered\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}downloads\0\u{1}changed\0\u{1}why\0\u{3}alert_answered\0\u{1}setting\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -463,6 +474,7 @@ nonisolated extension WireDownloadsReply: SwiftProtobuf.Message, SwiftProtobuf._
       case 2: try { try decoder.decodeRepeatedBoolField(value: &self.changed) }()
       case 3: try { try decoder.decodeRepeatedStringField(value: &self.why) }()
       case 4: try { try decoder.decodeSingularMessageField(value: &self._alertAnswered) }()
+      case 5: try { try decoder.decodeSingularMessageField(value: &self._setting) }()
       default: break
       }
     }
@@ -485,6 +497,9 @@ nonisolated extension WireDownloadsReply: SwiftProtobuf.Message, SwiftProtobuf._
     try { if let v = self._alertAnswered {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
     } }()
+    try { if let v = self._setting {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -493,6 +508,7 @@ nonisolated extension WireDownloadsReply: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.changed != rhs.changed {return false}
     if lhs.why != rhs.why {return false}
     if lhs._alertAnswered != rhs._alertAnswered {return false}
+    if lhs._setting != rhs._setting {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

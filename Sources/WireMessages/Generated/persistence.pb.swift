@@ -782,6 +782,9 @@ public nonisolated struct WireEpisodesQuery: Sendable {
 
   public var withDescription: Bool = false
 
+  /// those whose file is here, as the downloads' records say
+  public var downloadedOnly: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -799,6 +802,9 @@ public nonisolated struct WireEpisodesPage: Sendable {
 
   /// of the whole query, on its first page
   public var total: UInt32 = 0
+
+  /// of a query with it: it was regarded. A service of an earlier version leaves it out, and gives all
+  public var downloadedOnly: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2379,7 +2385,7 @@ nonisolated extension WirePodcastsPage: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".EpisodesQuery"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{3}unplayed_only\0\u{1}search\0\u{1}after\0\u{1}limit\0\u{3}with_description\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}podcast\0\u{3}unplayed_only\0\u{1}search\0\u{1}after\0\u{1}limit\0\u{3}with_description\0\u{3}downloaded_only\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2393,6 +2399,7 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
       case 4: try { try decoder.decodeSingularStringField(value: &self.after) }()
       case 5: try { try decoder.decodeSingularUInt32Field(value: &self.limit) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.withDescription) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.downloadedOnly) }()
       default: break
       }
     }
@@ -2417,6 +2424,9 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
     if self.withDescription != false {
       try visitor.visitSingularBoolField(value: self.withDescription, fieldNumber: 6)
     }
+    if self.downloadedOnly != false {
+      try visitor.visitSingularBoolField(value: self.downloadedOnly, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2427,6 +2437,7 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.after != rhs.after {return false}
     if lhs.limit != rhs.limit {return false}
     if lhs.withDescription != rhs.withDescription {return false}
+    if lhs.downloadedOnly != rhs.downloadedOnly {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2434,7 +2445,7 @@ nonisolated extension WireEpisodesQuery: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".EpisodesPage"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}next\0\u{1}total\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}episodes\0\u{1}next\0\u{1}total\0\u{3}downloaded_only\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2445,6 +2456,7 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 1: try { try decoder.decodeRepeatedMessageField(value: &self.episodes) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.next) }()
       case 3: try { try decoder.decodeSingularUInt32Field(value: &self.total) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.downloadedOnly) }()
       default: break
       }
     }
@@ -2460,6 +2472,9 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
     if self.total != 0 {
       try visitor.visitSingularUInt32Field(value: self.total, fieldNumber: 3)
     }
+    if self.downloadedOnly != false {
+      try visitor.visitSingularBoolField(value: self.downloadedOnly, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2467,6 +2482,7 @@ nonisolated extension WireEpisodesPage: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.episodes != rhs.episodes {return false}
     if lhs.next != rhs.next {return false}
     if lhs.total != rhs.total {return false}
+    if lhs.downloadedOnly != rhs.downloadedOnly {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

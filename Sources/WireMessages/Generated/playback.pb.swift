@@ -181,6 +181,40 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     set {command = .togglePaused(newValue)}
   }
 
+  /// Commands of their own, not fields of `Seek`, `SetSpeed`, `SetVolume` and `SetSleep`: a player of an earlier version
+  /// refuses them with `unknownCommand`, where it would take an unknown field for a seek to 0, or for silence.
+  public var seekRelative: WireSeekRelative {
+    get {
+      if case .seekRelative(let v)? = command {return v}
+      return WireSeekRelative()
+    }
+    set {command = .seekRelative(newValue)}
+  }
+
+  public var changeSpeed: WireChangeLevel {
+    get {
+      if case .changeSpeed(let v)? = command {return v}
+      return WireChangeLevel()
+    }
+    set {command = .changeSpeed(newValue)}
+  }
+
+  public var changeVolume: WireChangeLevel {
+    get {
+      if case .changeVolume(let v)? = command {return v}
+      return WireChangeLevel()
+    }
+    set {command = .changeVolume(newValue)}
+  }
+
+  public var extendSleep: WireExtendSleep {
+    get {
+      if case .extendSleep(let v)? = command {return v}
+      return WireExtendSleep()
+    }
+    set {command = .extendSleep(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -203,79 +237,109 @@ public nonisolated struct WirePlaybackRequest: Sendable {
     case refreshEpisode(WireRefreshEpisode)
     case listOutputs(WireListOutputs)
     case togglePaused(WireTogglePaused)
+    /// Commands of their own, not fields of `Seek`, `SetSpeed`, `SetVolume` and `SetSleep`: a player of an earlier version
+    /// refuses them with `unknownCommand`, where it would take an unknown field for a seek to 0, or for silence.
+    case seekRelative(WireSeekRelative)
+    case changeSpeed(WireChangeLevel)
+    case changeVolume(WireChangeLevel)
+    case extendSleep(WireExtendSleep)
 
   }
 
   public init() {}
 }
 
-public nonisolated struct WirePlaybackReply: Sendable {
+public nonisolated struct WirePlaybackReply: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  public var result: WirePlaybackReply.OneOf_Result? = nil
+  public var result: OneOf_Result? {
+    get {return _storage._result}
+    set {_uniqueStorage()._result = newValue}
+  }
 
   /// of everything that changes the player
   public var state: WirePlaybackState {
     get {
-      if case .state(let v)? = result {return v}
+      if case .state(let v)? = _storage._result {return v}
       return WirePlaybackState()
     }
-    set {result = .state(newValue)}
+    set {_uniqueStorage()._result = .state(newValue)}
   }
 
   public var output: WireOutputState {
     get {
-      if case .output(let v)? = result {return v}
+      if case .output(let v)? = _storage._result {return v}
       return WireOutputState()
     }
-    set {result = .output(newValue)}
+    set {_uniqueStorage()._result = .output(newValue)}
   }
 
   public var alertAnswered: WireAlertAnswered {
     get {
-      if case .alertAnswered(let v)? = result {return v}
+      if case .alertAnswered(let v)? = _storage._result {return v}
       return WireAlertAnswered()
     }
-    set {result = .alertAnswered(newValue)}
+    set {_uniqueStorage()._result = .alertAnswered(newValue)}
   }
 
   public var episodeState: WireEpisodeState {
     get {
-      if case .episodeState(let v)? = result {return v}
+      if case .episodeState(let v)? = _storage._result {return v}
       return WireEpisodeState()
     }
-    set {result = .episodeState(newValue)}
+    set {_uniqueStorage()._result = .episodeState(newValue)}
   }
 
   /// of set_bookmark and remove_bookmark: the one that it was about
   public var bookmarks: WireBookmarks {
     get {
-      if case .bookmarks(let v)? = result {return v}
+      if case .bookmarks(let v)? = _storage._result {return v}
       return WireBookmarks()
     }
-    set {result = .bookmarks(newValue)}
+    set {_uniqueStorage()._result = .bookmarks(newValue)}
   }
 
   /// of set_played with `episodes`
   public var episodeStates: WireEpisodeStates {
     get {
-      if case .episodeStates(let v)? = result {return v}
+      if case .episodeStates(let v)? = _storage._result {return v}
       return WireEpisodeStates()
     }
-    set {result = .episodeStates(newValue)}
+    set {_uniqueStorage()._result = .episodeStates(newValue)}
   }
 
   /// Whether the command has changed anything; absent: it asks, or the player is older than this field.
   public var changed: Bool {
-    get {_changed ?? false}
-    set {_changed = newValue}
+    get {_storage._changed ?? false}
+    set {_uniqueStorage()._changed = newValue}
   }
   /// Returns true if `changed` has been explicitly set.
-  public var hasChanged: Bool {self._changed != nil}
+  public var hasChanged: Bool {_storage._changed != nil}
   /// Clears the value of `changed`. Subsequent reads from it will return its default value.
-  public mutating func clearChanged() {self._changed = nil}
+  public mutating func clearChanged() {_uniqueStorage()._changed = nil}
+
+  /// Of set_setting, and of set_speed and change_speed, which set the setting `speed` of the loaded podcast or of all; absent:
+  /// the player is older than this field.
+  public var setting: WireSettingReply {
+    get {_storage._setting ?? WireSettingReply()}
+    set {_uniqueStorage()._setting = newValue}
+  }
+  /// Returns true if `setting` has been explicitly set.
+  public var hasSetting: Bool {_storage._setting != nil}
+  /// Clears the value of `setting`. Subsequent reads from it will return its default value.
+  public mutating func clearSetting() {_uniqueStorage()._setting = nil}
+
+  /// Of seek and seek_relative: the episode that was left by it, since it led to its end; it counts as played.
+  public var ended: WireEpisodeSummary {
+    get {_storage._ended ?? WireEpisodeSummary()}
+    set {_uniqueStorage()._ended = newValue}
+  }
+  /// Returns true if `ended` has been explicitly set.
+  public var hasEnded: Bool {_storage._ended != nil}
+  /// Clears the value of `ended`. Subsequent reads from it will return its default value.
+  public mutating func clearEnded() {_uniqueStorage()._ended = nil}
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -294,7 +358,7 @@ public nonisolated struct WirePlaybackReply: Sendable {
 
   public init() {}
 
-  fileprivate var _changed: Bool? = nil
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 public nonisolated struct WireEpisodeStates: Sendable {
@@ -393,6 +457,199 @@ public nonisolated struct WireSeek: Sendable {
   public var position: Double = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Goes to a place that depends on where the player is when the command arrives, or on the episode's length or chapters.
+public nonisolated struct WireSeekRelative: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// refused with `revisionMismatch` where another load is there; empty: whatever is loaded
+  public var loadID: String = String()
+
+  public var to: WireSeekRelative.OneOf_To? = nil
+
+  /// seconds; below 0: back. It stops 1 s before the end
+  public var by: Double {
+    get {
+      if case .by(let v)? = to {return v}
+      return 0
+    }
+    set {to = .by(newValue)}
+  }
+
+  public var skip: WireSkip {
+    get {
+      if case .skip(let v)? = to {return v}
+      return WireSkip()
+    }
+    set {to = .skip(newValue)}
+  }
+
+  /// of the length, 0 to 1; it stops 1 s before the end
+  public var fraction: Double {
+    get {
+      if case .fraction(let v)? = to {return v}
+      return 0
+    }
+    set {to = .fraction(newValue)}
+  }
+
+  public var chapter: WireChapterTarget {
+    get {
+      if case .chapter(let v)? = to {return v}
+      return WireChapterTarget()
+    }
+    set {to = .chapter(newValue)}
+  }
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum OneOf_To: Equatable, Sendable {
+    /// seconds; below 0: back. It stops 1 s before the end
+    case by(Double)
+    case skip(WireSkip)
+    /// of the length, 0 to 1; it stops 1 s before the end
+    case fraction(Double)
+    case chapter(WireChapterTarget)
+
+  }
+
+  public init() {}
+}
+
+/// As many seconds as the settings `skipForward` and `skipBack` say.
+public nonisolated struct WireSkip: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var back: Bool = false
+
+  /// in place of the setting's default, where neither the podcast nor all have one; 0: the default
+  public var secondsIfUnset: Double = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireChapterTarget: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var which: WireChapterTarget.OneOf_Which? = nil
+
+  /// from 1
+  public var number: UInt32 {
+    get {
+      if case .number(let v)? = which {return v}
+      return 0
+    }
+    set {which = .number(newValue)}
+  }
+
+  public var neighbour: WireChapterTarget.Neighbour {
+    get {
+      if case .neighbour(let v)? = which {return v}
+      return .unknown
+    }
+    set {which = .neighbour(newValue)}
+  }
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum OneOf_Which: Equatable, Sendable {
+    /// from 1
+    case number(UInt32)
+    case neighbour(WireChapterTarget.Neighbour)
+
+  }
+
+  /// PREVIOUS: the start of the present chapter, and within its first 3 s that of the one before.
+  public nonisolated enum Neighbour: SwiftProtobuf.Enum, Swift.CaseIterable {
+    public typealias RawValue = Int
+    case unknown // = 0
+    case next // = 1
+    case previous // = 2
+    case UNRECOGNIZED(Int)
+
+    public init() {
+      self = .unknown
+    }
+
+    public init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .unknown
+      case 1: self = .next
+      case 2: self = .previous
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    public var rawValue: Int {
+      switch self {
+      case .unknown: return 0
+      case .next: return 1
+      case .previous: return 2
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    public static let allCases: [WireChapterTarget.Neighbour] = [
+      .unknown,
+      .next,
+      .previous,
+    ]
+
+  }
+
+  public init() {}
+}
+
+/// Moves a level from what it is when the command arrives; it stops at the ends of the level's range.
+public nonisolated struct WireChangeLevel: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var change: WireChangeLevel.OneOf_Change? = nil
+
+  /// added to it
+  public var by: Double {
+    get {
+      if case .by(let v)? = change {return v}
+      return 0
+    }
+    set {change = .by(newValue)}
+  }
+
+  /// to the next multiple of `step`, so many times; below 0: down
+  public var steps: Int32 {
+    get {
+      if case .steps(let v)? = change {return v}
+      return 0
+    }
+    set {change = .steps(newValue)}
+  }
+
+  /// of `steps`; above 0
+  public var step: Double = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum OneOf_Change: Equatable, Sendable {
+    /// added to it
+    case by(Double)
+    /// to the next multiple of `step`, so many times; below 0: down
+    case steps(Int32)
+
+  }
 
   public init() {}
 }
@@ -529,6 +786,19 @@ public nonisolated struct WireSetSleep: Sendable {
     case endOfChapter(Bool)
 
   }
+
+  public init() {}
+}
+
+/// Moves the end of a sleep timer that runs by time; refused with `invalidArgument` where none does.
+public nonisolated struct WireExtendSleep: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var seconds: Double = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
@@ -1319,7 +1589,7 @@ fileprivate nonisolated let _protobuf_package = "lockstep.playback"
 
 nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0\u{3}set_setting\0\u{3}set_sleep\0\u{3}set_bookmark\0\u{3}remove_bookmark\0\u{1}bookmarks\0\u{1}prepare\0\u{3}refresh_episode\0\u{3}list_outputs\0\u{3}toggle_paused\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}load\0\u{3}set_paused\0\u{1}seek\0\u{3}set_speed\0\u{3}set_volume\0\u{1}stop\0\u{3}set_output\0\u{3}answer_alert\0\u{3}set_played\0\u{1}unload\0\u{3}set_setting\0\u{3}set_sleep\0\u{3}set_bookmark\0\u{3}remove_bookmark\0\u{1}bookmarks\0\u{1}prepare\0\u{3}refresh_episode\0\u{3}list_outputs\0\u{3}toggle_paused\0\u{3}seek_relative\0\u{3}change_speed\0\u{3}change_volume\0\u{3}extend_sleep\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1574,6 +1844,58 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
           self.command = .togglePaused(v)
         }
       }()
+      case 20: try {
+        var v: WireSeekRelative?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .seekRelative(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .seekRelative(v)
+        }
+      }()
+      case 21: try {
+        var v: WireChangeLevel?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .changeSpeed(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .changeSpeed(v)
+        }
+      }()
+      case 22: try {
+        var v: WireChangeLevel?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .changeVolume(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .changeVolume(v)
+        }
+      }()
+      case 23: try {
+        var v: WireExtendSleep?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .extendSleep(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .extendSleep(v)
+        }
+      }()
       default: break
       }
     }
@@ -1661,6 +1983,22 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
       guard case .togglePaused(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 19)
     }()
+    case .seekRelative?: try {
+      guard case .seekRelative(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 20)
+    }()
+    case .changeSpeed?: try {
+      guard case .changeSpeed(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 21)
+    }()
+    case .changeVolume?: try {
+      guard case .changeVolume(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 22)
+    }()
+    case .extendSleep?: try {
+      guard case .extendSleep(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 23)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -1675,138 +2013,190 @@ nonisolated extension WirePlaybackRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WirePlaybackReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlaybackReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}state\0\u{1}output\0\u{3}alert_answered\0\u{3}episode_state\0\u{1}bookmarks\0\u{1}changed\0\u{4}\u{2}episode_states\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}state\0\u{1}output\0\u{3}alert_answered\0\u{3}episode_state\0\u{1}bookmarks\0\u{1}changed\0\u{4}\u{2}episode_states\0\u{1}setting\0\u{1}ended\0")
+
+  fileprivate class _StorageClass {
+    var _result: WirePlaybackReply.OneOf_Result?
+    var _changed: Bool? = nil
+    var _setting: WireSettingReply? = nil
+    var _ended: WireEpisodeSummary? = nil
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _result = source._result
+      _changed = source._changed
+      _setting = source._setting
+      _ended = source._ended
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try {
-        var v: WirePlaybackState?
-        var hadOneofValue = false
-        if let current = self.result {
-          hadOneofValue = true
-          if case .state(let m) = current {v = m}
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try {
+          var v: WirePlaybackState?
+          var hadOneofValue = false
+          if let current = _storage._result {
+            hadOneofValue = true
+            if case .state(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._result = .state(v)
+          }
+        }()
+        case 2: try {
+          var v: WireOutputState?
+          var hadOneofValue = false
+          if let current = _storage._result {
+            hadOneofValue = true
+            if case .output(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._result = .output(v)
+          }
+        }()
+        case 3: try {
+          var v: WireAlertAnswered?
+          var hadOneofValue = false
+          if let current = _storage._result {
+            hadOneofValue = true
+            if case .alertAnswered(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._result = .alertAnswered(v)
+          }
+        }()
+        case 4: try {
+          var v: WireEpisodeState?
+          var hadOneofValue = false
+          if let current = _storage._result {
+            hadOneofValue = true
+            if case .episodeState(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._result = .episodeState(v)
+          }
+        }()
+        case 5: try {
+          var v: WireBookmarks?
+          var hadOneofValue = false
+          if let current = _storage._result {
+            hadOneofValue = true
+            if case .bookmarks(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._result = .bookmarks(v)
+          }
+        }()
+        case 6: try { try decoder.decodeSingularBoolField(value: &_storage._changed) }()
+        case 8: try {
+          var v: WireEpisodeStates?
+          var hadOneofValue = false
+          if let current = _storage._result {
+            hadOneofValue = true
+            if case .episodeStates(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._result = .episodeStates(v)
+          }
+        }()
+        case 9: try { try decoder.decodeSingularMessageField(value: &_storage._setting) }()
+        case 10: try { try decoder.decodeSingularMessageField(value: &_storage._ended) }()
+        default: break
         }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.result = .state(v)
-        }
-      }()
-      case 2: try {
-        var v: WireOutputState?
-        var hadOneofValue = false
-        if let current = self.result {
-          hadOneofValue = true
-          if case .output(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.result = .output(v)
-        }
-      }()
-      case 3: try {
-        var v: WireAlertAnswered?
-        var hadOneofValue = false
-        if let current = self.result {
-          hadOneofValue = true
-          if case .alertAnswered(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.result = .alertAnswered(v)
-        }
-      }()
-      case 4: try {
-        var v: WireEpisodeState?
-        var hadOneofValue = false
-        if let current = self.result {
-          hadOneofValue = true
-          if case .episodeState(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.result = .episodeState(v)
-        }
-      }()
-      case 5: try {
-        var v: WireBookmarks?
-        var hadOneofValue = false
-        if let current = self.result {
-          hadOneofValue = true
-          if case .bookmarks(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.result = .bookmarks(v)
-        }
-      }()
-      case 6: try { try decoder.decodeSingularBoolField(value: &self._changed) }()
-      case 8: try {
-        var v: WireEpisodeStates?
-        var hadOneofValue = false
-        if let current = self.result {
-          hadOneofValue = true
-          if case .episodeStates(let m) = current {v = m}
-        }
-        try decoder.decodeSingularMessageField(value: &v)
-        if let v = v {
-          if hadOneofValue {try decoder.handleConflictingOneOf()}
-          self.result = .episodeStates(v)
-        }
-      }()
-      default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    // The use of inline closures is to circumvent an issue where the compiler
-    // allocates stack space for every if/case branch local when no optimizations
-    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-    // https://github.com/apple/swift-protobuf/issues/1182
-    switch self.result {
-    case .state?: try {
-      guard case .state(let v)? = self.result else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
-    }()
-    case .output?: try {
-      guard case .output(let v)? = self.result else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
-    }()
-    case .alertAnswered?: try {
-      guard case .alertAnswered(let v)? = self.result else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
-    }()
-    case .episodeState?: try {
-      guard case .episodeState(let v)? = self.result else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
-    }()
-    case .bookmarks?: try {
-      guard case .bookmarks(let v)? = self.result else { preconditionFailure() }
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
-    }()
-    default: break
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      switch _storage._result {
+      case .state?: try {
+        guard case .state(let v)? = _storage._result else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+      }()
+      case .output?: try {
+        guard case .output(let v)? = _storage._result else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+      }()
+      case .alertAnswered?: try {
+        guard case .alertAnswered(let v)? = _storage._result else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+      }()
+      case .episodeState?: try {
+        guard case .episodeState(let v)? = _storage._result else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+      }()
+      case .bookmarks?: try {
+        guard case .bookmarks(let v)? = _storage._result else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+      }()
+      default: break
+      }
+      try { if let v = _storage._changed {
+        try visitor.visitSingularBoolField(value: v, fieldNumber: 6)
+      } }()
+      try { if case .episodeStates(let v)? = _storage._result {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+      } }()
+      try { if let v = _storage._setting {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
+      } }()
+      try { if let v = _storage._ended {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
+      } }()
     }
-    try { if let v = self._changed {
-      try visitor.visitSingularBoolField(value: v, fieldNumber: 6)
-    } }()
-    try { if case .episodeStates(let v)? = self.result {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
-    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WirePlaybackReply, rhs: WirePlaybackReply) -> Bool {
-    if lhs.result != rhs.result {return false}
-    if lhs._changed != rhs._changed {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._result != rhs_storage._result {return false}
+        if _storage._changed != rhs_storage._changed {return false}
+        if _storage._setting != rhs_storage._setting {return false}
+        if _storage._ended != rhs_storage._ended {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1985,6 +2375,260 @@ nonisolated extension WireSeek: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
   public static func ==(lhs: WireSeek, rhs: WireSeek) -> Bool {
     if lhs.loadID != rhs.loadID {return false}
     if lhs.position != rhs.position {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSeekRelative: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SeekRelative"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}load_id\0\u{1}by\0\u{1}skip\0\u{1}fraction\0\u{1}chapter\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.loadID) }()
+      case 2: try {
+        var v: Double?
+        try decoder.decodeSingularDoubleField(value: &v)
+        if let v = v {
+          if self.to != nil {try decoder.handleConflictingOneOf()}
+          self.to = .by(v)
+        }
+      }()
+      case 3: try {
+        var v: WireSkip?
+        var hadOneofValue = false
+        if let current = self.to {
+          hadOneofValue = true
+          if case .skip(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.to = .skip(v)
+        }
+      }()
+      case 4: try {
+        var v: Double?
+        try decoder.decodeSingularDoubleField(value: &v)
+        if let v = v {
+          if self.to != nil {try decoder.handleConflictingOneOf()}
+          self.to = .fraction(v)
+        }
+      }()
+      case 5: try {
+        var v: WireChapterTarget?
+        var hadOneofValue = false
+        if let current = self.to {
+          hadOneofValue = true
+          if case .chapter(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.to = .chapter(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.loadID.isEmpty {
+      try visitor.visitSingularStringField(value: self.loadID, fieldNumber: 1)
+    }
+    switch self.to {
+    case .by?: try {
+      guard case .by(let v)? = self.to else { preconditionFailure() }
+      try visitor.visitSingularDoubleField(value: v, fieldNumber: 2)
+    }()
+    case .skip?: try {
+      guard case .skip(let v)? = self.to else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    }()
+    case .fraction?: try {
+      guard case .fraction(let v)? = self.to else { preconditionFailure() }
+      try visitor.visitSingularDoubleField(value: v, fieldNumber: 4)
+    }()
+    case .chapter?: try {
+      guard case .chapter(let v)? = self.to else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSeekRelative, rhs: WireSeekRelative) -> Bool {
+    if lhs.loadID != rhs.loadID {return false}
+    if lhs.to != rhs.to {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSkip: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Skip"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}back\0\u{3}seconds_if_unset\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBoolField(value: &self.back) }()
+      case 2: try { try decoder.decodeSingularDoubleField(value: &self.secondsIfUnset) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.back != false {
+      try visitor.visitSingularBoolField(value: self.back, fieldNumber: 1)
+    }
+    if self.secondsIfUnset.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.secondsIfUnset, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSkip, rhs: WireSkip) -> Bool {
+    if lhs.back != rhs.back {return false}
+    if lhs.secondsIfUnset != rhs.secondsIfUnset {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireChapterTarget: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ChapterTarget"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}neighbour\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: UInt32?
+        try decoder.decodeSingularUInt32Field(value: &v)
+        if let v = v {
+          if self.which != nil {try decoder.handleConflictingOneOf()}
+          self.which = .number(v)
+        }
+      }()
+      case 2: try {
+        var v: WireChapterTarget.Neighbour?
+        try decoder.decodeSingularEnumField(value: &v)
+        if let v = v {
+          if self.which != nil {try decoder.handleConflictingOneOf()}
+          self.which = .neighbour(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.which {
+    case .number?: try {
+      guard case .number(let v)? = self.which else { preconditionFailure() }
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 1)
+    }()
+    case .neighbour?: try {
+      guard case .neighbour(let v)? = self.which else { preconditionFailure() }
+      try visitor.visitSingularEnumField(value: v, fieldNumber: 2)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireChapterTarget, rhs: WireChapterTarget) -> Bool {
+    if lhs.which != rhs.which {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireChapterTarget.Neighbour: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}NEXT\0\u{1}PREVIOUS\0")
+}
+
+nonisolated extension WireChangeLevel: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ChangeLevel"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}by\0\u{1}steps\0\u{1}step\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: Double?
+        try decoder.decodeSingularDoubleField(value: &v)
+        if let v = v {
+          if self.change != nil {try decoder.handleConflictingOneOf()}
+          self.change = .by(v)
+        }
+      }()
+      case 2: try {
+        var v: Int32?
+        try decoder.decodeSingularSInt32Field(value: &v)
+        if let v = v {
+          if self.change != nil {try decoder.handleConflictingOneOf()}
+          self.change = .steps(v)
+        }
+      }()
+      case 3: try { try decoder.decodeSingularDoubleField(value: &self.step) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.change {
+    case .by?: try {
+      guard case .by(let v)? = self.change else { preconditionFailure() }
+      try visitor.visitSingularDoubleField(value: v, fieldNumber: 1)
+    }()
+    case .steps?: try {
+      guard case .steps(let v)? = self.change else { preconditionFailure() }
+      try visitor.visitSingularSInt32Field(value: v, fieldNumber: 2)
+    }()
+    case nil: break
+    }
+    if self.step.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.step, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireChangeLevel, rhs: WireChangeLevel) -> Bool {
+    if lhs.change != rhs.change {return false}
+    if lhs.step != rhs.step {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2252,6 +2896,36 @@ nonisolated extension WireSetSleep: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
   public static func ==(lhs: WireSetSleep, rhs: WireSetSleep) -> Bool {
     if lhs.until != rhs.until {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireExtendSleep: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ExtendSleep"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}seconds\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularDoubleField(value: &self.seconds) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.seconds.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.seconds, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireExtendSleep, rhs: WireExtendSleep) -> Bool {
+    if lhs.seconds != rhs.seconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -70,7 +70,8 @@ public nonisolated struct WireQueueRequest: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// its name; empty: for play, next and previous the one that plays, else `main`
+  /// Its name. Empty: for toggle, next, previous and `play.resume` the one that plays; for an entry or an episode to play see
+  /// queue.md; else `main`.
   public var queue: String = String()
 
   /// refuse with `revisionMismatch` unless the queue is at this revision
@@ -229,6 +230,22 @@ public nonisolated struct WireQueueRequest: Sendable {
     set {command = .setSetting(newValue)}
   }
 
+  public var toggle: WireTogglePlayback {
+    get {
+      if case .toggle(let v)? = command {return v}
+      return WireTogglePlayback()
+    }
+    set {command = .toggle(newValue)}
+  }
+
+  public var playNamed: WirePlayNamed {
+    get {
+      if case .playNamed(let v)? = command {return v}
+      return WirePlayNamed()
+    }
+    set {command = .playNamed(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Command: Equatable, Sendable {
@@ -250,6 +267,8 @@ public nonisolated struct WireQueueRequest: Sendable {
     case setModes(WireSetModes)
     case restore(WireRestoreRevision)
     case setSetting(WireSetSetting)
+    case toggle(WireTogglePlayback)
+    case playNamed(WirePlayNamed)
 
   }
 
@@ -258,47 +277,130 @@ public nonisolated struct WireQueueRequest: Sendable {
   fileprivate var _ifRevision: UInt64? = nil
 }
 
-public nonisolated struct WireQueueReply: Sendable {
+public nonisolated struct WireQueueReply: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  public var revision: UInt64 = 0
+  public var revision: UInt64 {
+    get {_storage._revision}
+    set {_uniqueStorage()._revision = newValue}
+  }
 
   /// false: it was so already
-  public var changed: Bool = false
+  public var changed: Bool {
+    get {_storage._changed}
+    set {_uniqueStorage()._changed = newValue}
+  }
 
   /// those that the command added, removed, moved or played
-  public var entries: [WireQueueEntry] = []
+  public var entries: [WireQueueEntry] {
+    get {_storage._entries}
+    set {_uniqueStorage()._entries = newValue}
+  }
 
   /// episodes that were not added again
-  public var alreadyThere: [String] = []
+  public var alreadyThere: [String] {
+    get {_storage._alreadyThere}
+    set {_uniqueStorage()._alreadyThere = newValue}
+  }
 
   /// of play, next and previous: the load that `stream/playback/state` will show
-  public var loadID: String = String()
+  public var loadID: String {
+    get {_storage._loadID}
+    set {_uniqueStorage()._loadID = newValue}
+  }
 
-  public var history: [WireHistoryItem] = []
+  public var history: [WireHistoryItem] {
+    get {_storage._history}
+    set {_uniqueStorage()._history = newValue}
+  }
 
   /// what was undone or redone, in words
-  public var description_p: String = String()
+  public var description_p: String {
+    get {_storage._description_p}
+    set {_uniqueStorage()._description_p = newValue}
+  }
 
   public var alertAnswered: WireAlertAnswered {
-    get {_alertAnswered ?? WireAlertAnswered()}
-    set {_alertAnswered = newValue}
+    get {_storage._alertAnswered ?? WireAlertAnswered()}
+    set {_uniqueStorage()._alertAnswered = newValue}
   }
   /// Returns true if `alertAnswered` has been explicitly set.
-  public var hasAlertAnswered: Bool {self._alertAnswered != nil}
+  public var hasAlertAnswered: Bool {_storage._alertAnswered != nil}
   /// Clears the value of `alertAnswered`. Subsequent reads from it will return its default value.
-  public mutating func clearAlertAnswered() {self._alertAnswered = nil}
+  public mutating func clearAlertAnswered() {_uniqueStorage()._alertAnswered = nil}
 
   /// how many entries the command added, removed or cleared; `entries` names 500 at most
-  public var count: UInt32 = 0
+  public var count: UInt32 {
+    get {_storage._count}
+    set {_uniqueStorage()._count = newValue}
+  }
+
+  /// These say how it is after the command. A service of an earlier version leaves them out: `queue` is empty then.
+  public var queue: String {
+    get {_storage._queue}
+    set {_uniqueStorage()._queue = newValue}
+  }
+
+  /// whether that is the queue that plays, which `stream/queue/next` names
+  public var playing: Bool {
+    get {_storage._playing}
+    set {_uniqueStorage()._playing = newValue}
+  }
+
+  /// the maximum number of its entries; never 0
+  public var limit: UInt32 {
+    get {_storage._limit}
+    set {_uniqueStorage()._limit = newValue}
+  }
+
+  /// the entry that follows in the queue that plays, as in `QueueNext`; absent: none does
+  public var following: WireQueueEntry {
+    get {_storage._following ?? WireQueueEntry()}
+    set {_uniqueStorage()._following = newValue}
+  }
+  /// Returns true if `following` has been explicitly set.
+  public var hasFollowing: Bool {_storage._following != nil}
+  /// Clears the value of `following`. Subsequent reads from it will return its default value.
+  public mutating func clearFollowing() {_uniqueStorage()._following = nil}
+
+  /// of move: the entry's place, from 0
+  public var index: UInt32 {
+    get {_storage._index ?? 0}
+    set {_uniqueStorage()._index = newValue}
+  }
+  /// Returns true if `index` has been explicitly set.
+  public var hasIndex: Bool {_storage._index != nil}
+  /// Clears the value of `index`. Subsequent reads from it will return its default value.
+  public mutating func clearIndex() {_uniqueStorage()._index = nil}
+
+  /// Of toggle and play: what the player has answered or, where nothing had to be done, what it shows; absent where a load
+  /// was decided, which `load_id` names.
+  public var player: WirePlaybackState {
+    get {_storage._player ?? WirePlaybackState()}
+    set {_uniqueStorage()._player = newValue}
+  }
+  /// Returns true if `player` has been explicitly set.
+  public var hasPlayer: Bool {_storage._player != nil}
+  /// Clears the value of `player`. Subsequent reads from it will return its default value.
+  public mutating func clearPlayer() {_uniqueStorage()._player = nil}
+
+  /// of set_setting
+  public var setting: WireSettingReply {
+    get {_storage._setting ?? WireSettingReply()}
+    set {_uniqueStorage()._setting = newValue}
+  }
+  /// Returns true if `setting` has been explicitly set.
+  public var hasSetting: Bool {_storage._setting != nil}
+  /// Clears the value of `setting`. Subsequent reads from it will return its default value.
+  public mutating func clearSetting() {_uniqueStorage()._setting = nil}
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 
-  fileprivate var _alertAnswered: WireAlertAnswered? = nil
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 public nonisolated struct WireAddEntries: Sendable {
@@ -317,12 +419,19 @@ public nonisolated struct WireAddEntries: Sendable {
   public init() {}
 }
 
+/// In a field whose name ends in `text` (and in `texts`) an entry is named as people do who see the queue: by its number, from
+/// 1, in decimal digits; by its ID or its episode's, or the beginning of one; by its episode's title, or a part of it. Refused
+/// with `notFound`, or with `ambiguous` and Candidates as detail.
 public nonisolated struct WireRemoveEntries: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// entry ids
   public var entries: [String] = []
+
+  /// in place of `entries`
+  public var texts: [String] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -335,6 +444,9 @@ public nonisolated struct WireMoveEntry: Sendable {
   // methods supported on all messages.
 
   public var entry: String = String()
+
+  /// in place of `entry`
+  public var entryText: String = String()
 
   public var to: WireMoveEntry.OneOf_To? = nil
 
@@ -363,6 +475,22 @@ public nonisolated struct WireMoveEntry: Sendable {
     set {to = .index(newValue)}
   }
 
+  public var beforeText: String {
+    get {
+      if case .beforeText(let v)? = to {return v}
+      return String()
+    }
+    set {to = .beforeText(newValue)}
+  }
+
+  public var afterText: String {
+    get {
+      if case .afterText(let v)? = to {return v}
+      return String()
+    }
+    set {to = .afterText(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_To: Equatable, Sendable {
@@ -370,6 +498,8 @@ public nonisolated struct WireMoveEntry: Sendable {
     case after(String)
     /// 0 is the first place
     case index(UInt32)
+    case beforeText(String)
+    case afterText(String)
 
   }
 
@@ -443,6 +573,68 @@ public nonisolated struct WirePlay: Sendable {
   public init() {}
 
   fileprivate var _position: Double? = nil
+}
+
+/// Plays the entry that somebody names. A command of its own: a service of an earlier version refuses it, where it would take
+/// an unknown field of `Play` for `resume`.
+public nonisolated struct WirePlayNamed: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var what: WirePlayNamed.OneOf_What? = nil
+
+  /// from 1
+  public var number: UInt32 {
+    get {
+      if case .number(let v)? = what {return v}
+      return 0
+    }
+    set {what = .number(newValue)}
+  }
+
+  public var entryText: String {
+    get {
+      if case .entryText(let v)? = what {return v}
+      return String()
+    }
+    set {what = .entryText(newValue)}
+  }
+
+  /// as in `Play`
+  public var position: Double {
+    get {_position ?? 0}
+    set {_position = newValue}
+  }
+  /// Returns true if `position` has been explicitly set.
+  public var hasPosition: Bool {self._position != nil}
+  /// Clears the value of `position`. Subsequent reads from it will return its default value.
+  public mutating func clearPosition() {self._position = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum OneOf_What: Equatable, Sendable {
+    /// from 1
+    case number(UInt32)
+    case entryText(String)
+
+  }
+
+  public init() {}
+
+  fileprivate var _position: Double? = nil
+}
+
+/// Pauses what plays, or will play when it can; else resumes what is loaded; where nothing is, starts the queue as
+/// `play.resume` does. What counts is how it is when the command arrives, not what a client saw.
+public nonisolated struct WireTogglePlayback: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
 }
 
 public nonisolated struct WireNext: Sendable {
@@ -888,6 +1080,195 @@ public nonisolated struct WireQueueStep: Sendable {
   public init() {}
 }
 
+/// stream/queue/next: the put, always there. What plays next, and what has become of the loads that were decided.
+public nonisolated struct WireQueueNext: @unchecked Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// the queue that plays: it goes on when what is loaded ends
+  public var queue: String {
+    get {_storage._queue}
+    set {_uniqueStorage()._queue = newValue}
+  }
+
+  /// its current entry; absent: it has none
+  public var current: WireQueueEntry {
+    get {_storage._current ?? WireQueueEntry()}
+    set {_uniqueStorage()._current = newValue}
+  }
+  /// Returns true if `current` has been explicitly set.
+  public var hasCurrent: Bool {_storage._current != nil}
+  /// Clears the value of `current`. Subsequent reads from it will return its default value.
+  public mutating func clearCurrent() {_uniqueStorage()._current = nil}
+
+  /// The entry of the load that is decided and that the player does not show yet; else the one that plays when what is loaded
+  /// has ended or, where that has failed, when it is passed over. Absent: `reason` says why.
+  public var following: WireQueueEntry {
+    get {_storage._following ?? WireQueueEntry()}
+    set {_uniqueStorage()._following = newValue}
+  }
+  /// Returns true if `following` has been explicitly set.
+  public var hasFollowing: Bool {_storage._following != nil}
+  /// Clears the value of `following`. Subsequent reads from it will return its default value.
+  public mutating func clearFollowing() {_uniqueStorage()._following = nil}
+
+  public var reason: WireQueueNext.Reason {
+    get {_storage._reason}
+    set {_uniqueStorage()._reason = newValue}
+  }
+
+  /// the newest 8 of this life of the service, in order; also those that an earlier life left pending
+  public var loads: [WireDecidedLoad] {
+    get {_storage._loads}
+    set {_uniqueStorage()._loads = newValue}
+  }
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum Reason: SwiftProtobuf.Enum, Swift.CaseIterable {
+    public typealias RawValue = Int
+    case unknown // = 0
+
+    /// and no load is decided
+    case nothingLoaded // = 1
+
+    /// what is loaded has ended or failed, and nothing followed; what is added since plays on request
+    case ended // = 2
+    case lastEntry // = 3
+
+    /// the queue has no entry but the one that is loaded
+    case noOtherEntry // = 4
+    case UNRECOGNIZED(Int)
+
+    public init() {
+      self = .unknown
+    }
+
+    public init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .unknown
+      case 1: self = .nothingLoaded
+      case 2: self = .ended
+      case 3: self = .lastEntry
+      case 4: self = .noOtherEntry
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    public var rawValue: Int {
+      switch self {
+      case .unknown: return 0
+      case .nothingLoaded: return 1
+      case .ended: return 2
+      case .lastEntry: return 3
+      case .noOtherEntry: return 4
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    public static let allCases: [WireQueueNext.Reason] = [
+      .unknown,
+      .nothingLoaded,
+      .ended,
+      .lastEntry,
+      .noOtherEntry,
+    ]
+
+  }
+
+  public init() {}
+
+  fileprivate var _storage = _StorageClass.defaultInstance
+}
+
+public nonisolated struct WireDecidedLoad: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var loadID: String = String()
+
+  public var queue: String = String()
+
+  public var entry: String = String()
+
+  public var outcome: WireDecidedLoad.Outcome = .unknown
+
+  public var failure: WireFailure {
+    get {_failure ?? WireFailure()}
+    set {_failure = newValue}
+  }
+  /// Returns true if `failure` has been explicitly set.
+  public var hasFailure: Bool {self._failure != nil}
+  /// Clears the value of `failure`. Subsequent reads from it will return its default value.
+  public mutating func clearFailure() {self._failure = nil}
+
+  /// what it follows by itself: the load that has ended or was passed over; empty: it was asked for
+  public var afterLoad: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum Outcome: SwiftProtobuf.Enum, Swift.CaseIterable {
+    public typealias RawValue = Int
+    case unknown // = 0
+
+    /// the player has not accepted it yet
+    case pending // = 1
+
+    /// `stream/playback/state` shows what becomes of it
+    case accepted // = 2
+
+    /// by the player, with `failure`
+    case refused // = 3
+
+    /// something else was decided or loaded, or its entry removed, before the player accepted it
+    case superseded // = 4
+    case UNRECOGNIZED(Int)
+
+    public init() {
+      self = .unknown
+    }
+
+    public init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .unknown
+      case 1: self = .pending
+      case 2: self = .accepted
+      case 3: self = .refused
+      case 4: self = .superseded
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    public var rawValue: Int {
+      switch self {
+      case .unknown: return 0
+      case .pending: return 1
+      case .accepted: return 2
+      case .refused: return 3
+      case .superseded: return 4
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    public static let allCases: [WireDecidedLoad.Outcome] = [
+      .unknown,
+      .pending,
+      .accepted,
+      .refused,
+      .superseded,
+    ]
+
+  }
+
+  public init() {}
+
+  fileprivate var _failure: WireFailure? = nil
+}
+
 /// What the queue service stores. Record `queue`/<name>:
 public nonisolated struct WireQueueHeaderRecord: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -1066,7 +1447,7 @@ nonisolated extension WireRepeat: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}queue\0\u{3}if_revision\0\u{2}\u{8}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}play\0\u{1}next\0\u{1}previous\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{3}answer_alert\0\u{1}create\0\u{1}delete\0\u{1}sort\0\u{1}deduplicate\0\u{3}set_modes\0\u{1}restore\0\u{3}set_setting\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}queue\0\u{3}if_revision\0\u{2}\u{8}add\0\u{1}remove\0\u{1}move\0\u{1}clear\0\u{1}play\0\u{1}next\0\u{1}previous\0\u{1}undo\0\u{1}redo\0\u{1}history\0\u{3}answer_alert\0\u{1}create\0\u{1}delete\0\u{1}sort\0\u{1}deduplicate\0\u{3}set_modes\0\u{1}restore\0\u{3}set_setting\0\u{1}toggle\0\u{3}play_named\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1310,6 +1691,32 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.command = .setSetting(v)
         }
       }()
+      case 28: try {
+        var v: WireTogglePlayback?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .toggle(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .toggle(v)
+        }
+      }()
+      case 29: try {
+        var v: WirePlayNamed?
+        var hadOneofValue = false
+        if let current = self.command {
+          hadOneofValue = true
+          if case .playNamed(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.command = .playNamed(v)
+        }
+      }()
       default: break
       }
     }
@@ -1399,6 +1806,14 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
       guard case .setSetting(let v)? = self.command else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 27)
     }()
+    case .toggle?: try {
+      guard case .toggle(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 28)
+    }()
+    case .playNamed?: try {
+      guard case .playNamed(let v)? = self.command else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 29)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -1415,73 +1830,174 @@ nonisolated extension WireQueueRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension WireQueueReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".QueueReply"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0\u{1}changed\0\u{1}entries\0\u{3}already_there\0\u{3}load_id\0\u{1}history\0\u{1}description\0\u{3}alert_answered\0\u{1}count\0\u{1}queue\0\u{1}playing\0\u{1}limit\0\u{1}following\0\u{1}index\0\u{1}player\0\u{1}setting\0")
+
+  fileprivate class _StorageClass {
+    var _revision: UInt64 = 0
+    var _changed: Bool = false
+    var _entries: [WireQueueEntry] = []
+    var _alreadyThere: [String] = []
+    var _loadID: String = String()
+    var _history: [WireHistoryItem] = []
+    var _description_p: String = String()
+    var _alertAnswered: WireAlertAnswered? = nil
+    var _count: UInt32 = 0
+    var _queue: String = String()
+    var _playing: Bool = false
+    var _limit: UInt32 = 0
+    var _following: WireQueueEntry? = nil
+    var _index: UInt32? = nil
+    var _player: WirePlaybackState? = nil
+    var _setting: WireSettingReply? = nil
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _revision = source._revision
+      _changed = source._changed
+      _entries = source._entries
+      _alreadyThere = source._alreadyThere
+      _loadID = source._loadID
+      _history = source._history
+      _description_p = source._description_p
+      _alertAnswered = source._alertAnswered
+      _count = source._count
+      _queue = source._queue
+      _playing = source._playing
+      _limit = source._limit
+      _following = source._following
+      _index = source._index
+      _player = source._player
+      _setting = source._setting
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.revision) }()
-      case 2: try { try decoder.decodeSingularBoolField(value: &self.changed) }()
-      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.entries) }()
-      case 4: try { try decoder.decodeRepeatedStringField(value: &self.alreadyThere) }()
-      case 5: try { try decoder.decodeSingularStringField(value: &self.loadID) }()
-      case 6: try { try decoder.decodeRepeatedMessageField(value: &self.history) }()
-      case 7: try { try decoder.decodeSingularStringField(value: &self.description_p) }()
-      case 8: try { try decoder.decodeSingularMessageField(value: &self._alertAnswered) }()
-      case 9: try { try decoder.decodeSingularUInt32Field(value: &self.count) }()
-      default: break
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularUInt64Field(value: &_storage._revision) }()
+        case 2: try { try decoder.decodeSingularBoolField(value: &_storage._changed) }()
+        case 3: try { try decoder.decodeRepeatedMessageField(value: &_storage._entries) }()
+        case 4: try { try decoder.decodeRepeatedStringField(value: &_storage._alreadyThere) }()
+        case 5: try { try decoder.decodeSingularStringField(value: &_storage._loadID) }()
+        case 6: try { try decoder.decodeRepeatedMessageField(value: &_storage._history) }()
+        case 7: try { try decoder.decodeSingularStringField(value: &_storage._description_p) }()
+        case 8: try { try decoder.decodeSingularMessageField(value: &_storage._alertAnswered) }()
+        case 9: try { try decoder.decodeSingularUInt32Field(value: &_storage._count) }()
+        case 10: try { try decoder.decodeSingularStringField(value: &_storage._queue) }()
+        case 11: try { try decoder.decodeSingularBoolField(value: &_storage._playing) }()
+        case 12: try { try decoder.decodeSingularUInt32Field(value: &_storage._limit) }()
+        case 13: try { try decoder.decodeSingularMessageField(value: &_storage._following) }()
+        case 14: try { try decoder.decodeSingularUInt32Field(value: &_storage._index) }()
+        case 15: try { try decoder.decodeSingularMessageField(value: &_storage._player) }()
+        case 16: try { try decoder.decodeSingularMessageField(value: &_storage._setting) }()
+        default: break
+        }
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    // The use of inline closures is to circumvent an issue where the compiler
-    // allocates stack space for every if/case branch local when no optimizations
-    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-    // https://github.com/apple/swift-protobuf/issues/1182
-    if self.revision != 0 {
-      try visitor.visitSingularUInt64Field(value: self.revision, fieldNumber: 1)
-    }
-    if self.changed != false {
-      try visitor.visitSingularBoolField(value: self.changed, fieldNumber: 2)
-    }
-    if !self.entries.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.entries, fieldNumber: 3)
-    }
-    if !self.alreadyThere.isEmpty {
-      try visitor.visitRepeatedStringField(value: self.alreadyThere, fieldNumber: 4)
-    }
-    if !self.loadID.isEmpty {
-      try visitor.visitSingularStringField(value: self.loadID, fieldNumber: 5)
-    }
-    if !self.history.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.history, fieldNumber: 6)
-    }
-    if !self.description_p.isEmpty {
-      try visitor.visitSingularStringField(value: self.description_p, fieldNumber: 7)
-    }
-    try { if let v = self._alertAnswered {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
-    } }()
-    if self.count != 0 {
-      try visitor.visitSingularUInt32Field(value: self.count, fieldNumber: 9)
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if _storage._revision != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._revision, fieldNumber: 1)
+      }
+      if _storage._changed != false {
+        try visitor.visitSingularBoolField(value: _storage._changed, fieldNumber: 2)
+      }
+      if !_storage._entries.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._entries, fieldNumber: 3)
+      }
+      if !_storage._alreadyThere.isEmpty {
+        try visitor.visitRepeatedStringField(value: _storage._alreadyThere, fieldNumber: 4)
+      }
+      if !_storage._loadID.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._loadID, fieldNumber: 5)
+      }
+      if !_storage._history.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._history, fieldNumber: 6)
+      }
+      if !_storage._description_p.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._description_p, fieldNumber: 7)
+      }
+      try { if let v = _storage._alertAnswered {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+      } }()
+      if _storage._count != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._count, fieldNumber: 9)
+      }
+      if !_storage._queue.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._queue, fieldNumber: 10)
+      }
+      if _storage._playing != false {
+        try visitor.visitSingularBoolField(value: _storage._playing, fieldNumber: 11)
+      }
+      if _storage._limit != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._limit, fieldNumber: 12)
+      }
+      try { if let v = _storage._following {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 13)
+      } }()
+      try { if let v = _storage._index {
+        try visitor.visitSingularUInt32Field(value: v, fieldNumber: 14)
+      } }()
+      try { if let v = _storage._player {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 15)
+      } }()
+      try { if let v = _storage._setting {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 16)
+      } }()
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireQueueReply, rhs: WireQueueReply) -> Bool {
-    if lhs.revision != rhs.revision {return false}
-    if lhs.changed != rhs.changed {return false}
-    if lhs.entries != rhs.entries {return false}
-    if lhs.alreadyThere != rhs.alreadyThere {return false}
-    if lhs.loadID != rhs.loadID {return false}
-    if lhs.history != rhs.history {return false}
-    if lhs.description_p != rhs.description_p {return false}
-    if lhs._alertAnswered != rhs._alertAnswered {return false}
-    if lhs.count != rhs.count {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._revision != rhs_storage._revision {return false}
+        if _storage._changed != rhs_storage._changed {return false}
+        if _storage._entries != rhs_storage._entries {return false}
+        if _storage._alreadyThere != rhs_storage._alreadyThere {return false}
+        if _storage._loadID != rhs_storage._loadID {return false}
+        if _storage._history != rhs_storage._history {return false}
+        if _storage._description_p != rhs_storage._description_p {return false}
+        if _storage._alertAnswered != rhs_storage._alertAnswered {return false}
+        if _storage._count != rhs_storage._count {return false}
+        if _storage._queue != rhs_storage._queue {return false}
+        if _storage._playing != rhs_storage._playing {return false}
+        if _storage._limit != rhs_storage._limit {return false}
+        if _storage._following != rhs_storage._following {return false}
+        if _storage._index != rhs_storage._index {return false}
+        if _storage._player != rhs_storage._player {return false}
+        if _storage._setting != rhs_storage._setting {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1524,7 +2040,7 @@ nonisolated extension WireAddEntries: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireRemoveEntries: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".RemoveEntries"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0\u{1}texts\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1533,6 +2049,7 @@ nonisolated extension WireRemoveEntries: SwiftProtobuf.Message, SwiftProtobuf._M
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeRepeatedStringField(value: &self.entries) }()
+      case 2: try { try decoder.decodeRepeatedStringField(value: &self.texts) }()
       default: break
       }
     }
@@ -1542,11 +2059,15 @@ nonisolated extension WireRemoveEntries: SwiftProtobuf.Message, SwiftProtobuf._M
     if !self.entries.isEmpty {
       try visitor.visitRepeatedStringField(value: self.entries, fieldNumber: 1)
     }
+    if !self.texts.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.texts, fieldNumber: 2)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireRemoveEntries, rhs: WireRemoveEntries) -> Bool {
     if lhs.entries != rhs.entries {return false}
+    if lhs.texts != rhs.texts {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1554,7 +2075,7 @@ nonisolated extension WireRemoveEntries: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireMoveEntry: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".MoveEntry"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entry\0\u{1}before\0\u{1}after\0\u{1}index\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entry\0\u{1}before\0\u{1}after\0\u{1}index\0\u{3}entry_text\0\u{3}before_text\0\u{3}after_text\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1587,6 +2108,23 @@ nonisolated extension WireMoveEntry: SwiftProtobuf.Message, SwiftProtobuf._Messa
           self.to = .index(v)
         }
       }()
+      case 5: try { try decoder.decodeSingularStringField(value: &self.entryText) }()
+      case 6: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.to != nil {try decoder.handleConflictingOneOf()}
+          self.to = .beforeText(v)
+        }
+      }()
+      case 7: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.to != nil {try decoder.handleConflictingOneOf()}
+          self.to = .afterText(v)
+        }
+      }()
       default: break
       }
     }
@@ -1613,13 +2151,28 @@ nonisolated extension WireMoveEntry: SwiftProtobuf.Message, SwiftProtobuf._Messa
       guard case .index(let v)? = self.to else { preconditionFailure() }
       try visitor.visitSingularUInt32Field(value: v, fieldNumber: 4)
     }()
-    case nil: break
+    default: break
+    }
+    if !self.entryText.isEmpty {
+      try visitor.visitSingularStringField(value: self.entryText, fieldNumber: 5)
+    }
+    switch self.to {
+    case .beforeText?: try {
+      guard case .beforeText(let v)? = self.to else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 6)
+    }()
+    case .afterText?: try {
+      guard case .afterText(let v)? = self.to else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 7)
+    }()
+    default: break
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireMoveEntry, rhs: WireMoveEntry) -> Bool {
     if lhs.entry != rhs.entry {return false}
+    if lhs.entryText != rhs.entryText {return false}
     if lhs.to != rhs.to {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
@@ -1714,6 +2267,87 @@ nonisolated extension WirePlay: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
   public static func ==(lhs: WirePlay, rhs: WirePlay) -> Bool {
     if lhs.what != rhs.what {return false}
     if lhs._position != rhs._position {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WirePlayNamed: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".PlayNamed"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{3}entry_text\0\u{1}position\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: UInt32?
+        try decoder.decodeSingularUInt32Field(value: &v)
+        if let v = v {
+          if self.what != nil {try decoder.handleConflictingOneOf()}
+          self.what = .number(v)
+        }
+      }()
+      case 2: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.what != nil {try decoder.handleConflictingOneOf()}
+          self.what = .entryText(v)
+        }
+      }()
+      case 3: try { try decoder.decodeSingularDoubleField(value: &self._position) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.what {
+    case .number?: try {
+      guard case .number(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 1)
+    }()
+    case .entryText?: try {
+      guard case .entryText(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 2)
+    }()
+    case nil: break
+    }
+    try { if let v = self._position {
+      try visitor.visitSingularDoubleField(value: v, fieldNumber: 3)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WirePlayNamed, rhs: WirePlayNamed) -> Bool {
+    if lhs.what != rhs.what {return false}
+    if lhs._position != rhs._position {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireTogglePlayback: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".TogglePlayback"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireTogglePlayback, rhs: WireTogglePlayback) -> Bool {
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2457,6 +3091,171 @@ nonisolated extension WireQueueStep.Order: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
+}
+
+nonisolated extension WireQueueNext: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".QueueNext"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}queue\0\u{1}current\0\u{1}following\0\u{1}reason\0\u{1}loads\0")
+
+  fileprivate class _StorageClass {
+    var _queue: String = String()
+    var _current: WireQueueEntry? = nil
+    var _following: WireQueueEntry? = nil
+    var _reason: WireQueueNext.Reason = .unknown
+    var _loads: [WireDecidedLoad] = []
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _queue = source._queue
+      _current = source._current
+      _following = source._following
+      _reason = source._reason
+      _loads = source._loads
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularStringField(value: &_storage._queue) }()
+        case 2: try { try decoder.decodeSingularMessageField(value: &_storage._current) }()
+        case 3: try { try decoder.decodeSingularMessageField(value: &_storage._following) }()
+        case 4: try { try decoder.decodeSingularEnumField(value: &_storage._reason) }()
+        case 5: try { try decoder.decodeRepeatedMessageField(value: &_storage._loads) }()
+        default: break
+        }
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if !_storage._queue.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._queue, fieldNumber: 1)
+      }
+      try { if let v = _storage._current {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+      } }()
+      try { if let v = _storage._following {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+      } }()
+      if _storage._reason != .unknown {
+        try visitor.visitSingularEnumField(value: _storage._reason, fieldNumber: 4)
+      }
+      if !_storage._loads.isEmpty {
+        try visitor.visitRepeatedMessageField(value: _storage._loads, fieldNumber: 5)
+      }
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireQueueNext, rhs: WireQueueNext) -> Bool {
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._queue != rhs_storage._queue {return false}
+        if _storage._current != rhs_storage._current {return false}
+        if _storage._following != rhs_storage._following {return false}
+        if _storage._reason != rhs_storage._reason {return false}
+        if _storage._loads != rhs_storage._loads {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireQueueNext.Reason: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}NOTHING_LOADED\0\u{1}ENDED\0\u{1}LAST_ENTRY\0\u{1}NO_OTHER_ENTRY\0")
+}
+
+nonisolated extension WireDecidedLoad: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".DecidedLoad"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}load_id\0\u{1}queue\0\u{1}entry\0\u{1}outcome\0\u{1}failure\0\u{3}after_load\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.loadID) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.queue) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.entry) }()
+      case 4: try { try decoder.decodeSingularEnumField(value: &self.outcome) }()
+      case 5: try { try decoder.decodeSingularMessageField(value: &self._failure) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.afterLoad) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.loadID.isEmpty {
+      try visitor.visitSingularStringField(value: self.loadID, fieldNumber: 1)
+    }
+    if !self.queue.isEmpty {
+      try visitor.visitSingularStringField(value: self.queue, fieldNumber: 2)
+    }
+    if !self.entry.isEmpty {
+      try visitor.visitSingularStringField(value: self.entry, fieldNumber: 3)
+    }
+    if self.outcome != .unknown {
+      try visitor.visitSingularEnumField(value: self.outcome, fieldNumber: 4)
+    }
+    try { if let v = self._failure {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    } }()
+    if !self.afterLoad.isEmpty {
+      try visitor.visitSingularStringField(value: self.afterLoad, fieldNumber: 6)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDecidedLoad, rhs: WireDecidedLoad) -> Bool {
+    if lhs.loadID != rhs.loadID {return false}
+    if lhs.queue != rhs.queue {return false}
+    if lhs.entry != rhs.entry {return false}
+    if lhs.outcome != rhs.outcome {return false}
+    if lhs._failure != rhs._failure {return false}
+    if lhs.afterLoad != rhs.afterLoad {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDecidedLoad.Outcome: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNKNOWN\0\u{1}PENDING\0\u{1}ACCEPTED\0\u{1}REFUSED\0\u{1}SUPERSEDED\0")
 }
 
 nonisolated extension WireQueueHeaderRecord: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
