@@ -28,7 +28,7 @@ func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target
 }
 
 /// A process of the fleet: one `Main.swift` that names the parts of its library.
-func process(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
@@ -36,6 +36,13 @@ func process(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
 }
+
+// What several targets have in common.
+let process: [Target.Dependency] = [
+    "ProcessKit", "BusKit", "WireMessages", "PodcastModel", "LibC", protobuf, locks, logging, lifecycle,
+]
+let owner: [Target.Dependency] = ["OwnerKit"] + process
+let shared: [Target.Dependency] = ["BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]
 
 let package = Package(
     name: "lockstep",
@@ -79,65 +86,44 @@ let package = Package(
         library("PodcastModel", ["LibC"]),
         library("WireMessages", ["PodcastModel", protobuf]),
         library("ZeroMQ", ["CZeroMQ", "LibC", locks]),
+        // The bus, as clients see it; what every process needs; what every owner of a part of the state needs.
+        library("BusKit", ["ZeroMQ", "WireMessages", "PodcastModel", "LibC", protobuf, locks, logging, lifecycle]),
         library(
-            "BusKit",
+            "ProcessKit",
             [
-                "ZeroMQ", "WireMessages", "PodcastModel", "LibC", "CProcess", "CSodium", protobuf, locks, logging,
-                lifecycle,
-                signals,
+                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "LibC", "CProcess", "CSodium", locks, logging,
+                lifecycle, signals,
             ]),
+        library(
+            "OwnerKit",
+            ["ProcessKit", "BusKit", "WireMessages", "PodcastModel", "CSodium", protobuf, locks, logging, lifecycle]),
         library("FeedParsing", ["PodcastModel", "CLibXML2"]),
         library("WebClient", ["PodcastModel", "LibC", "CCurl", locks]),
         library("FeedFetching", ["PodcastModel", "FeedParsing", "WebClient", "LibC"]),
 
         // The services.
-        library(
-            "BusBroker",
-            [
-                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "LibC", "CConnectionGuard", "CProcess", protobuf,
-                locks,
-                logging, lifecycle,
-            ]),
-        library(
-            "PersistenceService",
-            ["BusKit", "WireMessages", "PodcastModel", "LibC", protobuf, grdb, sqlite, logging, lifecycle, locks]),
-        library(
-            "PlaybackService",
-            [
-                "BusKit", "WireMessages", "PodcastModel", "WebClient", "LibC", "CMPV", "CLogind", protobuf, logging,
-                lifecycle, locks,
-            ]),
-        library("QueueService", ["BusKit", "WireMessages", "PodcastModel", protobuf, logging, lifecycle, locks]),
-        library(
-            "FeedsService",
-            [
-                "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FeedFetching", "WebClient", protobuf,
-                logging, lifecycle, locks,
-            ]),
-        library(
-            "DownloadsService",
-            [
-                "BusKit", "WireMessages", "PodcastModel", "WebClient", "LibC", protobuf, logging, lifecycle, locks,
-            ]),
-        library("FleetSupervisor", ["BusKit", "WireMessages", "PodcastModel", "LibC", "CProcess", logging, locks]),
+        library("BusBroker", process + ["ZeroMQ", "CConnectionGuard", "CProcess"]),
+        library("PersistenceService", owner + [grdb, sqlite]),
+        library("PlaybackService", owner + ["WebClient", "CMPV", "CLogind"]),
+        library("QueueService", owner),
+        library("FeedsService", owner + ["FeedParsing", "FeedFetching", "WebClient"]),
+        library("DownloadsService", owner + ["WebClient"]),
+        library("FleetSupervisor", owner + ["CProcess"]),
 
         // The command line.
         library(
             "LockstepCommands",
-            [
-                "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "FeedFetching", "WebClient", "FleetSupervisor",
-                "LibC", "CNcurses", arguments, protobuf, logging, locks,
-            ]),
+            process + ["FeedParsing", "FeedFetching", "WebClient", "FleetSupervisor", "CNcurses", arguments]),
 
         // Processes.
-        process("lockstep", ["LockstepCommands"]),
-        process("lockstep-bus", ["BusBroker", "BusKit"]),
-        process("lockstep-persistence", ["PersistenceService", "BusKit"]),
-        process("lockstep-playback", ["PlaybackService", "BusKit"]),
-        process("lockstep-queue", ["QueueService", "BusKit"]),
-        process("lockstep-feeds", ["FeedsService", "BusKit"]),
-        process("lockstep-downloads", ["DownloadsService", "BusKit"]),
-        process("lockstep-supervisor", ["FleetSupervisor", "BusKit"]),
+        program("lockstep", ["LockstepCommands"]),
+        program("lockstep-bus", ["BusBroker", "ProcessKit"]),
+        program("lockstep-persistence", ["PersistenceService"]),
+        program("lockstep-playback", ["PlaybackService"]),
+        program("lockstep-queue", ["QueueService", "ProcessKit"]),
+        program("lockstep-feeds", ["FeedsService", "ProcessKit"]),
+        program("lockstep-downloads", ["DownloadsService", "ProcessKit"]),
+        program("lockstep-supervisor", ["FleetSupervisor"]),
 
         // Measures the fleet beside bare baselines; see Tests/Benchmarks/README.md.
         .executableTarget(
@@ -149,75 +135,35 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "BusKit", "BusBroker", "WireMessages", "PodcastModel", "ZeroMQ", "LibC", "CProcess", protobuf, nioCore,
-                nioPosix, nioHTTP1, sqlite, locks, logging, lifecycle,
+                "BusBroker", "ProcessKit", "BusKit", "WireMessages", "PodcastModel", "ZeroMQ", "LibC", "CProcess",
+                protobuf,
+                nioCore, nioPosix, nioHTTP1, sqlite, locks, logging, lifecycle,
             ],
             path: "Tests/TestSupport", swiftSettings: strict),
         tests("PodcastModelTests", ["PodcastModel", "TestSupport"]),
         tests("WireMessagesTests", ["WireMessages", "PodcastModel", protobuf]),
         tests("ZeroMQTests", ["ZeroMQ", "LibC", "TestSupport", locks]),
-        tests(
-            "BusKitTests",
-            ["BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
-        tests(
-            "BusBrokerTests",
-            [
-                "BusBroker", "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "LibC", "TestSupport",
-                "CConnectionGuard",
-                protobuf, locks, logging,
-            ]),
         tests("WebClientTests", ["WebClient", "PodcastModel", "LibC", "TestSupport", locks]),
         tests("FeedParsingTests", ["FeedParsing", "PodcastModel", "TestSupport"]),
-        tests(
-            "PersistenceServiceTests",
-            [
-                "PersistenceService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", grdb, sqlite, protobuf,
-                locks, logging,
-            ]),
-        tests(
-            "PlaybackServiceTests",
-            ["PlaybackService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
-        tests(
-            "QueueServiceTests",
-            ["QueueService", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]),
-        tests(
-            "FeedsServiceTests",
-            [
-                "FeedsService", "FeedFetching", "BusKit", "WireMessages", "PodcastModel", "FeedParsing", "TestSupport",
-                protobuf, locks, logging,
-            ]),
-        tests(
-            "DownloadsServiceTests",
-            [
-                "DownloadsService", "BusKit", "WireMessages", "PodcastModel", "LibC", "TestSupport", protobuf, locks,
-                logging,
-            ]),
-        tests(
-            "FleetSupervisorTests",
-            ["FleetSupervisor", "BusKit", "WireMessages", "PodcastModel", "LibC", "CProcess", "TestSupport", locks]),
-        tests(
-            "LockstepCommandsTests",
-            [
-                "LockstepCommands", "BusKit", "FleetSupervisor", "WireMessages", "PodcastModel", "TestSupport",
-                protobuf,
-                arguments, locks,
-            ]),
+        tests("BusKitTests", shared + ["ZeroMQ"]),
+        tests("ProcessKitTests", shared + ["ProcessKit"]),
+        tests("OwnerKitTests", shared + ["OwnerKit", "ProcessKit", lifecycle]),
+        tests("BusBrokerTests", shared + ["BusBroker", "ZeroMQ", "LibC", "CConnectionGuard"]),
+        tests("PersistenceServiceTests", shared + ["PersistenceService", "OwnerKit", grdb, sqlite]),
+        tests("PlaybackServiceTests", shared + ["PlaybackService", "OwnerKit"]),
+        tests("QueueServiceTests", shared + ["QueueService", "OwnerKit"]),
+        tests("FeedsServiceTests", shared + ["FeedsService", "FeedFetching", "FeedParsing", "OwnerKit", "ProcessKit"]),
+        tests("DownloadsServiceTests", shared + ["DownloadsService", "OwnerKit", "LibC"]),
+        tests("FleetSupervisorTests", shared + ["FleetSupervisor", "LibC", "CProcess"]),
+        tests("LockstepCommandsTests", shared + ["LockstepCommands", "FleetSupervisor", arguments]),
         tests(
             "FleetTests",
-            [
+            shared + [
                 "BusBroker", "PersistenceService", "PlaybackService", "QueueService", "FeedsService",
-                "DownloadsService", "BusKit", "WireMessages", "PodcastModel", "LibC", "TestSupport", protobuf, locks,
-                logging,
-                lifecycle,
+                "DownloadsService", "OwnerKit", "LibC", lifecycle,
             ]),
         .target(name: "CLogindDouble", path: "Tests/CLogindDouble"),
-        tests(
-            "ProcessTests",
-            [
-                "BusKit", "ZeroMQ", "WireMessages", "PodcastModel", "TestSupport", "CProcess", "CLogindDouble",
-                protobuf,
-                locks, logging,
-            ]),
+        tests("ProcessTests", shared + ["ProcessKit", "ZeroMQ", "CProcess", "CLogindDouble"]),
     ]
 )
 

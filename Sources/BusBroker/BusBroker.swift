@@ -4,6 +4,7 @@ import LibC
 public import Logging
 import NIOConcurrencyHelpers
 public import PodcastModel
+import ProcessKit
 public import ServiceLifecycle
 public import ZeroMQ
 

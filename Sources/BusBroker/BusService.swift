@@ -1,4 +1,5 @@
-public import BusKit
+import BusKit
+public import ProcessKit
 public import ServiceLifecycle
 public import WireMessages
 

@@ -1,4 +1,5 @@
 public import BusKit
+public import OwnerKit
 public import PodcastModel
 public import WireMessages
 

@@ -1,7 +1,9 @@
-public import BusKit
+import BusKit
 import Dispatch
 import LibC
+import OwnerKit
 import PodcastModel
+public import ProcessKit
 public import ServiceLifecycle
 
 /// The process of the downloads: its machine, run, and what fetches and deletes for it.

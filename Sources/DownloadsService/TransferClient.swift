@@ -1,6 +1,6 @@
-import BusKit
 import NIOConcurrencyHelpers
 import PodcastModel
+import ProcessKit
 import WebClient
 
 /// Fetches files: each in a task of its own, all within one limit.

@@ -1,5 +1,7 @@
 import BusKit
+import OwnerKit
 import PodcastModel
+import ProcessKit
 import SwiftProtobuf
 import WireMessages
 

@@ -1,5 +1,7 @@
 import BusKit
+import OwnerKit
 import PodcastModel
+import ProcessKit
 import WireMessages
 
 /// A command whose answer has a line for each feed.

@@ -1,5 +1,6 @@
 import BusKit
 import FeedParsing
+import OwnerKit
 import PodcastModel
 import WireMessages
 

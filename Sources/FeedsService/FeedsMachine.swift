@@ -1,6 +1,8 @@
 public import BusKit
 import FoundationEssentials
+public import OwnerKit
 public import PodcastModel
+public import ProcessKit
 public import WireMessages
 
 /// Owns the podcasts and their episodes: what is subscribed to, when it is refreshed, what a fetched feed changes.

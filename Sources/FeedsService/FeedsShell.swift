@@ -1,7 +1,8 @@
-public import BusKit
 import Dispatch
 import Logging
+import OwnerKit
 public import PodcastModel
+public import ProcessKit
 public import ServiceLifecycle
 
 /// The process of the feeds: its machine, run, and the fetcher that acts for it.

@@ -1,7 +1,7 @@
-public import BusKit
 import FeedFetching
 public import FeedParsing
 public import PodcastModel
+public import ProcessKit
 public import WireMessages
 
 /// What the machine wants fetched.

@@ -4,6 +4,7 @@ import LibC
 import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
+import ProcessKit
 import WireMessages
 
 /// Holds the supervisor's alerts up on the stream. It joins the bus when there is the first one, on threads of its own,

@@ -2,6 +2,7 @@ public import BusKit
 import CProcess
 import LibC
 public import PodcastModel
+import ProcessKit
 
 /// Starts a supervisor from another program: what `lockstep up` does.
 public struct SupervisorLauncher: Sendable {

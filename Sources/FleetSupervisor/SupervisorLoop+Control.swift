@@ -1,6 +1,7 @@
 import BusKit
 import LibC
 import PodcastModel
+import ProcessKit
 
 extension SupervisorLoop {
     /// Answers a line of the control socket, at once or when what it waits for has come.

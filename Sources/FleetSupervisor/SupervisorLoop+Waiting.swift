@@ -2,6 +2,7 @@ import BusKit
 import CProcess
 import LibC
 import PodcastModel
+import ProcessKit
 
 extension SupervisorLoop {
     /// Waits until something happens or is due, and takes it in.

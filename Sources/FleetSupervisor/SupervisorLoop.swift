@@ -2,6 +2,7 @@ import BusKit
 import CProcess
 import LibC
 public import PodcastModel
+import ProcessKit
 
 /// The supervisor: performs what its machine decides. It lives on the one thread that calls `run`, because the kernel
 /// ties the children to the thread that started them; everything it waits for is a descriptor.

@@ -1,4 +1,5 @@
 public import BusKit
+import OwnerKit
 public import PodcastModel
 import WireMessages
 

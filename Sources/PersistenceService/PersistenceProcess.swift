@@ -1,4 +1,4 @@
-import BusKit
+import ProcessKit
 import WireMessages
 
 /// The database's service as a process.

@@ -1,7 +1,9 @@
-public import BusKit
+import BusKit
 import Dispatch
 import Logging
+import OwnerKit
 import PodcastModel
+public import ProcessKit
 public import ServiceLifecycle
 import WireMessages
 

@@ -2,6 +2,7 @@ import BusKit
 import FoundationEssentials
 import LibC
 import PodcastModel
+import ProcessKit
 
 /// Where the database and its copies lie, and the few operations on files that must not go wrong.
 public struct StoreFiles: Sendable, Hashable {

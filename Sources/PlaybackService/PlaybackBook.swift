@@ -1,4 +1,4 @@
-import BusKit
+import OwnerKit
 import PodcastModel
 public import WireMessages
 

@@ -1,4 +1,4 @@
-public import BusKit
+public import OwnerKit
 public import PodcastModel
 import WireMessages
 

@@ -1,4 +1,5 @@
 import BusKit
+import OwnerKit
 import PodcastModel
 import WireMessages
 

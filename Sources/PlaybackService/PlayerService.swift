@@ -1,8 +1,9 @@
-public import BusKit
 import LibC
 import Logging
 import NIOConcurrencyHelpers
+import OwnerKit
 import PodcastModel
+public import ProcessKit
 public import ServiceLifecycle
 import WireMessages
 

@@ -1,4 +1,5 @@
-public import BusKit
+import OwnerKit
+public import ProcessKit
 public import ServiceLifecycle
 
 /// The queue's process: its machine, run.

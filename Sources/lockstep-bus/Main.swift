@@ -1,5 +1,5 @@
 import BusBroker
-import BusKit
+import ProcessKit
 
 @main
 struct Main {

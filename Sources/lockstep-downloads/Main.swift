@@ -1,5 +1,5 @@
-import BusKit
 import DownloadsService
+import ProcessKit
 
 @main
 struct Main {

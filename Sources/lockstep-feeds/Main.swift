@@ -1,5 +1,5 @@
-import BusKit
 import FeedsService
+import ProcessKit
 
 @main
 struct Main {

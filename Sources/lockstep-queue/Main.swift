@@ -1,4 +1,4 @@
-import BusKit
+import ProcessKit
 import QueueService
 
 @main

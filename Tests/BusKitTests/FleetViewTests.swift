@@ -1,6 +1,7 @@
 import BusKit
 import PodcastModel
 import SwiftProtobuf
+import TestSupport
 import Testing
 import WireMessages
 

@@ -1,5 +1,6 @@
 import BusKit
 import LibC
+import OwnerKit
 import PodcastModel
 import SwiftProtobuf
 import TestSupport

@@ -1,5 +1,5 @@
-import BusKit
 import FeedParsing
+import OwnerKit
 import PodcastModel
 import TestSupport
 import Testing

@@ -1,6 +1,8 @@
 import BusKit
 import FeedParsing
+import OwnerKit
 import PodcastModel
+import ProcessKit
 import WireMessages
 
 @testable import FeedsService

@@ -1,4 +1,4 @@
-import BusKit
+import OwnerKit
 import PlaybackService
 import PodcastModel
 import WireMessages

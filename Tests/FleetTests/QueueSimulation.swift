@@ -1,5 +1,6 @@
 import BusKit
 import NIOConcurrencyHelpers
+import OwnerKit
 import PlaybackService
 import PodcastModel
 import QueueService

@@ -6,6 +6,7 @@ import NIOConcurrencyHelpers
 import PersistenceService
 import PlaybackService
 import PodcastModel
+import ProcessKit
 import QueueService
 import ServiceLifecycle
 import SwiftProtobuf

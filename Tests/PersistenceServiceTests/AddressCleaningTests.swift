@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import NIOConcurrencyHelpers
 import PodcastModel
+import ProcessKit
 import Testing
 import WireMessages
 

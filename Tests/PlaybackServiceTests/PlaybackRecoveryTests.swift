@@ -1,4 +1,4 @@
-import BusKit
+import OwnerKit
 import PodcastModel
 import Testing
 import WireMessages

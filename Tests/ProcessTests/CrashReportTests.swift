@@ -1,6 +1,7 @@
 import BusKit
 import Foundation
 import PodcastModel
+import ProcessKit
 import Testing
 import WireMessages
 

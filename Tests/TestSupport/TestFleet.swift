@@ -4,6 +4,7 @@ import LibC
 public import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
+public import ProcessKit
 public import ServiceLifecycle
 public import WireMessages
 

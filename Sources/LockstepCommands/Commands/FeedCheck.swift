@@ -1,9 +1,9 @@
 import ArgumentParser
-import BusKit
 import FeedFetching
 import FeedParsing
 import FoundationEssentials
 import PodcastModel
+import ProcessKit
 import WebClient
 
 struct FeedCommands: AsyncParsableCommand {

@@ -1,0 +1,150 @@
+public import Logging
+public import PodcastModel
+public import ServiceLifecycle
+public import SwiftProtobuf
+public import WireMessages
+
+/// A program's connection to the bus: it observes the stream and asks services.
+///
+/// `run()` holds the connection; everything else may be called before, and waits for it. A lost bus is joined again by
+/// itself, for as long as `run()` runs.
+public final class BusClient: Service {
+    private let thread: BusThread
+    private let isShared: Bool
+
+    /// A client of the bus whose sockets are in `runDirectory`.
+    /// - Parameters:
+    ///   - origin: who asks, in words, for histories: `cli`, `mini` …
+    ///   - observes: what it keeps of the stream; nil: it only asks, and doesn't follow it.
+    public init(runDirectory: String, origin: String, observes: TopicSelection?, logger: Logger) {
+        thread = BusThread(
+            BusConfiguration(runDirectory: runDirectory, origin: origin, observes: observes, logger: logger))
+        isShared = false
+    }
+
+    /// A client on the thread of a service, which runs it.
+    package init(sharing thread: BusThread) {
+        self.thread = thread
+        isShared = true
+    }
+
+    /// Runs a client for as long as `body` does.
+    public static func with<Result: Sendable>(
+        runDirectory: String, origin: String, observes: TopicSelection?, logger: Logger,
+        _ body: @Sendable (BusClient) async throws -> Result
+    ) async throws -> Result {
+        let client = BusClient(runDirectory: runDirectory, origin: origin, observes: observes, logger: logger)
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await client.run() }
+            let result: Result
+            do {
+                result = try await body(client)
+            } catch {
+                await client.shutdown()
+                try? await group.waitForAll()
+                throw error
+            }
+            await client.shutdown()
+            try await group.waitForAll()
+            return result
+        }
+    }
+
+    /// Holds the connection until it is cancelled, shut down gracefully, or `shutdown()` is called.
+    /// - Throws: a `Failure` with `badConfiguration` if the run directory cannot be one.
+    public func run() async throws {
+        guard !isShared else { return }
+        try await withGracefulShutdownHandler {
+            try await thread.run()
+        } onGracefulShutdown: {
+            self.thread.stop()
+        }
+    }
+
+    /// Ends `run()`. What is unanswered fails with `unavailable`; streams end.
+    public func shutdown() async {
+        if !isShared { thread.stop() }
+    }
+
+    /// The stream from now on: `.snapshot` first (after `.connection` while there is none yet), then every event in order,
+    /// each once. A consumer that is further behind than the bus's ring reaches gets `.snapshot` again in place of what it
+    /// missed.
+    public func updates() -> AsyncStream<ReplicaUpdate> {
+        let subscription = FeedSubscription(thread: thread, feed: UpdateFeed())
+        return AsyncStream { await subscription.feed.next() }
+    }
+
+    /// Asks a service, repeating the request under its id until it is answered, refused, or the time is over.
+    /// - Parameter mayBeRepeat: whether the id may have been used before, by another life of this program.
+    /// - Throws: the service's refusal; `unavailable`, `busy` if every try was refused; `outcomeUnknown` if it is not
+    ///   known whether it took effect.
+    public func request(
+        _ service: ServiceName, _ payload: [UInt8], id: RequestID = .random(), within limit: Duration? = .seconds(10),
+        mayBeRepeat: Bool = false
+    ) async throws(Failure) -> Answer {
+        let asking = RequestTracker.Asking(
+            id: id, service: service, payload: payload,
+            deadline: limit.map { SystemClocks.monotonic().advanced(by: $0) }, mayBeRepeat: mayBeRepeat)
+        let result: Result<Answer, Failure> = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                thread.send(.ask(asking) { continuation.resume(returning: $0) })
+                if Task.isCancelled { thread.send(.cancel(id)) }
+            }
+        } onCancel: {
+            thread.send(.cancel(id))
+        }
+        return try result.get()
+    }
+
+    /// `request` with messages in place of bytes.
+    /// - Throws: also `malformed` for an answer that is no `Reply`.
+    public func ask<Reply: SwiftProtobuf.Message>(
+        _ service: ServiceName, _ message: some SwiftProtobuf.Message, reply: Reply.Type, id: RequestID = .random(),
+        within limit: Duration? = .seconds(10), mayBeRepeat: Bool = false
+    ) async throws(Failure) -> (reply: Reply, position: StreamPosition?) {
+        let answer = try await request(
+            service, message.wireBytes, id: id, within: limit, mayBeRepeat: mayBeRepeat)
+        do {
+            return (try Reply(wireBytes: answer.payload), answer.position)
+        } catch {
+            throw Failure(.malformed, "The answer of \(service) cannot be read.")
+        }
+    }
+
+    /// Returns when the stream has reached `position`, so that one's own change is in the replica. In a later epoch it
+    /// returns when `owner`, who has put everything again, is ready.
+    /// - Throws: `unavailable` when the time is over.
+    public func wait(
+        for position: StreamPosition, of owner: ServiceName? = nil, within limit: Duration
+    ) async throws(Failure) {
+        let wait = PositionWait(
+            position: position, owner: owner, deadline: SystemClocks.monotonic().advanced(by: limit))
+        let result: Result<Void, Failure> = await withCheckedContinuation { continuation in
+            thread.send(.wait(wait) { continuation.resume(returning: $0) })
+        }
+        try result.get()
+    }
+
+    /// Asks without waiting; `completion` is called once, on the poll thread.
+    package func ask(
+        _ asking: RequestTracker.Asking, _ completion: @escaping @Sendable (Result<Answer, Failure>) -> Void
+    ) {
+        thread.send(.ask(asking, completion))
+    }
+}
+
+/// Lets go of a feed with the stream that was made of it.
+private final class FeedSubscription: Sendable {
+    let feed: UpdateFeed
+    private let thread: BusThread
+
+    init(thread: BusThread, feed: UpdateFeed) {
+        self.thread = thread
+        self.feed = feed
+        thread.send(.follow(feed))
+    }
+
+    deinit {
+        thread.send(.unfollow(ObjectIdentifier(feed)))
+    }
+}

@@ -1,0 +1,183 @@
+import LibC
+public import PodcastModel
+import ZeroMQ
+
+/// Where a fleet keeps its files: under `LOCKSTEP_HOME` alone, or else in the XDG base directories.
+///
+/// Every process and client of one user finds the same folders, with and without a login session.
+public struct LockstepHome: Sendable, Hashable {
+    /// `config.yaml` lies here.
+    public let configurationDirectory: String
+    /// Database, downloads and backups.
+    public let dataDirectory: String
+    /// Logs, crash reports, generations and the last epoch.
+    public let stateDirectory: String
+    /// Sockets and locks; mode 0700. A fleet that runs may have another one: see `ofRunningFleet()`.
+    public private(set) var runDirectory: String
+    /// The environment that leads a child to the same folders.
+    public let environment: [String: String]
+
+    /// Finds the folders; creates nothing.
+    ///
+    /// - Parameters:
+    ///   - environment: the process's environment.
+    ///   - userID: the effective user.
+    ///   - workingDirectory: what a relative `LOCKSTEP_HOME` is relative to.
+    ///   - directoryExists: whether a folder is there, for finding `/run/user/UID`.
+    /// - Throws: `badConfiguration` when `LOCKSTEP_HOME` is empty, or neither it nor `HOME` is set.
+    public init(
+        environment: [String: String], userID: UInt32, workingDirectory: String,
+        directoryExists: (String) -> Bool
+    ) throws(Failure) {
+        func folder(_ name: String) -> String? {
+            guard let path = environment[name], !path.isEmpty else { return nil }
+            return path
+        }
+        if let given = environment["LOCKSTEP_HOME"] {
+            // A script's variable that was never set must not lead to the user's own library.
+            guard !given.isEmpty else {
+                throw Failure(
+                    .badConfiguration,
+                    "The home is empty: give LOCKSTEP_HOME (or --home) the folder that Lockstep should keep its files in, or leave it out."
+                )
+            }
+            let home = Self.normalised(given.hasPrefix("/") ? given : workingDirectory + "/" + given)
+            configurationDirectory = home
+            dataDirectory = home + "/data"
+            stateDirectory = home + "/state"
+            runDirectory = home + "/run"
+            self.environment = ["LOCKSTEP_HOME": home]
+            return
+        }
+        // The XDG specification has relative paths ignored.
+        func base(_ name: String, else rest: String) throws(Failure) -> String {
+            if let path = folder(name), path.hasPrefix("/") { return Self.normalised(path) }
+            guard let home = folder("HOME"), home.hasPrefix("/") else {
+                throw Failure(
+                    .badConfiguration,
+                    "There is no home folder: set LOCKSTEP_HOME to the folder that Lockstep should keep its files in.")
+            }
+            return Self.normalised(home + "/" + rest)
+        }
+        configurationDirectory = try base("XDG_CONFIG_HOME", else: ".config") + "/lockstep"
+        dataDirectory = try base("XDG_DATA_HOME", else: ".local/share") + "/lockstep"
+        stateDirectory = try base("XDG_STATE_HOME", else: ".local/state") + "/lockstep"
+        if let runtime = folder("XDG_RUNTIME_DIR"), runtime.hasPrefix("/"), directoryExists(runtime) {
+            runDirectory = Self.normalised(runtime) + "/lockstep"
+        } else if directoryExists("/run/user/\(userID)") {
+            runDirectory = "/run/user/\(userID)/lockstep"
+        } else {
+            runDirectory = stateDirectory + "/run"
+        }
+        self.environment = environment.filter { entry in
+            ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"].contains(entry.key)
+        }
+    }
+
+    /// The folders of this process.
+    ///
+    /// - Throws: `badConfiguration`; see the other initialiser.
+    public static func current() throws(Failure) -> LockstepHome {
+        try LockstepHome(
+            environment: ProcessEnvironment.current, userID: geteuid(), workingDirectory: Self.workingDirectory
+        ) { path in
+            access(path, W_OK | X_OK) == 0
+        }
+    }
+
+    /// The same home with the run directory of the fleet that runs on its data; this home where none runs.
+    ///
+    /// The run directory that the environment names may differ between a login, cron, `su` and a container, but a fleet
+    /// has only one, and everybody finds it through the lock beside the data.
+    public func ofRunningFleet() -> LockstepHome {
+        guard FileLock.isHeld(fleetLock), let folder = FileLock.note(of: fleetLock), folder.hasPrefix("/") else {
+            return self
+        }
+        var home = self
+        home.runDirectory = folder
+        return home
+    }
+
+    // MARK: - Files
+
+    /// The settings.
+    public var configurationFile: String { configurationDirectory + "/config.yaml" }
+    /// The database.
+    public var database: String { dataDirectory + "/lockstep.sqlite" }
+    /// Copies of the database.
+    public var backupDirectory: String { dataDirectory + "/backups" }
+    /// Downloaded episodes.
+    public var downloadDirectory: String { dataDirectory + "/downloads" }
+    /// One folder of logs for all services.
+    public var logDirectory: String { stateDirectory + "/logs" }
+    /// One file for each crash.
+    public var crashDirectory: String { stateDirectory + "/crashes" }
+    /// A socket's or a lock's file.
+    public func runFile(_ name: String) -> String { runDirectory + "/" + name }
+    /// A small file that outlives the process, such as a service's last generation.
+    public func stateFile(_ name: String) -> String { stateDirectory + "/" + name }
+    /// The lock that its supervisor holds while a fleet runs on this data. It lies beside the database, because two fleets
+    /// must not share that, wherever they have their sockets; its note is the run directory of the fleet.
+    public var fleetLock: String { dataDirectory + "/supervisor.lock" }
+    /// Where versions before this lock had theirs. A supervisor holds it too, so that neither a fleet of such a version nor
+    /// one of this starts beside the other.
+    public var earlierFleetLock: String { runFile("supervisor.lock") }
+    /// The supervisor's control socket.
+    public var controlSocket: String { runFile("control.sock") }
+
+    /// The longest of the names of sockets in the run directory.
+    private static let longestSocketName = "control.sock"
+
+    /// Refuses a run directory whose sockets' paths the system does not hold.
+    ///
+    /// - Throws: `badConfiguration` naming the path, its length and the limit.
+    public func checkSocketPaths() throws(Failure) {
+        let longest = runFile(Self.longestSocketName)
+        let length = longest.utf8.count
+        guard length <= IPCEndpoint.maximumPathLength else {
+            throw Failure(
+                .badConfiguration,
+                "The path \(longest) has \(length) bytes, and a socket’s may have \(IPCEndpoint.maximumPathLength). Set LOCKSTEP_HOME to a folder with a shorter path."
+            )
+        }
+    }
+
+    private static var workingDirectory: String {
+        guard let buffer = getcwd(nil, 0) else { return "/" }
+        defer { free(buffer) }
+        return String(cString: buffer)
+    }
+
+    /// Without double slashes, `.` and `..`.
+    private static func normalised(_ path: String) -> String {
+        var parts: [Substring] = []
+        for part in path.split(separator: "/") where part != "." {
+            if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+        }
+        return "/" + parts.joined(separator: "/")
+    }
+}
+
+/// The environment of this process.
+public enum ProcessEnvironment {
+    /// Every variable, as it was when asked.
+    public static var current: [String: String] {
+        var entry = environ
+        var texts: [String] = []
+        while let text = entry.pointee {
+            texts.append(String(cString: text))
+            entry += 1
+        }
+        return variables(texts)
+    }
+
+    /// Variables by name, out of texts such as `HOME=/root`.
+    public static func variables(_ texts: some Sequence<String>) -> [String: String] {
+        var variables: [String: String] = [:]
+        for text in texts {
+            guard let end = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { continue }
+            variables[String(text[..<end])] = String(text[text.utf8.index(after: end)...])
+        }
+        return variables
+    }
+}

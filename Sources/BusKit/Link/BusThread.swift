@@ -1,0 +1,103 @@
+import Logging
+import NIOConcurrencyHelpers
+import PodcastModel
+import ServiceLifecycle
+import ZeroMQ
+
+/// A process's poll thread and its life: commands given before it runs wait, those given after its end fail.
+package final class BusThread: Sendable {
+    private enum State {
+        case idle([BusCommand])
+        case running(PollThread<BusLoop>)
+        case ended
+    }
+
+    private let configuration: BusConfiguration
+    private let hooks: BusHooks
+    private let state = NIOLockedValueBox(State.idle([]))
+    private let stopping: AsyncStream<Void>
+    private let stopper: AsyncStream<Void>.Continuation
+
+    private static let isClosed = Failure(.unavailable, "The connection to the bus is closed.")
+
+    package init(_ configuration: BusConfiguration, hooks: BusHooks = BusHooks()) {
+        self.configuration = configuration
+        self.hooks = hooks
+        (stopping, stopper) = AsyncStream.makeStream()
+    }
+
+    package func send(_ command: BusCommand) {
+        let failure: Failure? = state.withLockedValue { state in
+            switch state {
+            case .idle(var waiting):
+                state = .ended
+                waiting.append(command)
+                state = .idle(waiting)
+                return nil
+            case .running(let thread): return Self.failure(thread.send(command))
+            case .ended: return Self.isClosed
+            }
+        }
+        if let failure { command.fail(failure) }
+    }
+
+    /// Runs until `stop()`, graceful shutdown or cancellation; then all sockets are closed and the thread is gone.
+    package func run() async throws {
+        let thread: PollThread<BusLoop>
+        do {
+            let configuration = configuration
+            let hooks = hooks
+            thread = try PollThread(name: "bus") { try BusLoop(configuration, hooks: hooks) }
+            try await thread.started()
+        } catch {
+            end(Self.isClosed)
+            throw Failure(.badConfiguration, "The bus in \(configuration.runDirectory) cannot be used: \(error).")
+        }
+        begin(thread)
+        // A thread that fails ends this too: whoever started it hears of it at once.
+        Task { [stopper] in
+            _ = await thread.ended()
+            stopper.finish()
+        }
+        let stopping = stopping
+        await withTaskCancellationHandler {
+            for await _ in stopping {}
+        } onCancel: {
+            stop()
+        }
+        let failure = await thread.shutdown()
+        end(Self.isClosed)
+        if let failure { throw failure }
+    }
+
+    /// Lets `run()` return.
+    package func stop() {
+        stopper.finish()
+    }
+
+    private func begin(_ thread: PollThread<BusLoop>) {
+        let refused = state.withLockedValue { state -> [BusCommand] in
+            guard case .idle(let waiting) = state else { return [] }
+            state = .running(thread)
+            return waiting.filter { thread.send($0) != .accepted }
+        }
+        for command in refused { command.fail(Self.isClosed) }
+    }
+
+    private func end(_ failure: Failure) {
+        let waiting = state.withLockedValue { state -> [BusCommand] in
+            defer { state = .ended }
+            if case .idle(let waiting) = state { return waiting }
+            return []
+        }
+        for command in waiting { command.fail(failure) }
+    }
+
+    private static func failure(_ outcome: CommandOutcome) -> Failure? {
+        switch outcome {
+        case .accepted: nil
+        case .full: Failure(.busy, "Too much waits for the bus’s thread.")
+        case .closed: isClosed
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import NIOConcurrencyHelpers
+import PodcastModel
+import WireMessages
+
+/// One consumer's updates, bounded. When the consumer is too slow, what waits is replaced by a snapshot of the present
+/// state: it misses events, knows that it does, and misses nothing that is retained.
+///
+/// As much may wait as the bus's ring holds, and what arrives while a replay of all of it is on its way: whoever is so far
+/// behind that a replay still brings everything misses nothing here either.
+package final class UpdateFeed: Sendable {
+    private struct State {
+        var buffer: [ReplicaUpdate] = []
+        var bytes = 0
+        var next = 0
+        var waiter: CheckedContinuation<ReplicaUpdate?, Never>?
+        var isFinished = false
+        var count: Int { buffer.count - next }
+    }
+
+    private let state = NIOLockedValueBox(State())
+    private let limit: Int
+    private let byteLimit: Int
+
+    init(limit: Int = 16_384 + 4_096, byteLimit: Int = 24 << 20) {
+        self.limit = limit
+        self.byteLimit = byteLimit
+    }
+
+    /// Adds an update. `replica` and `connection` are the state that includes it.
+    func push(_ update: ReplicaUpdate, replica: Replica, connection: ConnectionState) {
+        let waiter = state.withLockedValue { state -> CheckedContinuation<ReplicaUpdate?, Never>? in
+            guard !state.isFinished else { return nil }
+            if let waiter = state.waiter {
+                state.waiter = nil
+                return waiter
+            }
+            if state.count < limit, state.bytes + update.bytes <= byteLimit || state.count == 0 {
+                state.buffer.append(update)
+                state.bytes += update.bytes
+            } else if case .live = update {
+                // Telemetry is lossy by nature.
+            } else {
+                state.buffer = [.snapshot(replica), .connection(connection)]
+                state.bytes = 0
+                state.next = 0
+            }
+            return nil
+        }
+        waiter?.resume(returning: update)
+    }
+
+    /// Nothing more comes.
+    func finish() {
+        let waiter = state.withLockedValue { state -> CheckedContinuation<ReplicaUpdate?, Never>? in
+            state.isFinished = true
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume(returning: nil)
+    }
+
+    /// The next update, in order; nil at the end or when the task is cancelled. For one consumer.
+    func next() async -> ReplicaUpdate? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let now: ReplicaUpdate?? = state.withLockedValue { state in
+                    if let update = Self.take(&state) { return update }
+                    if state.isFinished || state.waiter != nil { return .some(nil) }
+                    state.waiter = continuation
+                    return nil
+                }
+                if let now { continuation.resume(returning: now) }
+            }
+        } onCancel: {
+            finish()
+        }
+    }
+
+    private static func take(_ state: inout State) -> ReplicaUpdate? {
+        guard state.next < state.buffer.count else { return nil }
+        let update = state.buffer[state.next]
+        state.bytes -= update.bytes
+        state.next += 1
+        if state.next == state.buffer.count || state.next >= 256 {
+            state.buffer.removeFirst(state.next)
+            state.next = 0
+        }
+        return update
+    }
+}
+
+extension ReplicaUpdate {
+    /// What it counts for in a limit. A snapshot shares what the replica holds anyway.
+    fileprivate var bytes: Int {
+        switch self {
+        case .event(let event), .live(let event): event.topic.text.utf8.count + event.payload.count
+        case .snapshot, .connection: 0
+        }
+    }
+}

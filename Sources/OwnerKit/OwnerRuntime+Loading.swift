@@ -1,0 +1,159 @@
+import BusKit
+import FoundationEssentials
+import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+// What comes from others: the stored records, answers, the stream.
+
+extension OwnerRuntime {
+    mutating func load(_ effects: inout [Effect]) {
+        var request = WirePersistenceRequest()
+        request.load.owner = Machine.owner.text
+        request.load.generation = generation
+        ask(request, .load, limit: nil, &effects)
+    }
+
+    private func loadRecords(after last: StoredRecord?, _ effects: inout [Effect]) {
+        var request = WirePersistenceRequest()
+        request.loadRecords.owner = Machine.owner.text
+        request.loadRecords.afterCollection = last?.collection ?? ""
+        request.loadRecords.afterKey = last?.key ?? ""
+        ask(request, .records, limit: nil, &effects)
+    }
+
+    mutating func answered(
+        _ purpose: Purpose, _ result: Result<[UInt8], Failure>, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        switch purpose {
+        case .call(let id): run(.answered(id, result), now, &effects)
+        case .load, .records: loaded(reply(result), now, &effects)
+        case .batch:
+            switch reply(result) {
+            case .success(let reply): note(pipeline.handle(.outcomes(reply.outcomes)), now, &effects)
+            case .failure(let failure): note(pipeline.handle(.failed(failure)), now, &effects)
+            }
+        case .lookUp(let id):
+            let found = reply(result).map { $0.foundReply.found ? [UInt8]($0.foundReply.reply) : nil }
+            note(ledger.handle(.found(id, found), now: now.monotonic), now, &effects)
+        }
+    }
+
+    private func reply(_ result: Result<[UInt8], Failure>) -> Result<WirePersistenceReply, Failure> {
+        result.flatMap { payload in
+            do {
+                return .success(try WirePersistenceReply(wireBytes: payload))
+            } catch {
+                return .failure(Failure(.malformed, "The database’s answer cannot be read."))
+            }
+        }
+    }
+
+    private mutating func loaded(
+        _ result: Result<WirePersistenceReply, Failure>, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        guard case .loading = phase else { return }
+        switch result {
+        case .failure(let failure):
+            phase = .stopped
+            effects.append(.log(.error, "what is stored cannot be read: \(failure)"))
+            effects.append(.stop(failure))
+        case .success(let reply):
+            switch reply.result {
+            case .loaded(let answer):
+                loaded = (answer.revision, answer.incarnation)
+                loadRecords(after: nil, &effects)
+            case .records(let page):
+                records += page.records.map {
+                    StoredRecord(collection: $0.collection, key: $0.key, value: [UInt8]($0.value))
+                }
+                if page.more, !page.records.isEmpty { return loadRecords(after: records.last, &effects) }
+                restore(now, &effects)
+            default:
+                phase = .stopped
+                effects.append(.stop(Failure(.malformed, "The database’s answer cannot be read.")))
+            }
+        }
+    }
+
+    private mutating func restore(_ now: Moment, _ effects: inout [Effect]) {
+        note(pipeline.handle(.loaded(revision: loaded.revision, incarnation: loaded.incarnation)), now, &effects)
+        let stored = records
+        records = []
+        phase = .serving
+        database = loaded.incarnation
+        perform(machine.restore(stored, now: now), now, &effects)
+        // What others retain may have come before the machine was ready to hear it.
+        observe(replica, since: Replica(), now, &effects)
+    }
+}
+
+// MARK: - The stream
+
+extension OwnerRuntime {
+    mutating func observed(_ update: ReplicaUpdate, _ now: Moment, _ effects: inout [Effect]) {
+        switch update {
+        case .snapshot(let snapshot):
+            let before = replica
+            replica = snapshot
+            observe(snapshot, since: before, now, &effects)
+        case .event(let event):
+            let changed = replica.apply(event)
+            if isObserved(event.topic) {
+                // What is kept aside until its owner is ready is seen then.
+                let isVisible = event.header.kind == .event || changed.contains(event.topic)
+                if isVisible { see(event, now, &effects) }
+            }
+            for topic in changed where topic != event.topic && isObserved(topic) && !replica.isStale(topic) {
+                guard let value = replica.entries[topic] else { continue }
+                see(value, now, &effects)
+            }
+        case .live, .connection: break
+        }
+    }
+
+    private mutating func observe(
+        _ snapshot: Replica, since before: Replica, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        guard !Machine.observes.isEmpty else { return }
+        for (topic, old) in before.entries where snapshot.entries[topic] == nil && isObserved(topic) {
+            let header = BusHeader(
+                .delete, generation: old.put.header.generation, epoch: snapshot.position.epoch,
+                sequence: snapshot.position.sequence)
+            see(StreamEvent(topic: topic, header: header, payload: []), now, &effects)
+        }
+        for value in snapshot.ordered where isObserved(value.put.topic) && !snapshot.isStale(value.put.topic) {
+            see(value, now, &effects)
+        }
+    }
+
+    private mutating func see(_ value: RetainedValue, _ now: Moment, _ effects: inout [Effect]) {
+        see(value.put, now, &effects)
+        for delta in value.deltas { see(delta, now, &effects) }
+    }
+
+    private mutating func see(_ event: StreamEvent, _ now: Moment, _ effects: inout [Effect]) {
+        if case .loading = phase { return }
+        run(.observed(event), now, &effects)
+    }
+
+    private func isObserved(_ topic: Topic) -> Bool {
+        Machine.observes.contains { topic.text.hasPrefix($0) }
+    }
+
+    /// A new process of persistence may have another database.
+    mutating func stands(
+        _ service: ServiceName, ready generation: UInt32?, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        guard service == .persistence, let generation else { return }
+        if let known = persistenceGeneration, known != generation { persistenceHasRestarted = true }
+        persistenceGeneration = generation
+    }
+
+    /// An empty batch tells which database it is.
+    mutating func probeIfRestarted(_ now: Moment, _ effects: inout [Effect]) {
+        guard case .serving = phase, persistenceHasRestarted, pipeline.isIdle else { return }
+        persistenceHasRestarted = false
+        note(pipeline.handle(.probe), now, &effects)
+    }
+}

@@ -1,0 +1,90 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// The topics whose value the bus has refused as too large. Each is reported once and tried again at intervals, so that
+/// an owner whose state cannot be published doesn't put it again and again.
+struct RefusedPuts: Sendable {
+    /// Between two attempts to put a refused value again.
+    static var retryInterval: Duration { .seconds(60) }
+
+    private var refused: Set<Topic> = []
+    private var retrying: Set<Topic> = []
+    /// When the refused values are put again; nil: none is refused.
+    private(set) var retryAt: MonotonicTime?
+
+    /// Records a refusal; true the first time.
+    mutating func insert(_ topic: Topic, now: MonotonicTime) -> Bool {
+        let isKnown = retrying.remove(topic) != nil
+        if retryAt == nil { retryAt = now.advanced(by: Self.retryInterval) }
+        return refused.insert(topic).inserted && !isKnown
+    }
+
+    func contains(_ topic: Topic) -> Bool { refused.contains(topic) || retrying.contains(topic) }
+
+    /// The topics to put again, and those whose last attempt was not refused.
+    mutating func takeDue(now: MonotonicTime) -> (retry: Set<Topic>, accepted: Set<Topic>) {
+        guard let retryAt, now >= retryAt else { return ([], []) }
+        let accepted = retrying
+        retrying = refused
+        refused = []
+        self.retryAt = retrying.isEmpty ? nil : now.advanced(by: Self.retryInterval)
+        return (retrying, accepted)
+    }
+
+    /// The bus has accepted a put of this topic since.
+    mutating func remove(_ topic: Topic) {
+        refused.remove(topic)
+        retrying.remove(topic)
+    }
+}
+
+// What the bus refuses to publish.
+
+extension OwnerRuntime {
+    mutating func rejected(
+        _ publication: Publication, _ code: String, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        let topic = publication.topic
+        switch (publication.kind, code) {
+        case (.put, FailureCode.tooLarge.rawValue):
+            guard refusedPuts.insert(topic, now: now.monotonic) else { return }
+            effects.append(
+                .log(.error, "the bus refuses \(topic): \(publication.payload.count) bytes are too large to publish"))
+            publish([Publication(.put, Self.alertTopic(topic), Self.alert(topic, now).wireBytes)], &effects)
+        case (.delta, "noPut") where refusedPuts.contains(topic):
+            // It follows the refused value, whose next attempt brings it too.
+            return
+        case (.delta, _):
+            effects.append(.log(.warning, "the bus refuses a delta of \(topic): \(code)"))
+            refusedPuts.remove(topic)
+            if isAnnounced { toPutWhole.insert(topic) }
+        default:
+            effects.append(.log(.warning, "the bus refuses \(publication.kind) of \(topic): \(code)"))
+        }
+    }
+
+    /// Puts refused values again, and removes the alerts of those that the bus has accepted.
+    mutating func retryRefusedPuts(_ now: Moment, _ effects: inout [Effect]) {
+        let (retry, accepted) = refusedPuts.takeDue(now: now.monotonic)
+        publish(accepted.map { Publication(.delete, Self.alertTopic($0)) }, &effects)
+        toPutWhole.formUnion(retry)
+    }
+
+    private static func alertTopic(_ topic: Topic) -> Topic {
+        .alert(Machine.owner, AlertID.derived(from: "tooLarge \(topic)").text)
+    }
+
+    private static func alert(_ topic: Topic, _ now: Moment) -> WireAlert {
+        var alert = WireAlert()
+        alert.id = AlertID.derived(from: "tooLarge \(topic)").text
+        alert.code = FailureCode.tooLarge.rawValue
+        alert.title = "\(Machine.owner) can’t show all of its state"
+        alert.message =
+            "“\(topic)” is too large to publish. What you see of it is out of date; your data is saved and complete."
+        alert.severity = .error
+        alert.raisedAt = now.wall.milliseconds
+        alert.owner = Machine.owner.text
+        return alert
+    }
+}

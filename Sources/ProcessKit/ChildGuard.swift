@@ -1,0 +1,54 @@
+public import BusKit
+import CProcess
+import LibC
+
+/// Sees to it that a service does not outlive its supervisor, however that one ends.
+///
+/// Three ties, because each has a gap: the kernel's parent death signal (Linux only), the check that the supervisor was
+/// still there when it was set, and the standard input, a pipe that nobody writes to and that ends with the supervisor.
+public enum ChildGuard {
+    /// The supervisor's pid; absent for a service that was started by hand.
+    public static let supervisorVariable = "LOCKSTEP_SUPERVISOR_PID"
+
+    /// One value for the life of a supervisor: by it a service tells its own restart from that of the whole fleet.
+    public static let fleetRunVariable = "LOCKSTEP_FLEET_RUN"
+
+    /// The supervisor that started this process; nil: it was started by hand.
+    public static func supervisor(_ environment: [String: String] = ProcessEnvironment.current) -> Int32? {
+        environment[supervisorVariable].flatMap(Int32.init).flatMap { $0 > 0 ? $0 : nil }
+    }
+
+    /// To be called first in a service's `main`. Without a supervisor nothing is tied.
+    public static func arm(environment: [String: String] = ProcessEnvironment.current) {
+        guard let supervisor = supervisor(environment) else { return }
+        _ = lockstep_set_parent_death_signal(SIGKILL)
+        // It may have died between the fork and here: then no signal will come.
+        if getppid() != supervisor { _exit(0) }
+        watchStandardInput()
+    }
+
+    private static func watchStandardInput() {
+        var status = stat()
+        guard fstat(STDIN_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return }
+        #if canImport(Darwin)
+        var thread: pthread_t?
+        #else
+        var thread = pthread_t()
+        #endif
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        pthread_attr_setstacksize(&attributes, 64 * 1_024)
+        _ = pthread_create(
+            &thread, &attributes,
+            { _ in
+                var byte: UInt8 = 0
+                while true {
+                    let count = read(STDIN_FILENO, &byte, 1)
+                    if count == 0 { _exit(0) }
+                    if count < 0, errno != EINTR { return nil }
+                }
+            }, nil)
+        pthread_attr_destroy(&attributes)
+    }
+}

@@ -1,0 +1,227 @@
+import BusKit
+import LibC
+import NIOConcurrencyHelpers
+public import PodcastModel
+import WireMessages
+
+/// Sets work aside that crashes its process again and again, so that nothing durable keeps a service from running.
+///
+/// A small file names the work in hand: a line is appended when work begins or ends, and now and then it is written anew.
+/// What was in hand when the process crashed is suspect in the next one: it runs while no other suspect does, and after
+/// `crashLimit` crashes it is refused until it is released, or until `pause` has passed: it may have been in hand by chance
+/// when something else crashed. Work that ends, however it ends, is no longer suspect. A crash counts if the supervisor says
+/// that the previous process crashed or hung, and the work had begun at most `window` before: a process that was killed from
+/// outside proves nothing.
+public final class CrashLoopQuarantine: Sendable {
+    /// Tells a service how its previous process ended: `previousCrash`, or anything else.
+    public static let previousEndVariable = "LOCKSTEP_PREVIOUS_END"
+    /// The previous process crashed, or hung and was ended for that.
+    public static let previousCrash = "crash"
+    /// Work that crashes the process when it begins, keys separated by commas: for tests.
+    static let injectionVariable = "LOCKSTEP_CRASH_INJECTION"
+    /// So many crashes set work aside.
+    static let crashLimit = 2
+    /// Work that crashes the process later than this after its start is in no loop, in seconds.
+    static let window: Int64 = 600
+    /// What was set aside gets one more try this long after its last crash, in seconds.
+    static let pause: Int64 = 86_400
+    /// The maximum number of suspects that are remembered.
+    static let suspectLimit = 256
+    /// The size at which the file is written anew, in bytes.
+    static let fileLimit = 256 << 10
+
+    /// What is known of one piece of work. Times are monotonic, in seconds.
+    private struct Record: Sendable {
+        var crashes = 0
+        var crashedAt: Int64 = 0
+        var begunAt: Int64?
+        /// How many pieces in hand have this key.
+        var count = 0
+        var isSuspectInHand: Bool { crashes > 0 && count > 0 }
+    }
+
+    private struct Waiting: Sendable {
+        var number: UInt64
+        var key: String
+        var start: @Sendable () -> Void
+        var postpone: @Sendable () -> Void
+        var refuse: @Sendable () -> Void
+    }
+
+    private struct State: Sendable {
+        var records: [String: Record] = [:]
+        var keys: [UInt64: String] = [:]
+        /// Suspects that wait until none is in hand, in order.
+        var waiting: [Waiting] = []
+        /// Where lines are appended; −1: the file must be written anew first.
+        var file: Int32 = -1
+        /// Bytes in the file.
+        var size = 0
+    }
+
+    private let path: String
+    private let injected: Set<Substring>
+    private let clock: @Sendable () -> MonotonicTime
+    private let state: NIOLockedValueBox<State>
+
+    /// The quarantine of a service in its life.
+    public convenience init(_ context: ServiceContext) {
+        self.init(
+            path: context.home.runFile("\(context.name.text).work"),
+            hasCrashed: context.environment[Self.previousEndVariable] == Self.previousCrash,
+            injected: context.environment[Self.injectionVariable] ?? "")
+    }
+
+    init(
+        path: String, hasCrashed: Bool, injected: String = "",
+        clock: @escaping @Sendable () -> MonotonicTime = { SystemClocks.monotonic() }
+    ) {
+        self.path = path
+        self.injected = Set(injected.split(separator: ","))
+        self.clock = clock
+        let suspects = Self.suspects(in: Self.contents(of: path), hasCrashed: hasCrashed, now: Self.seconds(clock()))
+        state = NIOLockedValueBox(State(records: suspects))
+        // What the last process had in hand is judged: it must not be judged again in the next.
+        state.withLockedValue { rewrite(&$0) }
+    }
+
+    deinit {
+        state.withLockedValue { state in
+            if state.file >= 0 { close(state.file) }
+        }
+    }
+
+    /// Why work was refused, in a sentence whose subject is `service`.
+    public static func refusal(of what: String, by service: String) -> Failure {
+        Failure(
+            .quarantined, "The \(service) service crashed \(crashLimit) times over \(what), so it was set aside.")
+    }
+
+    // MARK: - Work
+
+    /// Calls `start` as soon as the work may begin: at once, or for a suspect when no other is in hand; or `refuse`, if it
+    /// was set aside. They are called with a lock held, and must return at once without calling this object.
+    ///
+    /// - Parameters:
+    ///   - number: names this piece of work in `end`.
+    ///   - key: names what the work is about, the same in every process.
+    ///   - postpone: is called once if the work has to wait for another suspect.
+    public func begin(
+        _ number: UInt64, _ key: String, start: @escaping @Sendable () -> Void,
+        postpone: @escaping @Sendable () -> Void = {}, refuse: @escaping @Sendable () -> Void
+    ) {
+        state.withLockedValue { state in
+            let key = String(key.prefix(200).map { $0.isNewline ? " " : $0 })
+            admit(Waiting(number: number, key: key, start: start, postpone: postpone, refuse: refuse), &state)
+        }
+    }
+
+    /// The work has ended, or will not begin. One that is not known is ignored.
+    public func end(_ number: UInt64) {
+        state.withLockedValue { state in
+            state.waiting.removeAll { $0.number == number }
+            guard let key = state.keys.removeValue(forKey: number) else { return }
+            state.records[key]?.count -= 1
+            if state.records[key]?.count == 0 {
+                state.records[key] = nil
+                save(key, &state)
+            }
+            let waiting = state.waiting
+            state.waiting = []
+            for work in waiting { admit(work, &state, isPostponed: true) }
+        }
+    }
+
+    /// Somebody asks for the work anew: it gets one more try, unless it crashed the process less than `pause` ago.
+    public func release(_ key: String, after pause: Duration = .zero) {
+        state.withLockedValue { state in
+            guard let record = state.records[key], record.crashes >= Self.crashLimit,
+                Self.seconds(clock()) - record.crashedAt >= pause.components.seconds
+            else { return }
+            state.records[key]?.crashes = Self.crashLimit - 1
+            save(key, &state)
+        }
+    }
+
+    private func admit(_ work: Waiting, _ state: inout State, isPostponed: Bool = false) {
+        let now = Self.seconds(clock())
+        var record = state.records[work.key] ?? Record()
+        if record.crashes >= Self.crashLimit, now - record.crashedAt >= Self.pause {
+            record.crashes = Self.crashLimit - 1
+        }
+        guard record.crashes < Self.crashLimit else { return work.refuse() }
+        let isBlocked = record.crashes > 0 && state.records.contains { $0.key != work.key && $0.value.isSuspectInHand }
+        guard !isBlocked else {
+            state.waiting.append(work)
+            if !isPostponed { work.postpone() }
+            return
+        }
+        record.count += 1
+        let isInHand = record.begunAt != nil
+        record.begunAt = record.begunAt ?? now
+        state.records[work.key] = record
+        state.keys[work.number] = work.key
+        if !isInHand { save(work.key, &state) }
+        if injected.contains(work.key[...]) { abort() }
+        work.start()
+    }
+
+    // MARK: - The file
+
+    /// Appends the record of a key as it is now: what the process leaves behind if it dies in the next moment.
+    private func save(_ key: String, _ state: inout State) {
+        let line = Array(Self.line(key, state.records[key] ?? Record()).utf8)
+        if state.file >= 0, state.size + line.count <= Self.fileLimit {
+            state.size += line.count
+            if write(state.file, line, line.count) == line.count { return }
+        }
+        rewrite(&state)
+    }
+
+    /// Writes the file anew with what is known now. What fails is tried again with the next change.
+    private func rewrite(_ state: inout State) {
+        if state.file >= 0 { close(state.file) }
+        state.file = -1
+        let text = state.records.sorted { $0.key < $1.key }.map(Self.line).joined()
+        // It need not survive more than this process.
+        do throws(Failure) { try SmallFile.replaceWhole(path, with: text, isDurable: false) } catch { return }
+        state.size = text.utf8.count
+        state.file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC)
+    }
+
+    /// A key's crashes, when the last one was, when it was begun (−1: not in hand), and itself. The last line of a key counts.
+    private static func line(_ key: String, _ record: Record) -> String {
+        "\(record.crashes) \(record.crashedAt) \(record.begunAt ?? -1) \(key)\n"
+    }
+
+    private static func contents(of path: String) -> String {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return "" }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 2 * fileLimit)
+        let count = read(descriptor, &bytes, bytes.count)
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    }
+
+    private static func suspects(in text: String, hasCrashed: Bool, now: Int64) -> [String: Record] {
+        var suspects: [String: Record] = [:]
+        for line in text.split(separator: "\n") {
+            let fields = line.split(separator: " ", maxSplits: 3)
+            guard fields.count == 4, let crashes = Int(fields[0]), let crashedAt = Int64(fields[1]),
+                let begunAt = Int64(fields[2])
+            else { continue }
+            // The clock began anew with the machine, and the file may have stayed: then it was before.
+            var record = Record(crashes: max(0, crashes), crashedAt: (0...now).contains(crashedAt) ? crashedAt : 0)
+            if hasCrashed, begunAt >= 0, (0...window).contains(now - begunAt) {
+                record.crashes += 1
+                record.crashedAt = now
+            }
+            suspects[String(fields[3])] = record.crashes > 0 ? record : nil
+        }
+        guard suspects.count > suspectLimit else { return suspects }
+        let newest = suspects.sorted { ($0.value.crashedAt, $0.key) > ($1.value.crashedAt, $1.key) }
+        return Dictionary(uniqueKeysWithValues: newest.prefix(suspectLimit).map { ($0.key, $0.value) })
+    }
+
+    private static func seconds(_ time: MonotonicTime) -> Int64 { Int64(time.nanoseconds / 1_000_000_000) }
+}

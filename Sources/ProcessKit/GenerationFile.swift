@@ -1,0 +1,33 @@
+import BusKit
+import LibC
+import PodcastModel
+
+/// The stored generation of a service: seconds since 1970, and always larger than the last, whatever the clock says.
+struct GenerationFile {
+    let path: String
+
+    /// The next life's number, on disk before it is given out.
+    func next(now: Timestamp) throws(Failure) -> UInt32 {
+        let clock = UInt32(clamping: now.milliseconds / 1_000)
+        let next = max(clock, last.map { $0 == .max ? $0 : $0 + 1 } ?? 1)
+        try SmallFile.replace(path, with: "\(next)\n")
+        return next
+    }
+
+    /// Makes the next generation larger than `generation`, which the bus or the database has registered for the service.
+    func record(_ generation: UInt32) throws(Failure) {
+        guard generation > last ?? 0 else { return }
+        try SmallFile.replace(path, with: "\(generation)\n")
+    }
+
+    /// A file that is missing or cannot be read counts for nothing: the clock alone decides then.
+    private var last: UInt32? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 32)
+        let count = read(descriptor, &bytes, bytes.count)
+        guard count > 0 else { return nil }
+        return UInt32(String(decoding: bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+    }
+}

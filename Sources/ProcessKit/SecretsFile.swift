@@ -1,0 +1,161 @@
+public import BusKit
+import LibC
+import NIOConcurrencyHelpers
+public import PodcastModel
+
+/// The file of the feeds’ users and passwords (`secrets.json`, mode 0600). One service writes it.
+public struct SecretsFile: Sendable, Hashable {
+    /// Where it lies.
+    public let path: String
+
+    /// The largest file that is read, in bytes.
+    static let limit = 16 << 20
+
+    /// The file at `path`, which need not exist.
+    public init(path: String) {
+        self.path = path
+    }
+
+    /// What it holds; without a file, nothing.
+    ///
+    /// - Throws: `storageFailed` for a file that can’t be read now; `malformed` for one that isn’t what this service writes.
+    public func read() throws(Failure) -> FeedSecrets {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return FeedSecrets() }
+            throw unreadable()
+        }
+        defer { _ = close(descriptor) }
+        var bytes: [UInt8] = []
+        while bytes.count <= Self.limit {
+            var count = 0
+            let chunk = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, filled in
+                repeat {
+                    count = PlatformFile.read(descriptor, buffer.baseAddress, buffer.count)
+                } while count < 0 && errno == EINTR
+                filled = max(0, count)
+            }
+            guard count >= 0 else { throw unreadable() }
+            if count == 0 { break }
+            bytes += chunk
+        }
+        do {
+            return try FeedSecrets(content: bytes)
+        } catch {
+            // The reason could quote what stands there.
+            throw Failure(.malformed, "The file of passwords \(path) is damaged.")
+        }
+    }
+
+    private func unreadable() -> Failure {
+        Failure(.storageFailed, "The file of passwords \(path) can’t be read: \(String(cString: strerror(errno))).")
+    }
+
+    /// What it holds. A damaged file is moved aside first, so that it is neither read again nor written over.
+    ///
+    /// - Returns: the secrets, and for a damaged file a sentence about it.
+    /// - Throws: `storageFailed` for a file that can’t be read, or moved aside, now: it stays as it is.
+    public func load(at moment: Timestamp) throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
+        do throws(Failure) {
+            return (try read(), nil)
+        } catch {
+            guard error.known == .malformed else { throw error }
+            return (FeedSecrets(), "\(error.message) It was kept as \(try setAside(at: moment)).")
+        }
+    }
+
+    /// Writes it anew: whole and on the disk, or not at all.
+    ///
+    /// - Throws: `diskFull`, `badConfiguration`, `storageFailed`.
+    public func write(_ secrets: FeedSecrets) throws(Failure) {
+        let bytes: [UInt8]
+        do {
+            bytes = try secrets.content
+        } catch {
+            throw Failure(.storageFailed, "The passwords can’t be written.")
+        }
+        try SmallFile.replaceWhole(path, with: String(decoding: bytes, as: UTF8.self))
+    }
+
+    /// Moves it out of the way. Returns its new path.
+    private func setAside(at moment: Timestamp) throws(Failure) -> String {
+        let target = "\(path).damaged-\(moment.milliseconds)"
+        guard rename(path, target) == 0 else {
+            let reason = String(cString: strerror(errno))
+            throw Failure(
+                .storageFailed, "The file of passwords \(path) is damaged, and can’t be moved aside: \(reason).")
+        }
+        return target
+    }
+
+    /// Removes it, if it is there.
+    public func remove() {
+        _ = unlink(path)
+    }
+}
+
+private enum PlatformFile {
+    static func read(_ descriptor: Int32, _ buffer: UnsafeMutableRawPointer?, _ count: Int) -> Int {
+        #if canImport(Glibc)
+        Glibc.read(descriptor, buffer, count)
+        #elseif canImport(Musl)
+        Musl.read(descriptor, buffer, count)
+        #else
+        Darwin.read(descriptor, buffer, count)
+        #endif
+    }
+}
+
+/// Looks up users and passwords in the file as it is now. It is read again only when it has changed.
+public final class SecretsReader: Sendable {
+    private struct Version: Hashable {
+        var inode: UInt64
+        var size: Int64
+        var seconds: Int
+        var nanoseconds: Int
+    }
+
+    private let file: SecretsFile
+    private let known = NIOLockedValueBox<(version: Version, secrets: FeedSecrets)?>(nil)
+
+    /// A reader of a home’s secrets.
+    public init(_ file: SecretsFile) {
+        self.file = file
+    }
+
+    /// Everything of a podcast, by server. A file that can’t be read holds nothing.
+    public func credentials(of podcast: String) -> [WebOrigin: WebCredentials] {
+        current.credentials(of: podcast)
+    }
+
+    /// The user and password for an address of a podcast; nil unless they belong to that very server.
+    public func credentials(of podcast: String, at address: WebAddress) -> WebCredentials? {
+        current.credentials(of: podcast, at: address)
+    }
+
+    private var current: FeedSecrets {
+        var status = stat()
+        guard stat(file.path, &status) == 0 else { return FeedSecrets() }
+        #if canImport(Darwin)
+        let modified = status.st_mtimespec
+        #else
+        let modified = status.st_mtim
+        #endif
+        let version = Version(
+            inode: UInt64(status.st_ino), size: Int64(status.st_size), seconds: modified.tv_sec,
+            nanoseconds: modified.tv_nsec)
+        return known.withLockedValue { known in
+            if let known, known.version == version { return known.secrets }
+            guard let secrets = try? file.read() else { return FeedSecrets() }
+            known = (version, secrets)
+            return secrets
+        }
+    }
+}
+
+extension LockstepHome {
+    /// The users and passwords of feeds.
+    public var secretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.json") }
+    /// Users and passwords that persistence found in an older database, until the feeds service takes them over.
+    public var movedSecretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.moved.json") }
+}

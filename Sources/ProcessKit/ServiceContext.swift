@@ -1,0 +1,65 @@
+public import BusKit
+public import Logging
+public import PodcastModel
+public import WireMessages
+
+/// What a service is given at its start.
+public struct ServiceContext: Sendable {
+    /// Its name.
+    public var name: ServiceName
+    /// Its life: larger than that of any process of the same service before it.
+    public var generation: UInt32
+    /// Where the fleet keeps its files.
+    public var home: LockstepHome
+    /// For its log.
+    public var logger: Logger
+    /// For whoever started the process.
+    public var notifier: ProcessNotifier
+    /// The process's environment.
+    public var environment: [String: String]
+    /// Called when it serves for the first time; tells the notifier unless it is replaced.
+    public var notifyReady: @Sendable () -> Void
+    /// Called once a second from its work loop, as long as the loop and the poll thread turn.
+    public var notifyAlive: @Sendable () -> Void
+
+    /// Where the bus's sockets are.
+    public var runDirectory: String { home.runDirectory }
+
+    /// A context of these parts.
+    public init(
+        name: ServiceName, generation: UInt32, home: LockstepHome, logger: Logger,
+        notifier: ProcessNotifier = ProcessNotifier(environment: [:]), environment: [String: String] = [:]
+    ) {
+        self.name = name
+        self.generation = generation
+        self.home = home
+        self.logger = logger
+        self.notifier = notifier
+        self.environment = environment
+        notifyReady = { notifier.ready() }
+        notifyAlive = { notifier.watchdog() }
+    }
+
+    /// The context of a service's next life, which it counts in the home's state folder.
+    ///
+    /// - Throws: `storageFailed` or `diskFull` when the count cannot be written.
+    public static func nextLife(
+        of name: ServiceName, home: LockstepHome, logger: Logger,
+        notifier: ProcessNotifier = ProcessNotifier(environment: [:]), environment: [String: String] = [:]
+    ) throws(Failure) -> ServiceContext {
+        ServiceContext(
+            name: name, generation: try generationFile(of: name, home).next(now: SystemClocks.wall()), home: home,
+            logger: logger, notifier: notifier, environment: environment)
+    }
+
+    /// Makes the generation of the service's next process larger than `generation`.
+    ///
+    /// - Throws: `storageFailed` or `diskFull` when it cannot be written.
+    func recordGeneration(_ generation: UInt32) throws(Failure) {
+        try Self.generationFile(of: name, home).record(generation)
+    }
+
+    private static func generationFile(of name: ServiceName, _ home: LockstepHome) -> GenerationFile {
+        GenerationFile(path: home.stateFile("\(name.text).generation"))
+    }
+}

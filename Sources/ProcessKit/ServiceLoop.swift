@@ -1,0 +1,268 @@
+public import BusKit
+import NIOConcurrencyHelpers
+public import PodcastModel
+public import ServiceLifecycle
+public import WireMessages
+
+/// What happens to a service, on the bus or in its own shell.
+public enum ServiceEvent<Input: Sendable>: Sendable {
+    /// The thread runs; before everything else.
+    case started
+    /// The bus has accepted the service in this epoch.
+    case began(epoch: UInt64)
+    /// A request; it must be answered once.
+    case command(IncomingCommand)
+    /// Another service is ready, in this generation, or not: nil. Those that are ready are told after each `began`.
+    case status(ServiceName, ready: UInt32?)
+    /// The stream went on, for a service that observes it.
+    case update(ReplicaUpdate)
+    /// The bus refused a publication.
+    case rejected(Publication, code: String)
+    /// A newer process of the same service has taken over.
+    case fenced(Failure)
+    /// The handler's deadline has come.
+    case alarm
+    /// The service's own shell reports.
+    case input(Input)
+    /// The process is to end: finish, then `stop`.
+    case stopping
+}
+
+/// What a service wants of the bus. Effects are performed in order.
+public enum ServiceEffect<Input: Sendable>: Sendable {
+    /// Publish; without a bus it is dropped, and what is retained must be put again after the next `began`.
+    case publish([Publication])
+    /// Answer a request, behind everything that was published before.
+    case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
+    /// Ask another service; the answer comes as the input that the closure makes of it.
+    case ask(RequestTracker.Asking, @Sendable (Result<[UInt8], Failure>) -> Input)
+    /// Do something of the process's own, in its turn.
+    case run(@Sendable () -> Void)
+    /// READY to the bus: what it retains has been published in this epoch.
+    case ready
+    /// The service is over: nil as it was asked to, else why.
+    case stop(Failure?)
+}
+
+/// Handles a service's events on the thread that has its sockets, so that a request costs no change of thread.
+///
+/// It must not block: what takes time runs elsewhere and reports through the inputs.
+public protocol ServiceHandler: SendableMetatype {
+    /// What the service's own shell reports.
+    associatedtype Input: Sendable
+
+    /// When `alarm` is due; nil: never. Read after each turn.
+    var deadline: MonotonicTime? { get }
+
+    /// Handles an event.
+    mutating func handle(_ event: ServiceEvent<Input>, now: Moment) -> [ServiceEffect<Input>]
+
+    /// Does what `handle` has left for after its effects; empty if nothing is left.
+    mutating func finish(now: Moment) -> [ServiceEffect<Input>]
+}
+
+extension ServiceHandler {
+    /// Nothing is left.
+    public mutating func finish(now: Moment) -> [ServiceEffect<Input>] { [] }
+}
+
+/// Where a service's shell reports what happened outside its handler.
+public struct ServiceInputs<Input: Sendable>: Sendable {
+    private let deliver: @Sendable (Input) -> Void
+
+    /// Inputs that go to `deliver`.
+    public init(_ deliver: @escaping @Sendable (Input) -> Void) {
+        self.deliver = deliver
+    }
+
+    /// Hands an input to the handler. From any thread; in order; never blocks.
+    public func send(_ input: Input) {
+        deliver(input)
+    }
+}
+
+/// A service's connection to the bus and its handler, on one thread.
+public final class ServiceLoop<Handler: ServiceHandler>: Service {
+    private let context: ServiceContext
+    private let inbox: ServiceInbox<Handler.Input>
+    private let thread: BusThread
+    private let ended: AsyncStream<Failure?>
+    private let end: AsyncStream<Failure?>.Continuation
+
+    /// A service in this context.
+    /// - Parameters:
+    ///   - observes: the topics of which the handler gets `update`; nil: none.
+    ///   - makeHandler: called once, on the service's thread.
+    public init(
+        _ context: ServiceContext, observes: TopicSelection?,
+        makeHandler: @escaping @Sendable (ServiceInputs<Handler.Input>) -> Handler
+    ) {
+        let inbox = ServiceInbox<Handler.Input>()
+        let (ended, end) = AsyncStream<Failure?>.makeStream()
+        var hooks = BusHooks()
+        hooks.began = { inbox.note(.began(epoch: $0)) }
+        // The bus lets 256 requests be with a service; so many wait here at most.
+        hooks.command = {
+            inbox.note(.command($0))
+            return true
+        }
+        hooks.status = { inbox.note(.status($0, ready: $1)) }
+        if observes != nil { hooks.update = { inbox.note(.update($0)) } }
+        hooks.rejected = { inbox.note(.rejected($0, code: $1)) }
+        hooks.fenced = { inbox.note(.fenced($0)) }
+        hooks.alarm = { inbox.note(.alarm) }
+        hooks.pulse = { context.notifyAlive() }
+        hooks.makeResident = {
+            var resident = Resident(
+                handler: makeHandler(ServiceInputs { inbox.send(.input($0)) }), inbox: inbox, end: end)
+            return { resident.turn() }
+        }
+        let thread = BusThread(
+            BusConfiguration(
+                runDirectory: context.runDirectory, origin: context.name.text, observes: observes,
+                service: (context.name, context.generation), logger: context.logger), hooks: hooks)
+        inbox.onArrival { [weak thread] in thread?.send(.attend) }
+        inbox.note(.started)
+        self.context = context
+        self.inbox = inbox
+        self.thread = thread
+        self.ended = ended
+        self.end = end
+    }
+
+    /// Where the shell reports; also before `run()`.
+    public var inputs: ServiceInputs<Handler.Input> {
+        ServiceInputs { [inbox] in inbox.send(.input($0)) }
+    }
+
+    /// Serves until graceful shutdown, when the handler stops, or until it is cancelled. Once.
+    /// - Throws: what the handler stopped with; `badConfiguration` when the bus's sockets cannot be opened.
+    public func run() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { self.end.finish() }
+                try await self.thread.run()
+            }
+            let failure = await withTaskCancellationHandler {
+                await withGracefulShutdownHandler {
+                    await self.untilOver()
+                } onGracefulShutdown: {
+                    self.inbox.send(.stopping)
+                }
+            } onCancel: {
+                self.end.finish()
+            }
+            inbox.close()
+            await leave()
+            thread.stop()
+            try await group.waitForAll()
+            guard let failure else { return }
+            // Else the next process would be fenced too, for as long as the clock is behind what is registered.
+            try context.recordGeneration(failure.fencingGeneration)
+            throw failure
+        }
+    }
+
+    /// Waits for the handler's end; why it ended.
+    private func untilOver() async -> Failure? {
+        for await failure in ended { return failure }
+        return nil
+    }
+
+    private func leave() async {
+        let deadline = SystemClocks.monotonic().advanced(by: .milliseconds(500))
+        await withCheckedContinuation { continuation in
+            thread.send(.leave(deadline: deadline) { continuation.resume() })
+        }
+    }
+
+    /// The handler on its thread.
+    private struct Resident {
+        var handler: Handler
+        let inbox: ServiceInbox<Handler.Input>
+        let end: AsyncStream<Failure?>.Continuation
+        var isOver = false
+
+        /// Handles what has arrived; what is to be done for it, or nil if nothing has arrived.
+        mutating func turn() -> [BusCommand]? {
+            guard !isOver else { return nil }
+            // What was published last time is on its way.
+            let rest = handler.finish(now: SystemClocks.now())
+            let events = inbox.takeAll()
+            guard !events.isEmpty || !rest.isEmpty else { return nil }
+            var commands: [BusCommand] = []
+            for effect in rest { perform(effect, &commands) }
+            for event in events where !isOver {
+                for effect in handler.handle(event, now: SystemClocks.now()) { perform(effect, &commands) }
+            }
+            commands.append(.alarm(isOver ? nil : handler.deadline))
+            return commands
+        }
+
+        private mutating func perform(_ effect: ServiceEffect<Handler.Input>, _ commands: inout [BusCommand]) {
+            switch effect {
+            case .publish(let publications): commands.append(.publish(publications) { _ in })
+            case .reply(let ticket, let id, let result): commands.append(.reply(ticket, id, result))
+            case .ask(let asking, let input):
+                commands.append(.ask(asking) { [inbox] in inbox.note(.input(input($0.map(\.payload)))) })
+            case .run(let body): commands.append(.run(body))
+            case .ready: commands.append(.ready)
+            case .stop(let failure):
+                isOver = true
+                end.yield(failure)
+                end.finish()
+            }
+        }
+    }
+}
+
+/// Events for a handler, in the order in which they came. Adding one never blocks; whoever adds keeps its own bound.
+private final class ServiceInbox<Input: Sendable>: Sendable {
+    private struct State {
+        var waiting: [ServiceEvent<Input>] = []
+        var wake: @Sendable () -> Void = {}
+        var isClosed = false
+    }
+
+    private let state = NIOLockedValueBox(State())
+
+    /// What wakes the handler's thread.
+    func onArrival(_ wake: @escaping @Sendable () -> Void) {
+        state.withLockedValue { $0.wake = wake }
+    }
+
+    /// Adds what happened on the handler's own thread, which looks here at the end of its turn.
+    func note(_ event: ServiceEvent<Input>) {
+        _ = add(event)
+    }
+
+    /// Adds what happened elsewhere.
+    func send(_ event: ServiceEvent<Input>) {
+        add(event)?()
+    }
+
+    /// What is to be called, if the thread may not know that something waits.
+    private func add(_ event: ServiceEvent<Input>) -> (@Sendable () -> Void)? {
+        state.withLockedValue { state in
+            guard !state.isClosed else { return nil }
+            state.waiting.append(event)
+            return state.waiting.count == 1 ? state.wake : nil
+        }
+    }
+
+    func takeAll() -> [ServiceEvent<Input>] {
+        state.withLockedValue { state in
+            guard !state.waiting.isEmpty else { return [] }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+    }
+
+    /// Nothing more is accepted or handed out.
+    func close() {
+        state.withLockedValue { state in
+            state.isClosed = true
+            state.waiting = []
+        }
+    }
+}

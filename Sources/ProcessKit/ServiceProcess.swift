@@ -1,0 +1,95 @@
+import BusKit
+import CProcess
+import LibC
+import Logging
+import PodcastModel
+public import ServiceLifecycle
+import UnixSignals
+public import WireMessages
+import ZeroMQ
+
+/// The start and the end that all services have in common.
+public enum ServiceProcess {
+    /// Runs a service as this process, until SIGTERM or SIGINT ends it gracefully or it fails.
+    ///
+    /// It finds the fleet's folders, ties itself to the supervisor, takes the service's lock for life, counts its
+    /// life, and makes the service. When the service fails the process exits: 78 for a configuration or a database that
+    /// only a person can put right, 70 for anything else.
+    ///
+    /// - Parameter returnsMemoryEarly: whether large blocks of freed memory go back to the system at once, for a service that
+    ///   needs much of it for moments only. It costs some speed where such blocks are needed again and again.
+    public static func run(
+        _ name: ServiceName, returnsMemoryEarly: Bool = false,
+        _ make: @Sendable (ServiceContext) throws -> some Service
+    ) async {
+        umask(0o077)
+        signal(SIGPIPE, SIG_IGN)
+        if returnsMemoryEarly { lockstep_limit_free_memory() }
+        ChildGuard.arm()
+        HangDrill.arm()
+        let environment = ProcessEnvironment.current
+        let level = environment["LOCKSTEP_LOG_LEVEL"].flatMap(Logger.Level.init(rawValue:)) ?? .info
+        LoggingSystem.bootstrap { _ in JSONLogHandler(service: name.text, level: level) }
+        let logger = Logger(label: name.text)
+        do {
+            try await serve(name, environment, logger, make)
+        } catch {
+            let failure = error as? Failure
+            logger.critical(
+                "the service ends: \(failure?.message ?? "\(error)")",
+                metadata: ["code": "\(failure?.code ?? FailureCode.internalError.rawValue)"])
+            exit(exitCode(of: failure))
+        }
+    }
+
+    /// What a process exits with.
+    static func exitCode(of failure: Failure?) -> Int32 {
+        switch failure?.known {
+        case .badConfiguration, .newerDatabase: 78
+        default: 70
+        }
+    }
+
+    private static func serve(
+        _ name: ServiceName, _ environment: [String: String], _ logger: Logger,
+        _ make: @Sendable (ServiceContext) throws -> some Service
+    ) async throws {
+        let home = try LockstepHome.current()
+        try home.prepare()
+        do {
+            _ = try FileDescriptorLimit.raise()
+        } catch {
+            logger.warning("the limit of descriptors cannot be raised", metadata: ["why": "\(error)"])
+        }
+        // The bus keeps a lock and an epoch of its own.
+        let lock = name == .bus ? nil : try await takeLock(home.runFile("\(name.text).lock"))
+        let notifier = ProcessNotifier(environment: environment)
+        let context =
+            name == .bus
+            ? ServiceContext(
+                name: name, generation: 0, home: home, logger: logger, notifier: notifier, environment: environment)
+            : try ServiceContext.nextLife(
+                of: name, home: home, logger: logger, notifier: notifier, environment: environment)
+        let service = try make(context)
+        var configuration = ServiceGroupConfiguration(
+            services: [.init(service: service, successTerminationBehavior: .gracefullyShutdownGroup)],
+            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        configuration.maximumGracefulShutdownDuration = .seconds(20)
+        try await ServiceGroup(configuration: configuration).run()
+        notifier.stopping()
+        withExtendedLifetime(lock) {}
+    }
+
+    /// The lock of a process that has just been killed may be held for another moment.
+    private static func takeLock(_ path: String) async throws -> FileLock {
+        for _ in 0..<20 {
+            do {
+                return try FileLock(path)
+            } catch {
+                guard error.known == .alreadyRunning else { throw error }
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+        return try FileLock(path)
+    }
+}

@@ -1,0 +1,489 @@
+import PodcastModel
+import TestSupport
+import Testing
+import WireMessages
+
+@testable import BusKit
+@testable import OwnerKit
+
+/// An owner without sockets: a scripted database answers, or is away.
+struct OwnerTrial {
+    typealias Runtime = OwnerRuntime<EchoMachine>
+
+    var runtime: Runtime
+    var database: ScriptedDatabase
+    var now = Moment(monotonic: MonotonicTime(nanoseconds: 1_000_000_000), wall: Timestamp(milliseconds: 1))
+    /// Asked and not answered yet.
+    var waiting: [(payload: [UInt8], purpose: Runtime.Purpose)] = []
+    var replies: [(ticket: ReplyTicket, id: RequestID, result: Result<[UInt8], Failure>)] = []
+    var published: [[Publication]] = []
+    var actions: [EchoMachine.Action] = []
+    var readies = 0
+    var stop: Failure??
+    var ticket: UInt64 = 0
+    var epoch: UInt64 = 5
+
+    init(_ database: ScriptedDatabase = ScriptedDatabase(), generation: UInt32 = 1) {
+        self.database = database
+        runtime = OwnerRuntime(EchoMachine(), generation: generation, seed: UInt64(generation))
+    }
+
+    /// One that serves in epoch 5.
+    static func serving(_ database: ScriptedDatabase = ScriptedDatabase(), generation: UInt32 = 1) -> OwnerTrial {
+        var trial = OwnerTrial(database, generation: generation)
+        trial.handle(.start)
+        trial.handle(.began(epoch: 5))
+        trial.serve()
+        return trial
+    }
+
+    mutating func handle(_ event: Runtime.Event) {
+        for effect in runtime.handle(event, now: now) + runtime.finish(now: now) {
+            switch effect {
+            case .publish(let publications): published.append(publications)
+            case .reply(let ticket, let id, let result): replies.append((ticket, id, result))
+            case .ask(_, let payload, _, _, _, let purpose): waiting.append((payload, purpose))
+            case .ready: readies += 1
+            case .perform(let action): actions.append(action)
+            case .log: break
+            case .stop(let failure): stop = .some(failure)
+            }
+        }
+    }
+
+    /// The database takes the oldest question; the answer is given back.
+    mutating func take() -> Runtime.Event? {
+        guard !waiting.isEmpty else { return nil }
+        let (payload, purpose) = waiting.removeFirst()
+        guard let request = try? WirePersistenceRequest(wireBytes: payload) else { return nil }
+        return .answered(purpose, database.answer(request).map(\.wireBytes))
+    }
+
+    /// The database answers until nobody asks.
+    mutating func serve() {
+        while let answer = take() { handle(answer) }
+    }
+
+    mutating func command(_ word: String, id: RequestID = .random(), mayBeRepeat: Bool = false) {
+        ticket += 1
+        handle(
+            .command(
+                IncomingCommand(
+                    ticket: ReplyTicket(epoch: epoch, number: ticket),
+                    command: Command(id: id, origin: "test", payload: Array(word.utf8)),
+                    deadline: now.monotonic.advanced(by: .seconds(10)), mayBeRepeat: mayBeRepeat)))
+    }
+
+    mutating func newBus() {
+        epoch += 1
+        handle(.began(epoch: epoch))
+    }
+
+    mutating func pass(_ duration: Duration) {
+        now.monotonic = now.monotonic.advanced(by: duration)
+        handle(.alarm)
+    }
+
+    var words: [String] { published.last?.map { String(decoding: $0.payload, as: UTF8.self) } ?? [] }
+    var codes: [FailureCode?] {
+        replies.map { if case .failure(let failure) = $0.result { failure.known } else { nil } }
+    }
+}
+
+struct OwnerRuntimeTests {
+    private let id = RequestID(high: 1, low: 1)
+
+    @Test func itIsReadyOnceItsRecordsAreReadAndItHasPutEverything() {
+        var database = ScriptedDatabase()
+        for (index, word) in ["a", "b", "c", "d", "e"].enumerated() {
+            database.records[String(index + 1_000)] = Array(word.utf8)
+        }
+        var trial = OwnerTrial(database)
+        trial.handle(.start)
+        trial.handle(.began(epoch: 5))
+        #expect(trial.readies == 0)
+        trial.command("too early")
+        #expect(trial.codes == [.unavailable])
+        trial.serve()
+        #expect(trial.readies == 1)
+        #expect(trial.words == ["a b c d e"])
+    }
+
+    @Test func itIsAnsweredWhenItIsDurable() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        #expect(trial.replies.isEmpty)
+        #expect(trial.published.count == 1)
+        trial.serve()
+        #expect(trial.replies.map(\.result) == [.success([1])])
+        #expect(trial.words == ["a"])
+        #expect(trial.database.words == ["a"])
+    }
+
+    @Test func theSameRequestWhileTheFirstRunsIsJoinedAndTakesEffectOnce() {
+        var trial = OwnerTrial.serving()
+        trial.command("a", id: id)
+        trial.command("a", id: id, mayBeRepeat: true)
+        trial.serve()
+        #expect(trial.replies.map(\.ticket.number) == [1, 2])
+        #expect(trial.replies.map(\.result) == [.success([1]), .success([1])])
+        #expect(trial.database.words == ["a"])
+    }
+
+    @Test func theSameRequestAfterItFinishedIsAnsweredAgain() {
+        var trial = OwnerTrial.serving()
+        trial.command("a", id: id)
+        trial.serve()
+        trial.command("a", id: id, mayBeRepeat: true)
+        trial.serve()
+        #expect(trial.replies.map(\.result) == [.success([1]), .success([1])])
+        #expect(trial.database.words == ["a"])
+    }
+
+    @Test(arguments: [true, false])
+    func theSameRequestInTheNextLifeIsAnsweredFromTheStoredReply(saysThatItIsARepeat: Bool) {
+        var trial = OwnerTrial.serving()
+        trial.command("a", id: id)
+        trial.serve()
+        var next = OwnerTrial.serving(trial.database, generation: 2)
+        next.command("a", id: id, mayBeRepeat: saysThatItIsARepeat)
+        next.serve()
+        #expect(next.replies.map(\.result) == [.success([1])])
+        #expect(next.database.words == ["a"])
+        next.command("b")
+        next.serve()
+        #expect(next.database.words == ["a", "b"])
+    }
+
+    @Test func aReplyThatWasLostWithTheBusIsGivenToTheRepeat() {
+        var trial = OwnerTrial.serving()
+        trial.command("a", id: id)
+        let answer = trial.take()
+        trial.newBus()
+        // The commit's fate is not known: not ready yet.
+        #expect(trial.readies == 1)
+        if let answer { trial.handle(answer) }
+        #expect(trial.replies.isEmpty)
+        #expect(trial.readies == 2)
+        #expect(trial.words == ["a"])
+        trial.command("a", id: id, mayBeRepeat: true)
+        #expect(trial.replies.map(\.ticket.epoch) == [6])
+        #expect(trial.replies.map(\.result) == [.success([1])])
+        #expect(trial.database.words == ["a"])
+    }
+
+    @Test func aNewBusSeesNothingThatIsNotDurable() {
+        var trial = OwnerTrial.serving()
+        trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
+        trial.command("a")
+        trial.command("bad")
+        let answer = trial.take()
+        trial.newBus()
+        if let answer { trial.handle(answer) }
+        // The second one is on its way now and may be refused.
+        #expect(trial.readies == 1)
+        trial.serve()
+        #expect(trial.readies == 2)
+        #expect(trial.words == ["a"])
+    }
+
+    @Test func aReplyThatBuildsOnAChangeWaitsUntilThatIsDurable() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.command("count")
+        #expect(trial.replies.isEmpty)
+        trial.serve()
+        #expect(trial.replies.map(\.result) == [.success([1]), .success([1])])
+        trial.command("count")
+        #expect(trial.replies.last?.result == .success([1]))
+    }
+
+    @Test func aReplyThatBuiltOnARefusedChangeIsTriedAgain() {
+        var trial = OwnerTrial.serving()
+        trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
+        trial.command("bad")
+        trial.command("count", id: id)
+        trial.serve()
+        #expect(trial.codes.contains(.diskFull) && trial.codes.contains(.busy))
+        trial.command("count", id: id, mayBeRepeat: true)
+        trial.serve()
+        #expect(trial.replies.last?.result == .success([0]))
+    }
+
+    @Test func `what is durable isn’t reported as failed when a later change can’t be saved`() {
+        var trial = OwnerTrial.serving()
+        trial.database.refusedWords["answer alone"] = Failure(.diskFull, "full")
+        trial.command("answer alone", id: id)
+        trial.command("later")
+        trial.serve()
+        #expect(trial.replies.first { $0.id == id }?.result == .success([0]))
+        #expect(trial.codes == [nil, .busy])
+    }
+
+    @Test func aReplyThatWaitsForAnAbsentDatabaseSaysNotSavedInTime() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.command("count")
+        trial.pass(.seconds(5))
+        #expect(trial.codes == [.notSaved, .notSaved])
+    }
+
+    @Test func aRefusalInTheMiddleOfAChainTakesBackAllBehindIt() {
+        var trial = OwnerTrial.serving()
+        trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
+        for word in ["a", "b", "bad", "d"] { trial.command(word) }
+        trial.serve()
+        #expect(trial.codes == [nil, nil, .diskFull, .busy])
+        #expect(trial.runtime.machine.words.current == ["a", "b"])
+        #expect(trial.words == ["a b"])
+        trial.command("c")
+        trial.serve()
+        #expect(trial.database.words == ["a", "b", "c"])
+        #expect(trial.runtime.machine.words.isSettled)
+    }
+
+    @Test func commitsInFlightWhenTheDatabaseDiesAreRepeatedAndTakeEffectOnce() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        // The database took it and died before it answered: the request is sent again as it was.
+        let question = trial.waiting[0]
+        _ = trial.take()
+        trial.waiting.append(question)
+        trial.command("b")
+        trial.serve()
+        #expect(trial.codes == [nil, nil])
+        #expect(trial.database.words == ["a", "b"])
+        #expect(trial.database.commits == 2)
+    }
+
+    @Test func aRestoredBackupUnderALiveOwnerIsBroughtUpToDate() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.serve()
+        var backup = trial.database
+        trial.command("b")
+        trial.serve()
+        backup.incarnation = "two"
+        trial.database = backup
+        trial.command("c")
+        trial.serve()
+        #expect(trial.codes == [nil, nil, nil])
+        #expect(trial.database.words == ["a", "b", "c"])
+    }
+
+    @Test func whatTheBusRefusedAsADeltaIsPutWholeWhenAllOfItIsDurable() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.published = []
+        trial.handle(.rejected(Publication(.delta, EchoMachine.topic, []), code: "tooManyDeltas"))
+        #expect(trial.published.isEmpty)
+        trial.serve()
+        let puts = trial.published.flatMap { $0 }.filter { $0.kind == .put && $0.topic == EchoMachine.topic }
+        #expect(puts.last?.payload == Array("a".utf8))
+        #expect(trial.published.count == 2)
+        trial.handle(.rejected(Publication(.delta, EchoMachine.topic, []), code: "tooManyDeltas"))
+        #expect(trial.published.count == 3)
+    }
+
+    @Test func `a value that is too large is reported once and put again only after a minute`() {
+        var trial = OwnerTrial.serving()
+        trial.published = []
+        let put = Publication(.put, EchoMachine.topic, [UInt8](repeating: 0, count: 2 << 20))
+        for _ in 0..<100 {
+            trial.handle(.rejected(put, code: "tooLarge"))
+            trial.handle(.rejected(Publication(.delta, EchoMachine.topic, []), code: "noPut"))
+        }
+        let published = trial.published.flatMap { $0 }
+        #expect(published.map(\.kind) == [.put] && published[0].topic.text.hasPrefix("stream/queue/alert/"))
+        trial.published = []
+        trial.pass(.seconds(59))
+        #expect(trial.published.isEmpty)
+        trial.pass(.seconds(2))
+        #expect(trial.published.flatMap { $0 }.map(\.topic) == [EchoMachine.topic])
+        trial.handle(.rejected(put, code: "tooLarge"))
+        #expect(trial.published.count == 1)
+        // Once it is accepted the alert goes.
+        trial.pass(.seconds(61))
+        trial.published = []
+        trial.pass(.seconds(61))
+        #expect(trial.published.flatMap { $0 }.map(\.kind) == [.delete])
+        trial.published = []
+        trial.pass(.seconds(61))
+        #expect(trial.published.isEmpty)
+    }
+
+    @Test func `a request with a text that is too long is refused before it takes effect`() {
+        var trial = OwnerTrial.serving()
+        var request = WireQueueRequest()
+        request.queue = String(repeating: "q", count: 2 << 20)
+        let ticket = ReplyTicket(epoch: trial.epoch, number: 1)
+        let command = Command(id: id, origin: "test", payload: request.wireBytes)
+        let deadline = trial.now.monotonic.advanced(by: .seconds(10))
+        trial.handle(.command(IncomingCommand(ticket: ticket, command: command, deadline: deadline)))
+        #expect(trial.codes == [.tooLarge])
+        #expect(trial.waiting.isEmpty && trial.runtime.machine.words.current.isEmpty)
+    }
+
+    @Test func `a fact is published before anything else is done about it`() {
+        var trial = OwnerTrial.serving()
+        let first = trial.runtime.handle(.input(.say("fact")), now: trial.now)
+        #expect(first.count == 1)
+        guard case .publish? = first.first else {
+            Issue.record("\(first)")
+            return
+        }
+        guard case .perform(.heard("fact"))? = trial.runtime.finish(now: trial.now).first else {
+            Issue.record("the rest is missing")
+            return
+        }
+        #expect(trial.runtime.finish(now: trial.now).isEmpty)
+        // What comes in between is handled behind the rest.
+        _ = trial.runtime.handle(.input(.say("one")), now: trial.now)
+        guard case .perform(.heard("one"))? = trial.runtime.handle(.alarm, now: trial.now).first else {
+            Issue.record("the rest is late")
+            return
+        }
+    }
+
+    @Test func aRestartedDatabaseIsAskedWhichItIsThoughNothingIsToBeCommitted() {
+        var trial = OwnerTrial.serving()
+        trial.handle(.status(.persistence, ready: 1))
+        trial.command("a")
+        trial.serve()
+        trial.handle(.status(.persistence, ready: nil))
+        trial.handle(.status(.persistence, ready: 1))
+        trial.handle(.status(.playback, ready: 9))
+        #expect(trial.waiting.isEmpty)
+        trial.database = ScriptedDatabase()
+        trial.database.incarnation = "two"
+        trial.handle(.status(.persistence, ready: 2))
+        #expect(trial.waiting.count == 1)
+        trial.serve()
+        #expect(trial.database.words == ["a"])
+        #expect(trial.runtime.machine.replacements == 1)
+    }
+
+    @Test func aDatabaseThatIsAnotherOneBeforeAllIsLoadedIsFoundOut() throws {
+        var trial = OwnerTrial()
+        trial.handle(.start)
+        trial.handle(.began(epoch: 5))
+        trial.handle(.status(.persistence, ready: 1))
+        let loaded = trial.take()
+        trial.handle(try #require(loaded))
+        trial.database.incarnation = "two"
+        trial.handle(.status(.persistence, ready: 2))
+        trial.serve()
+        #expect(trial.runtime.machine.replacements == 1)
+        #expect(trial.readies == 1)
+    }
+
+    @Test func aRestoredBackupOnAFullDiskIsBroughtUpToDateWhenThereIsRoom() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.serve()
+        var backup = trial.database
+        trial.command("b")
+        trial.serve()
+        backup.incarnation = "two"
+        backup.refusedWords["b"] = Failure(.diskFull, "full")
+        trial.database = backup
+        trial.command("c")
+        trial.serve()
+        #expect(trial.codes == [nil, nil, .diskFull])
+        #expect(trial.database.words == ["a"])
+        trial.pass(.seconds(5))
+        trial.serve()
+        #expect(trial.database.words == ["a"])
+        trial.database.refusedWords = [:]
+        trial.pass(.seconds(5))
+        trial.serve()
+        #expect(trial.database.words == ["a", "b"])
+    }
+
+    @Test func aClientHearsNotSavedWhenTheDatabaseIsAwayAndTheChangeIsKept() {
+        var trial = OwnerTrial.serving()
+        trial.command("a", id: id)
+        trial.pass(.seconds(5))
+        #expect(trial.codes == [.notSaved])
+        trial.serve()
+        #expect(trial.words == ["a"])
+        trial.command("a", id: id, mayBeRepeat: true)
+        #expect(trial.replies.last?.result == .success([1]))
+    }
+
+    @Test func aLateCommitOfADeadLifeStopsIt() {
+        var trial = OwnerTrial.serving()
+        var next = OwnerTrial.serving(trial.database, generation: 2)
+        trial.database = next.database
+        trial.command("late")
+        trial.serve()
+        guard case .some(.some(let failure)) = trial.stop else {
+            Issue.record("it goes on")
+            return
+        }
+        #expect(failure.known == .fenced)
+        next.command("a")
+        next.serve()
+        #expect(next.database.words == ["a"])
+    }
+
+    @Test func stoppingWaitsForTheLastCommit() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.handle(.stopping)
+        #expect(trial.runtime.machine.stopped)
+        #expect(trial.stop == nil)
+        trial.serve()
+        #expect(trial.stop == .some(nil))
+        #expect(trial.database.words == ["a"])
+    }
+
+    @Test func `stopping waits for the shell’s last reports, but not for ever`() {
+        for isHeard in [true, false] {
+            var trial = OwnerTrial.serving()
+            trial.runtime.machine.hasStopped = false
+            trial.handle(.stopping)
+            #expect(trial.stop == nil)
+            if isHeard {
+                trial.runtime.machine.hasStopped = true
+                trial.handle(.input(.say("last")))
+            } else {
+                trial.pass(.milliseconds(2_500))
+            }
+            #expect(trial.stop == .some(nil))
+        }
+    }
+
+    @Test func stoppingDoesNotWaitForADatabaseThatIsGone() {
+        var trial = OwnerTrial.serving()
+        trial.command("a")
+        trial.handle(.stopping)
+        trial.pass(.milliseconds(2_500))
+        #expect(trial.stop == .some(nil))
+    }
+
+    @Test func whatOthersRetainIsSeenOnceTheyAreReadyAndItsEndToo() {
+        var trial = OwnerTrial.serving()
+        var bus = ModelBus(epoch: 5)
+        let put = bus.publish(.put, .playbackState, [1])
+        var replica = Replica()
+        replica.replace(at: StreamPosition(epoch: 5, sequence: 1), ready: [:], entries: [put])
+        trial.handle(.update(.snapshot(replica)))
+        #expect(trial.runtime.machine.observed.isEmpty)
+        trial.handle(.update(.event(bus.makeReady(.playback))))
+        #expect(trial.runtime.machine.observed == [put])
+        trial.handle(.update(.event(bus.publish(.event, .podcast("p1")))))
+        #expect(trial.runtime.machine.observed.count == 1)
+        var empty = Replica()
+        empty.replace(at: StreamPosition(epoch: 5, sequence: 9), ready: [.playback: 1], entries: [])
+        trial.handle(.update(.snapshot(empty)))
+        #expect(trial.runtime.machine.observed.last?.header.kind == .delete)
+    }
+
+    @Test func derivedRequestsAreTheSameForTheSameStepOnly() {
+        #expect(id.derived("load") == id.derived("load"))
+        #expect(id.derived("load") != id.derived("save"))
+        let fixed = RequestID(high: 0x0001_0203_0405_0607, low: 0x0809_0a0b_0c0d_0e0f).derived("load")
+        #expect(fixed.description == "8cf31aed3b578e0dac5c45afda52d9b6")
+    }
+}

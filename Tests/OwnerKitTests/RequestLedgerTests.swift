@@ -1,0 +1,116 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import Testing
+import WireMessages
+
+struct RequestLedgerTests {
+    private let start = MonotonicTime(nanoseconds: 1_000_000_000)
+    private let id = RequestID(high: 1, low: 1)
+
+    private func arrival(_ ticket: UInt64, mayBeRepeat: Bool = false, limit: Duration = .seconds(10))
+        -> RequestLedger.Event
+    {
+        .arrived(
+            IncomingCommand(
+                ticket: ReplyTicket(epoch: 5, number: ticket),
+                command: Command(id: id, origin: "test", payload: [1]), deadline: start.advanced(by: limit),
+                mayBeRepeat: mayBeRepeat))
+    }
+
+    private var command: Command { Command(id: id, origin: "test", payload: [1]) }
+    private func ticket(_ number: UInt64) -> ReplyTicket { ReplyTicket(epoch: 5, number: number) }
+
+    @Test func aRequestThatStillRunsIsJoined() {
+        var ledger = RequestLedger()
+        #expect(ledger.handle(arrival(1), now: start) == [.start(command)])
+        #expect(ledger.handle(arrival(2, mayBeRepeat: true), now: start).isEmpty)
+        let effects = ledger.handle(.answered(id, .success([9])), now: start)
+        #expect(effects == [.answer(ticket(1), id, .success([9])), .answer(ticket(2), id, .success([9]))])
+    }
+
+    @Test func aFinishedRequestIsAnsweredFromMemory() {
+        var ledger = RequestLedger()
+        _ = ledger.handle(arrival(1), now: start)
+        _ = ledger.handle(.answered(id, .success([9])), now: start)
+        #expect(ledger.handle(arrival(2, mayBeRepeat: true), now: start) == [.answer(ticket(2), id, .success([9]))])
+    }
+
+    @Test func aRepeatThatNobodyRemembersIsLookedUp() {
+        var ledger = RequestLedger()
+        #expect(ledger.handle(arrival(1, mayBeRepeat: true), now: start) == [.lookUp(id)])
+        #expect(ledger.handle(.found(id, .success([7])), now: start) == [.answer(ticket(1), id, .success([7]))])
+    }
+
+    @Test func aRepeatThatWasNeverFinishedBegins() {
+        var ledger = RequestLedger()
+        _ = ledger.handle(arrival(1, mayBeRepeat: true), now: start)
+        #expect(ledger.handle(.found(id, .success(nil)), now: start) == [.start(command)])
+    }
+
+    @Test func aRepeatWhoseFateCannotBeAskedIsRefused() {
+        var ledger = RequestLedger()
+        _ = ledger.handle(arrival(1, mayBeRepeat: true), now: start)
+        let down = Failure(.unavailable, "down")
+        #expect(
+            ledger.handle(.found(id, .failure(down)), now: start) == [.answer(ticket(1), id, .failure(down))])
+        #expect(ledger.handle(arrival(2, mayBeRepeat: true), now: start) == [.lookUp(id)])
+    }
+
+    @Test func refusalsAreNotRemembered() {
+        var ledger = RequestLedger()
+        _ = ledger.handle(arrival(1), now: start)
+        _ = ledger.handle(.answered(id, .failure(Failure(.notFound, ""))), now: start)
+        #expect(ledger.handle(arrival(2), now: start) == [.start(command)])
+    }
+
+    @Test func whatHasExpiredDoesNotBegin() {
+        var ledger = RequestLedger()
+        let effects = ledger.handle(arrival(1, limit: .seconds(1)), now: start.advanced(by: .seconds(1)))
+        guard case .answer(_, _, .failure(let failure)) = effects.first else {
+            Issue.record("\(effects)")
+            return
+        }
+        #expect(failure.known == .expired)
+    }
+
+    @Test func anotherBusForgetsTheTicketsAndTheRequestRunsOn() {
+        var ledger = RequestLedger()
+        _ = ledger.handle(arrival(1), now: start)
+        _ = ledger.handle(.connectionLost, now: start)
+        #expect(ledger.handle(arrival(2, mayBeRepeat: true), now: start).isEmpty)
+        #expect(ledger.handle(.answered(id, .success([9])), now: start) == [.answer(ticket(2), id, .success([9]))])
+    }
+
+    @Test func aClientHearsInTimeThatNothingIsSavedYetAndARepeatStillJoins() {
+        var ledger = RequestLedger()
+        _ = ledger.handle(arrival(1), now: start)
+        _ = ledger.handle(.committing(id), now: start)
+        #expect(ledger.deadline == start.advanced(by: .seconds(5)))
+        let effects = ledger.handle(.tick, now: start.advanced(by: .seconds(5)))
+        guard case .answer(let told, _, .failure(let failure)) = effects.first else {
+            Issue.record("\(effects)")
+            return
+        }
+        #expect(told == ticket(1))
+        #expect(failure.known == .notSaved)
+        #expect(ledger.handle(arrival(2, mayBeRepeat: true), now: start).isEmpty)
+        #expect(ledger.handle(.answered(id, .success([9])), now: start) == [.answer(ticket(2), id, .success([9]))])
+    }
+
+    @Test func memoryIsBounded() {
+        var ledger = RequestLedger(capacity: 2, byteCapacity: 10)
+        for low in 0..<5 as Range<UInt64> {
+            let id = RequestID(high: 3, low: low)
+            let command = Command(id: id, origin: "", payload: [])
+            _ = ledger.handle(
+                .arrived(
+                    IncomingCommand(ticket: ticket(low), command: command, deadline: start.advanced(by: .seconds(1)))),
+                now: start)
+            _ = ledger.handle(.answered(id, .success([1, 2, 3])), now: start)
+        }
+        let first = Command(id: RequestID(high: 3, low: 0), origin: "", payload: [])
+        let again = IncomingCommand(ticket: ticket(9), command: first, deadline: start.advanced(by: .seconds(1)))
+        #expect(ledger.handle(.arrived(again), now: start) == [.start(first)])
+    }
+}

@@ -1,0 +1,140 @@
+public import BusKit
+public import Logging
+import NIOConcurrencyHelpers
+public import PodcastModel
+import ServiceLifecycle
+public import WireMessages
+
+/// A service's connection to the bus, without an owner's commits: it registers, publishes and takes commands.
+public final class ServiceHost: Sendable {
+    private enum Signal: Sendable {
+        case began
+        case pulse
+        case fenced(Failure)
+    }
+
+    private struct State {
+        var isReady = false
+        var isStopping = false
+    }
+
+    /// Requests, in order; 256 may wait, more are answered `busy`. Each must be answered with `reply`. For one consumer.
+    public let commands: AsyncStream<IncomingCommand>
+    /// A client on the same thread.
+    public let client: BusClient
+
+    private let thread: BusThread
+    private let signals: AsyncStream<Signal>
+    private let signal: AsyncStream<Signal>.Continuation
+    private let commandInput: AsyncStream<IncomingCommand>.Continuation
+    private let state = NIOLockedValueBox(State())
+
+    /// The host of `name` in its life `generation`, on the bus in `runDirectory`.
+    public init(
+        name: ServiceName, generation: UInt32, runDirectory: String, logger: Logger, observesStream: Bool = false
+    ) {
+        (commands, commandInput) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(256))
+        (signals, signal) = AsyncStream.makeStream()
+        let signal = signal
+        let commandInput = commandInput
+        var hooks = BusHooks()
+        hooks.began = { _ in signal.yield(.began) }
+        hooks.pulse = { signal.yield(.pulse) }
+        hooks.fenced = { signal.yield(.fenced($0)) }
+        hooks.command = { command in
+            if case .enqueued = commandInput.yield(command) { true } else { false }
+        }
+        thread = BusThread(
+            BusConfiguration(
+                runDirectory: runDirectory, origin: name.text, observes: observesStream ? .all : nil,
+                service: (name, generation), logger: logger), hooks: hooks)
+        client = BusClient(sharing: thread)
+    }
+
+    /// Holds the connection until it is cancelled, shut down gracefully or fenced.
+    /// - Parameters:
+    ///   - pulse: called once a second from this loop, as long as the poll thread turns too: for the watchdog.
+    ///   - retained: everything that the service retains; put at the start of each epoch, before READY.
+    /// - Throws: `fenced` when a newer process of the service has taken over.
+    public func run(
+        pulse: @Sendable () -> Void = {}, retained: @Sendable () async -> [Publication]
+    ) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { self.signal.finish() }
+                try await self.thread.run()
+            }
+            try await withTaskCancellationHandler {
+                try await withGracefulShutdownHandler {
+                    do {
+                        try await self.serve(pulse, retained)
+                    } catch {
+                        self.thread.stop()
+                        throw error
+                    }
+                } onGracefulShutdown: {
+                    self.signal.finish()
+                }
+            } onCancel: {
+                self.signal.finish()
+            }
+            await self.leave()
+            self.thread.stop()
+            self.commandInput.finish()
+            try await group.waitForAll()
+        }
+    }
+
+    private func serve(_ pulse: () -> Void, _ retained: () async -> [Publication]) async throws {
+        for await signal in signals {
+            switch signal {
+            case .pulse: pulse()
+            case .fenced(let failure): throw failure
+            case .began:
+                guard state.withLockedValue({ $0.isReady }) else { continue }
+                let puts = await retained()
+                thread.send(.publish(puts) { _ in })
+                thread.send(.ready)
+            }
+        }
+    }
+
+    /// Ends `run`: what was published and answered before still goes out, then the bus hears that the service has left.
+    public func shutdown() {
+        signal.finish()
+    }
+
+    private func leave() async {
+        let deadline = SystemClocks.monotonic().advanced(by: .seconds(1))
+        await withCheckedContinuation { continuation in
+            thread.send(.leave(deadline: deadline) { continuation.resume() })
+        }
+    }
+
+    /// The service can serve: its retained values are put and READY is said, now and in each later epoch.
+    public func ready() {
+        let isFirst = state.withLockedValue { state in
+            defer { state.isReady = true }
+            return !state.isReady
+        }
+        if isFirst { signal.yield(.began) }
+    }
+
+    /// Publishes, in order.
+    /// - Returns: the place of the last one, when the bus has placed all of them.
+    /// - Throws: `unavailable` or `lostInFlight` when the bus is away (what is retained is put again when it comes back,
+    ///   what is not is lost); the bus's code if it refuses.
+    @discardableResult
+    public func publish(_ publications: [Publication]) async throws(Failure) -> StreamPosition {
+        let result: Result<StreamPosition, Failure> = await withCheckedContinuation { continuation in
+            thread.send(.publish(publications) { continuation.resume(returning: $0) })
+        }
+        return try result.get()
+    }
+
+    /// Answers a command, after everything that was published before, stamped with that place in the stream. An answer to
+    /// a bus that is gone is dropped: the client asks again.
+    public func reply(_ command: IncomingCommand, _ result: Result<[UInt8], Failure>) {
+        thread.send(.reply(command.ticket, command.id, result))
+    }
+}
