@@ -27,8 +27,8 @@ public struct BrokerLimits: Sendable, Hashable {
     public var requestBytesPerClient = 16 << 20
     /// Bytes of the requests in flight to one service.
     public var requestBytesPerService = 64 << 20
-    /// Prefixes that a FETCH may exclude.
-    public var excludedPrefixes = 16
+    /// Prefixes that a FETCH may exclude, and as many that it may include.
+    public var prefixesPerFetch = 16
     /// Entries in one chunk of a replay or snapshot.
     public var entriesPerChunk = 256
     /// Bytes after which a chunk is closed.

@@ -7,10 +7,9 @@ extension BrokerMachine {
         guard message.count >= 3, JoinNonce.isValid(message[2].bytes) else {
             return malformed.add("cli.sock", "a FETCH of a wrong form")
         }
-        let excluded = message[3...]
-        guard excluded.count <= limits.excludedPrefixes,
-            excluded.allSatisfy({ !$0.isEmpty && $0.count <= Topic.limit })
-        else { return malformed.add("cli.sock", "a FETCH with too many or too long prefixes") }
+        guard let filter = SnapshotFilter(decoding: message[3...], limit: limits.prefixesPerFetch) else {
+            return malformed.add("cli.sock", "a FETCH with prefixes of a wrong form")
+        }
         let covered =
             header.epoch == epoch && header.sequence > 0 && !header.flags.contains(.forceSnapshot)
             && ring.reaches(back: header.sequence)
@@ -18,7 +17,7 @@ extension BrokerMachine {
         if covered {
             events = Array(ring.events(from: header.sequence))
         } else {
-            events = retainedEvents(except: excluded.map(\.bytes))
+            events = retainedEvents(filter)
         }
         effects.append(
             .answer(
@@ -27,11 +26,10 @@ extension BrokerMachine {
                     ahead: covered ? [] : [registry.readyList], limits: limits)))
     }
 
-    /// What is retained, without the topics that begin with one of `prefixes`.
-    private mutating func retainedEvents(except prefixes: [[UInt8]]) -> [StoredEvent] {
+    /// What is retained of the topics that `filter` contains.
+    private mutating func retainedEvents(_ filter: SnapshotFilter) -> [StoredEvent] {
         let events = retainedEvents()
-        guard !prefixes.isEmpty else { return events }
-        return events.filter { event in !prefixes.contains { event.topic.starts(with: $0) } }
+        return filter.isAll ? events : events.filter { filter.contains($0.topic) }
     }
 
     /// All that is retained, made once for all who ask at the same head.

@@ -139,14 +139,52 @@ import ZeroMQ
         #expect(bench.fetched.map(\.topic.text) == ["stream/queue/main", "stream/queue/main", "stream/queue/other"])
     }
 
-    @Test(arguments: [
-        [Frame](repeating: "stream/", count: 17), [""], [Frame([UInt8](repeating: 0x61, count: 256))],
-    ])
-    func `a fetch with too many or too long exclusions is counted and not answered`(_ prefixes: [Frame]) {
+    @Test func `a snapshot holds the included topics alone, without the excluded ones among them`() {
+        var bench = MachineBench()
+        bench.serving("queue")
+        bench.publish(.put, "stream/queue/main")
+        bench.publish(.delta, "stream/queue/main")
+        bench.publish(.put, "stream/queue/other")
+        bench.forget()
+        bench.fetch(only: ["stream/queue/"])
+        #expect(
+            bench.fetched.map(\.topic.text) == ["stream/queue/main", "stream/queue/main", "stream/queue/other"])
+        bench.forget()
+        bench.fetch(except: ["stream/queue/main"], only: ["stream/queue/", "stream/feeds/"])
+        #expect(bench.fetched.map(\.topic.text) == ["stream/queue/other"])
+        #expect(bench.toClients.map(\.header.sequence) == [bench.machine.head])
+        bench.forget()
+        bench.fetch(only: ["stream/feeds/"])
+        #expect(bench.fetched.isEmpty && bench.toClients.map(\.header.kind) == [.snapshot])
+        bench.forget()
+        bench.fetch(epoch: 1_000, from: 3, only: ["stream/feeds/"])
+        #expect(bench.fetched.count == 3, "a replay leaves nothing out")
+    }
+
+    static let hostilePrefixes: [[Frame]] = [
+        [Frame](repeating: "stream/", count: 17), [""], ["stream/", ""], [Frame([UInt8](repeating: 0x61, count: 256))],
+        [Frame([0x73, 0xff])], [Frame([0xed, 0xa0, 0x80])],
+    ]
+
+    @Test(arguments: hostilePrefixes)
+    func `a fetch with too many, too long, empty or unreadable prefixes is counted and not answered`(
+        _ prefixes: [Frame]
+    ) {
         var bench = MachineBench()
         bench.fetch(except: prefixes)
+        bench.fetch(only: prefixes)
+        bench.fetch(except: ["stream/queue/"], only: prefixes)
+        bench.fetch(except: prefixes, only: ["stream/queue/"])
         #expect(bench.toClients.isEmpty)
-        #expect(bench.machine.malformed.total == 1)
+        #expect(bench.machine.malformed.total == 4)
+    }
+
+    @Test func `a fetch may name sixteen prefixes of each kind, of 255 bytes each`() {
+        var bench = MachineBench()
+        let longest = Frame([UInt8](repeating: 0x61, count: 255))
+        bench.fetch(except: [Frame](repeating: longest, count: 16), only: [Frame](repeating: longest, count: 16))
+        #expect(bench.toClients.map(\.header.kind) == [.snapshot])
+        #expect(bench.machine.malformed.total == 0)
     }
 
     @Test func anEmptyBusAnswersAFetchAtOnce() {

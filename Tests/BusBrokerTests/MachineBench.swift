@@ -101,10 +101,13 @@ struct MachineBench {
     }
 
     mutating func fetch(
-        epoch: UInt64 = 0, from sequence: UInt64 = 0, flags: BusHeader.Flags = [], except prefixes: [Frame] = []
+        epoch: UInt64 = 0, from sequence: UInt64 = 0, flags: BusHeader.Flags = [], except prefixes: [Frame] = [],
+        only included: [Frame]? = nil
     ) {
         let header = BusHeader(.fetch, flags: flags, epoch: epoch, sequence: sequence)
-        feed(.client([Frame("c"), Frame(header.encoded), Self.nonce] + prefixes))
+        feed(
+            .client(
+                [Frame("c"), Frame(header.encoded), Self.nonce] + prefixes + (included.map { [.empty] + $0 } ?? [])))
     }
 
     mutating func request(

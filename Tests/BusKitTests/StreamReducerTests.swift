@@ -1,8 +1,10 @@
-import BusKit
 import PodcastModel
 import TestSupport
 import Testing
 import WireMessages
+import ZeroMQ
+
+@testable import BusKit
 
 /// A reducer with a clock, and what it has said.
 struct ReducerTrial {
@@ -178,18 +180,47 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.entries[queue] == nil)
     }
 
-    @Test func `a bus that does not know exclusions is asked for everything`() {
+    @Test func `a client that selects prefixes asks the bus for these alone, and for the states of the services`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, queue, [1])
         let before = bus.publish(.put, state, [2])
-        var trial = ReducerTrial(selection: .all(except: ["stream/queue/"]))
+        var trial = ReducerTrial(selection: TopicSelection(prefixes: ["stream/playback/"]))
+        trial.handle(.start)
+        trial.join(bus)
+        let asked = trial.fetches[0]
+        #expect(asked.includedPrefixes == ["stream/playback/", "stream/bus/service/"].map { Array($0.utf8) })
+        #expect(asked.excludedPrefixes.isEmpty)
+        #expect(asked.message.dropFirst(2).map(\.text) == ["", "stream/playback/", "stream/bus/service/"])
+        #expect(bus.answer(asked).flatMap(\.entries) == [before])
+        #expect(trial.reducer.replica.entries.mapValues(\.put) == [state: before])
+        #expect(trial.reducer.connection == .live)
+    }
+
+    @Test func `more prefixes than the bus takes are left to the client`() {
+        var bus = ModelBus(epoch: 5)
+        let before = bus.publish(.put, state, [1])
+        _ = bus.publish(.put, queue, [2])
+        var trial = ReducerTrial(
+            selection: TopicSelection(prefixes: (1...16).map { "stream/other\($0)/" } + ["stream/playback/"]))
+        trial.handle(.start)
+        trial.join(bus)
+        #expect(trial.fetches.map(\.namesPrefixes) == [false])
+        #expect(trial.reducer.replica.entries.mapValues(\.put) == [state: before])
+    }
+
+    @Test(arguments: [TopicSelection.all(except: ["stream/queue/"]), TopicSelection(prefixes: ["stream/playback/"])])
+    func `a bus that does not know prefixes in a fetch is asked for everything`(_ selection: TopicSelection) {
+        var bus = ModelBus(epoch: 5)
+        _ = bus.publish(.put, queue, [1])
+        let before = bus.publish(.put, state, [2])
+        var trial = ReducerTrial(selection: selection)
         trial.handle(.start)
         trial.handle(.sync(nonce: trial.opened.last ?? "", epoch: 5, head: bus.head))
         // Soon enough for a command, which waits for two seconds.
         trial.pass(.milliseconds(400))
         #expect(trial.opened.count == 2)
         trial.join(bus)
-        #expect(trial.fetches.map(\.excludedPrefixes.count) == [1, 0])
+        #expect(trial.fetches.map(\.namesPrefixes) == [true, false])
         #expect(trial.reducer.replica.entries.mapValues(\.put) == [state: before])
         #expect(trial.reducer.connection == .live)
     }

@@ -61,7 +61,9 @@ package struct ModelBus {
             return chunks(of: events, isSnapshot: false, request.nonce, size)
         }
         let values = retained.values.sorted { $0.put.position < $1.put.position }.filter { value in
-            !request.excludedPrefixes.contains { value.put.topic.text.utf8.starts(with: $0) }
+            let topic = value.put.topic.text.utf8
+            return !request.excludedPrefixes.contains { topic.starts(with: $0) }
+                && request.includedPrefixes?.contains { topic.starts(with: $0) } ?? true
         }
         return chunks(of: values.flatMap { [$0.put] + $0.deltas }, isSnapshot: true, request.nonce, size)
     }

@@ -221,7 +221,9 @@ extension FetchRequest {
     var message: Message {
         let header = BusHeader(
             .fetch, flags: forceSnapshot ? .forceSnapshot : [], epoch: from.epoch, sequence: from.sequence)
+        // An empty frame divides the two lists. No prefix is empty, so that a bus that doesn’t know the second list refuses it.
         return [Frame(header.encoded), Frame(nonce)] + excludedPrefixes.map { Frame($0) }
+            + (includedPrefixes.map { [.empty] + $0.map { Frame($0) } } ?? [])
     }
 }
 

@@ -11,6 +11,11 @@ public struct FetchRequest: Sendable, Hashable {
     public var forceSnapshot: Bool
     /// A snapshot may leave out the topics that begin with one of these, in UTF-8.
     public var excludedPrefixes: [[UInt8]] = []
+    /// A snapshot may leave out the topics that begin with none of these, in UTF-8; nil: it holds every topic.
+    public var includedPrefixes: [[UInt8]]?
+
+    /// Whether it names prefixes at all.
+    var namesPrefixes: Bool { !excludedPrefixes.isEmpty || includedPrefixes != nil }
 }
 
 /// The client's side of joining, gaps and restarts (`protocols/bus.md`): what arrives in, what is to be done out.
@@ -26,8 +31,8 @@ public struct StreamReducer: Sendable {
         public var longestSilence: Duration = .seconds(6)
         /// The longest that an answer to a fetch may pause.
         public var fetch: Duration = .seconds(2)
-        /// The longest that the first chunk may take while it is not known whether the bus knows excluded prefixes.
-        public var fetchWithExclusions: Duration = .milliseconds(400)
+        /// The longest that the first chunk may take while it is not known whether the bus knows prefixes in a fetch.
+        public var firstFetchWithPrefixes: Duration = .milliseconds(400)
         /// How long values of an earlier epoch are shown whose services do not return.
         public var oldValues: Duration = .seconds(60)
         /// How many events may wait for an answer to a fetch.
@@ -98,9 +103,9 @@ public struct StreamReducer: Sendable {
     private var phase = Phase.idle
     private var lastHeard = MonotonicTime(nanoseconds: 0)
     private var failedFetches = 0
-    /// Whether the bus knows excluded prefixes; nil: it has not been asked. One of an earlier version takes a FETCH that names
-    /// some for a message of a wrong form, and doesn't answer.
-    private var knowsExclusions: Bool?
+    /// Whether the bus knows the prefixes that the selection names; nil: it has not been asked. One of an earlier version takes
+    /// such a FETCH for a message of a wrong form, and doesn't answer.
+    private var knowsPrefixes: Bool?
     /// When values of an earlier epoch go; nil: there are none.
     private var oldValuesUntil: MonotonicTime?
     private var buffer: [StreamEvent] = []
@@ -178,7 +183,7 @@ extension StreamReducer {
     }
 
     private mutating func fellSilent(_ now: MonotonicTime, _ effects: inout [Effect]) {
-        if case .fetching(let fetch) = phase, fetch.entries.isEmpty { knowsExclusions = false }
+        if case .fetching(let fetch) = phase, fetch.entries.isEmpty { knowsPrefixes = false }
         switch (phase, connection) {
         case (.live, _), (_, .live), (_, .resyncing): show(.disconnected(since: lastHeard), &effects)
         default: break
@@ -219,11 +224,15 @@ extension StreamReducer {
             : StreamPosition(epoch: 0, sequence: 0)
         let forced = failedFetches >= 2
         if forced { show(.resyncing, &effects) }
-        let excluded = knowsExclusions == false ? [] : selection.excludedPrefixes
-        let wait = excluded.isEmpty || knowsExclusions == true ? limits.fetch : limits.fetchWithExclusions
+        var request = FetchRequest(nonce: nonce, from: from, forceSnapshot: forced)
+        if knowsPrefixes != false {
+            request.excludedPrefixes = selection.prefixesToExclude
+            request.includedPrefixes = selection.prefixesToInclude
+        }
+        let isTrial = request.namesPrefixes && knowsPrefixes == nil
+        let wait = isTrial ? limits.firstFetchWithPrefixes : limits.fetch
         phase = .fetching(Fetch(deadline: now.advanced(by: wait), from: from.sequence))
-        effects.append(
-            .fetch(FetchRequest(nonce: nonce, from: from, forceSnapshot: forced, excludedPrefixes: excluded)))
+        effects.append(.fetch(request))
     }
 }
 
@@ -272,7 +281,7 @@ extension StreamReducer {
         }
         guard chunk.epoch == epoch else { return rejoin(now, &effects) }
         lastHeard = now
-        knowsExclusions = knowsExclusions ?? true
+        knowsPrefixes = knowsPrefixes ?? true
         // The phase holds the only other reference to the entries: let go of it, so that appending copies nothing.
         phase = .idle
         fetch.entries += chunk.isSnapshot ? chunk.entries.filter { selection.contains($0.topic) } : chunk.entries

@@ -2,20 +2,23 @@ public import WireMessages
 
 /// Which topics an observer of the stream keeps. Of the others only the places count, so that it knows of each gap.
 public struct TopicSelection: Sendable, Hashable {
+    /// The maximum number of prefixes of each kind that the bus takes in a FETCH.
+    private static let fetchLimit = 16
+
     /// Topics that begin with one of these are kept; nil: every topic.
     private let prefixes: [[UInt8]]?
-    /// Topics that begin with one of these are left out all the same, by the bus from its snapshots too.
-    let excludedPrefixes: [[UInt8]]
+    /// Topics that begin with one of these are left out all the same.
+    private let excludedPrefixes: [[UInt8]]
 
     /// Every topic, and telemetry.
     public static let all = TopicSelection(nil, except: [])
 
-    /// The topics that begin with one of these, and the states of the services.
+    /// The topics that begin with one of these, and the states of the services. The bus leaves the others out of its snapshots.
     public init(prefixes: [String]) {
         self.init((prefixes + [Replica.servicePrefix]).map { Array($0.utf8) }, except: [])
     }
 
-    /// Every topic that begins with none of these. Telemetry is left out too.
+    /// Every topic that begins with none of these. Telemetry is left out too. The bus leaves them out of its snapshots.
     public static func all(except prefixes: [String]) -> TopicSelection {
         TopicSelection(nil, except: prefixes.map { Array($0.utf8) })
     }
@@ -24,6 +27,12 @@ public struct TopicSelection: Sendable, Hashable {
         self.prefixes = prefixes
         excludedPrefixes = excluded
     }
+
+    /// The prefixes that the bus is asked to leave out of a snapshot.
+    var prefixesToExclude: [[UInt8]] { excludedPrefixes.count <= Self.fetchLimit ? excludedPrefixes : [] }
+
+    /// The only prefixes that the bus is asked for in a snapshot; nil: for all.
+    var prefixesToInclude: [[UInt8]]? { prefixes.flatMap { $0.count <= Self.fetchLimit ? $0 : nil } }
 
     /// Whether nothing is left out.
     var isAll: Bool { prefixes == nil && excludedPrefixes.isEmpty }
