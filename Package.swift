@@ -108,12 +108,13 @@ let package = Package(
         library("QueueService", owner),
         library("FeedsService", owner + ["FeedParsing", "FeedFetching", "WebClient"]),
         library("DownloadsService", owner + ["WebClient"]),
-        library("FleetSupervisor", owner + ["CProcess"]),
+        library("SupervisorControl", ["ProcessKit", "BusKit", "PodcastModel", "LibC", "CProcess"]),
+        library("FleetSupervisor", owner + ["SupervisorControl", "CProcess"]),
 
         // The command line.
         library(
             "LockstepCommands",
-            process + ["FeedParsing", "FeedFetching", "WebClient", "FleetSupervisor", "CNcurses", arguments]),
+            process + ["FeedParsing", "FeedFetching", "WebClient", "SupervisorControl", "CNcurses", arguments]),
 
         // Processes.
         program("lockstep", ["LockstepCommands"]),
@@ -154,8 +155,8 @@ let package = Package(
         tests("QueueServiceTests", shared + ["QueueService", "OwnerKit"]),
         tests("FeedsServiceTests", shared + ["FeedsService", "FeedFetching", "FeedParsing", "OwnerKit", "ProcessKit"]),
         tests("DownloadsServiceTests", shared + ["DownloadsService", "OwnerKit", "LibC"]),
-        tests("FleetSupervisorTests", shared + ["FleetSupervisor", "LibC", "CProcess"]),
-        tests("LockstepCommandsTests", shared + ["LockstepCommands", "FleetSupervisor", arguments]),
+        tests("FleetSupervisorTests", shared + ["FleetSupervisor", "SupervisorControl", "LibC", "CProcess"]),
+        tests("LockstepCommandsTests", shared + ["LockstepCommands", "SupervisorControl", arguments]),
         tests(
             "FleetTests",
             shared + [

@@ -5,6 +5,7 @@ import Logging
 import NIOConcurrencyHelpers
 import PodcastModel
 import ProcessKit
+import SupervisorControl
 import WireMessages
 
 /// Holds the supervisor's alerts up on the stream. It joins the bus when there is the first one, on threads of its own,

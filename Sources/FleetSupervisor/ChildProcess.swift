@@ -1,5 +1,6 @@
 import CProcess
 import LibC
+import SupervisorControl
 
 /// A service's process and the descriptors that belong to it. Confined to the supervisor's thread.
 struct ChildProcess {

@@ -1,6 +1,7 @@
 import CProcess
 import LibC
 import PodcastModel
+import SupervisorControl
 
 /// The control socket. Confined to the supervisor's thread.
 ///

@@ -1,4 +1,5 @@
 import PodcastModel
+import SupervisorControl
 
 /// Why a service needs its user's attention.
 public enum FleetConcern: Sendable, Hashable {

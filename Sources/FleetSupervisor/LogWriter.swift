@@ -2,6 +2,7 @@ import CProcess
 import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
+import SupervisorControl
 
 /// Writes the services' logs on a thread of its own, so that a slow or full disk holds up nobody.
 ///

@@ -1,4 +1,5 @@
 public import PodcastModel
+public import SupervisorControl
 
 /// How a process ended.
 public enum ProcessEnd: Sendable, Hashable {
@@ -31,28 +32,6 @@ public enum ProcessEnd: Sendable, Hashable {
         ]
         return names[signal] ?? "signal \(signal)"
     }
-}
-
-/// What a service is doing, in the word that `ps` shows.
-public enum ServiceCondition: String, Sendable, Hashable, CaseIterable {
-    /// For what it requires.
-    case waiting
-    /// The process runs and has not said READY.
-    case starting
-    /// It serves.
-    case ready
-    /// It serves, but has given no sign of life for 3 s.
-    case late
-    /// It hung, and is being ended.
-    case hung
-    /// It was asked to stop.
-    case stopping
-    /// It failed to start and will be tried again.
-    case retrying
-    /// It failed too often, or cannot start with this configuration; it is tried again every 5 min.
-    case failed
-    /// It ended as asked.
-    case stopped
 }
 
 /// A service and its process, as the machine sees them.

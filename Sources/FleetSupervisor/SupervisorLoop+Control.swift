@@ -2,6 +2,7 @@ import BusKit
 import LibC
 import PodcastModel
 import ProcessKit
+import SupervisorControl
 
 extension SupervisorLoop {
     /// Answers a line of the control socket, at once or when what it waits for has come.

@@ -3,6 +3,7 @@ import CProcess
 import LibC
 import PodcastModel
 import ProcessKit
+import SupervisorControl
 
 extension SupervisorLoop {
     /// Waits until something happens or is due, and takes it in.

@@ -3,6 +3,7 @@ import CProcess
 import LibC
 public import PodcastModel
 import ProcessKit
+import SupervisorControl
 
 /// The supervisor: performs what its machine decides. It lives on the one thread that calls `run`, because the kernel
 /// ties the children to the thread that started them; everything it waits for is a descriptor.

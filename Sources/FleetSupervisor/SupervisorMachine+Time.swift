@@ -1,4 +1,5 @@
 import PodcastModel
+import SupervisorControl
 
 extension SupervisorMachine {
     mutating func stop(now: MonotonicTime, _ effects: inout [SupervisorEffect]) {

@@ -1,4 +1,5 @@
 public import PodcastModel
+import SupervisorControl
 
 /// What happens to the supervisor.
 public enum SupervisorEvent: Sendable, Hashable {

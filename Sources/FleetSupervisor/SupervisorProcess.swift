@@ -2,18 +2,14 @@ import BusKit
 import CProcess
 import LibC
 import PodcastModel
+import SupervisorControl
 
 /// The supervisor as a process of its own: `lockstep-supervisor`.
 public enum SupervisorProcess {
-    /// The argument with which it leaves its output behind once it runs.
-    static let detachedArgument = "--detached"
-    /// The exit code when another supervisor serves the home (EX_TEMPFAIL).
-    static let alreadyRunningCode: Int32 = 75
-
     /// Runs the fleet until it is stopped by `lockstep down` or a signal; then the process ends.
     public static func run() -> Never {
         umask(0o077)
-        let isDetached = CommandLine.arguments.dropFirst().first == detachedArgument
+        let isDetached = CommandLine.arguments.dropFirst().first == SupervisorLauncher.detachedArgument
         do {
             let environment = ProcessEnvironment.current
             var configuration = SupervisorConfiguration(
@@ -28,7 +24,7 @@ public enum SupervisorProcess {
         } catch {
             let line = Array("\(error.message)\n".utf8)
             _ = write(STDERR_FILENO, line, line.count)
-            exit(error.known == .alreadyRunning ? alreadyRunningCode : 78)
+            exit(error.known == .alreadyRunning ? SupervisorLauncher.alreadyRunningCode : 78)
         }
     }
 

@@ -2,6 +2,7 @@ import BusKit
 import CProcess
 import LibC
 import PodcastModel
+import SupervisorControl
 
 /// Processes of an earlier supervisor that are still there. They are ended through a pidfd, which never means a later
 /// process of the same number.

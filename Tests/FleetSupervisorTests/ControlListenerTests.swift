@@ -2,6 +2,7 @@ import BusKit
 import CProcess
 import LibC
 import PodcastModel
+import SupervisorControl
 import TestSupport
 import Testing
 

@@ -3,6 +3,7 @@ import CProcess
 import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
+import SupervisorControl
 import TestSupport
 import Testing
 

@@ -1,5 +1,6 @@
 import BusKit
 import LibC
+import SupervisorControl
 import TestSupport
 import Testing
 

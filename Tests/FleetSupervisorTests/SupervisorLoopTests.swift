@@ -1,6 +1,7 @@
 import BusKit
 import LibC
 import PodcastModel
+import SupervisorControl
 import Testing
 
 @testable import FleetSupervisor

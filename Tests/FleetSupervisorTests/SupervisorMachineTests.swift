@@ -1,4 +1,5 @@
 import PodcastModel
+import SupervisorControl
 import Testing
 
 @testable import FleetSupervisor

@@ -2,6 +2,7 @@ import BusKit
 import LibC
 import NIOConcurrencyHelpers
 import PodcastModel
+import SupervisorControl
 import Testing
 
 @testable import FleetSupervisor

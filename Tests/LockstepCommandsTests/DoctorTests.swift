@@ -1,7 +1,7 @@
 import BusKit
-import FleetSupervisor
 import Foundation
 import PodcastModel
+import SupervisorControl
 import SwiftProtobuf
 import TestSupport
 import Testing

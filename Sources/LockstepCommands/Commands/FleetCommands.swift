@@ -1,7 +1,7 @@
 import ArgumentParser
 import BusKit
-import FleetSupervisor
 import PodcastModel
+import SupervisorControl
 import WireMessages
 
 struct Up: LockstepCommand {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import BusKit
-import FleetSupervisor
 import PodcastModel
+import SupervisorControl
 
 struct Doctor: LockstepCommand {
     static let configuration = CommandConfiguration(

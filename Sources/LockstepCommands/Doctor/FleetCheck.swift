@@ -1,6 +1,6 @@
 import BusKit
-import FleetSupervisor
 import PodcastModel
+import SupervisorControl
 import WireMessages
 
 /// What `doctor` hears from the fleet: its processes, its alerts, its database.

@@ -1,7 +1,7 @@
 import BusKit
-import FleetSupervisor
 import LibC
 import PodcastModel
+import SupervisorControl
 
 /// Whether a fleet runs, found out at once and without a connection to the bus.
 enum FleetPresence {

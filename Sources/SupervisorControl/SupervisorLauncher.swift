@@ -20,6 +20,11 @@ public struct SupervisorLauncher: Sendable {
     /// The variable that names the folder of the executables, instead of that of the running one.
     public static let programsVariable = "LOCKSTEP_PROGRAMS"
 
+    /// The argument with which the supervisor leaves its output behind once it runs.
+    package static let detachedArgument = "--detached"
+    /// The supervisor’s exit code when another one serves the home (EX_TEMPFAIL).
+    package static let alreadyRunningCode: Int32 = 75
+
     /// A launcher for `home`.
     public init(home: LockstepHome, environment: [String: String] = ProcessEnvironment.current) {
         self.home = home
@@ -74,7 +79,7 @@ public struct SupervisorLauncher: Sendable {
             case nil:
                 try client.ready(within: limit)
                 return .started
-            case SupervisorProcess.alreadyRunningCode where SystemClocks.monotonic() < due: continue
+            case Self.alreadyRunningCode where SystemClocks.monotonic() < due: continue
             default:
                 throw Failure(
                     .badConfiguration,
@@ -129,7 +134,7 @@ public struct SupervisorLauncher: Sendable {
         variables.merge(home.environment) { _, ours in ours }
         variables[Self.programsVariable] = Self.programDirectory(environment)
         let pid = SystemCall.spawn(
-            program, [SupervisorProcess.detachedArgument], environment: variables, input: nothing, output: ends[1],
+            program, [Self.detachedArgument], environment: variables, input: nothing, output: ends[1],
             parentDeathSignal: 0, directory: "/")
         let reason = SystemCall.reason()
         close(ends[1])

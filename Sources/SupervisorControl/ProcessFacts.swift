@@ -18,19 +18,19 @@ public enum ProcessFacts {
     }
 
     /// When it was started, in ticks since the boot: with the pid it names one process for ever.
-    static func startTime(of pid: Int32) -> UInt64? {
+    package static func startTime(of pid: Int32) -> UInt64? {
         let fields = statistics(of: pid)
         return fields.count > 19 ? UInt64(fields[19]) : nil
     }
 
     /// The name of its program, of which the system keeps 15 bytes.
-    static func name(of pid: Int32) -> String? {
+    package static func name(of pid: Int32) -> String? {
         let name = SystemCall.text("/proc/\(pid)/comm").prefix { $0 != "\n" }
         return name.isEmpty ? nil : String(name)
     }
 
     /// What each of its threads is doing: name, state, and where in the kernel it waits.
-    static func threads(of pid: Int32) -> [String] {
+    package static func threads(of pid: Int32) -> [String] {
         SystemCall.names(in: "/proc/\(pid)/task").map { thread in
             let folder = "/proc/\(pid)/task/\(thread)"
             let name = SystemCall.text(folder + "/comm").prefix { $0 != "\n" }

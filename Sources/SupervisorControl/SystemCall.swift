@@ -3,9 +3,9 @@ import LibC
 import PodcastModel
 
 /// The files and times of the supervisor.
-enum SystemCall {
+package enum SystemCall {
     /// The time of day as RFC 3339 in UTC, to the millisecond.
-    static func timestamp() -> String {
+    package static func timestamp() -> String {
         let now = SystemClocks.wall().milliseconds
         var parts = tm()
         var seconds = time_t(now / 1_000)
@@ -20,10 +20,10 @@ enum SystemCall {
     }
 
     /// The meaning of an error number.
-    static func reason(_ number: Int32 = errno) -> String { String(cString: strerror(number)) }
+    package static func reason(_ number: Int32 = errno) -> String { String(cString: strerror(number)) }
 
     /// The bytes of a file, at most `limit`; nil if it cannot be read. For `/proc`, whose files have no size.
-    static func contents(_ path: String, limit: Int = 1 << 20) -> [UInt8]? {
+    package static func contents(_ path: String, limit: Int = 1 << 20) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
@@ -39,11 +39,11 @@ enum SystemCall {
     }
 
     /// The text of a file; empty if it cannot be read.
-    static func text(_ path: String) -> String { String(decoding: contents(path) ?? [], as: UTF8.self) }
+    package static func text(_ path: String) -> String { String(decoding: contents(path) ?? [], as: UTF8.self) }
 
     /// Writes a file anew. False if it could not be written whole.
     @discardableResult
-    static func write(_ text: String, to path: String) -> Bool {
+    package static func write(_ text: String, to path: String) -> Bool {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
@@ -52,7 +52,7 @@ enum SystemCall {
     }
 
     /// The names in a folder; none if there is no such folder.
-    static func names(in folder: String) -> [String] {
+    package static func names(in folder: String) -> [String] {
         guard let stream = opendir(folder) else { return [] }
         defer { closedir(stream) }
         var names: [String] = []
@@ -66,7 +66,7 @@ enum SystemCall {
     }
 
     /// When a file was last written, in seconds since 1970; nil if it is not there.
-    static func modified(_ path: String) -> Double? {
+    package static func modified(_ path: String) -> Double? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         #if canImport(Darwin)
@@ -78,7 +78,7 @@ enum SystemCall {
     }
 
     /// Starts a program in a session of its own; see `lockstep_spawn`.
-    static func spawn(
+    package static func spawn(
         _ path: String, _ arguments: [String], environment: [String: String], input: Int32, output: Int32,
         parentDeathSignal: Int32, directory: String?
     ) -> Int32 {
@@ -92,16 +92,16 @@ enum SystemCall {
 // The system's calls under names that no member of a type here has.
 
 /// `close(2)`.
-func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
+package func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
 
 /// `write(2)`.
-func writeBytes(_ descriptor: Int32, _ bytes: [UInt8]) -> Int { write(descriptor, bytes, bytes.count) }
+package func writeBytes(_ descriptor: Int32, _ bytes: [UInt8]) -> Int { write(descriptor, bytes, bytes.count) }
 
 /// `kill(2)`; what is gone already is no error.
-func sendSignal(_ signal: Int32, to pid: Int32) { _ = kill(pid, signal) }
+package func sendSignal(_ signal: Int32, to pid: Int32) { _ = kill(pid, signal) }
 
 /// `send(2)`, without SIGPIPE where the system can leave it out; the supervisor and the command line ignore it anyway.
-func sendBytes(_ descriptor: Int32, _ bytes: [UInt8], waiting: Bool) -> Int {
+package func sendBytes(_ descriptor: Int32, _ bytes: [UInt8], waiting: Bool) -> Int {
     #if canImport(Darwin)
     let flags = Int32(0)
     #else

@@ -1,39 +1,9 @@
-public import BusKit
 import LibC
 import PodcastModel
+import SupervisorControl
 
-/// One report of a crash or a hang: a JSON file.
-public struct CrashReport: Sendable, Hashable {
-    /// The file.
-    public var path: String
-    /// The service, without its prefix.
-    public var service: String
-    /// The process.
-    public var pid: Int32
-    /// When the file was written, in seconds since 1970.
-    public var writtenAt: Double
-}
-
-/// The folder of crash reports: `lockstep-NAME-PID-….json` each. The newest 50 are kept.
-public struct CrashReports: Sendable {
-    /// The folder.
-    public let folder: String
-    private let kept = 50
-
-    /// The reports of this home.
-    public init(_ home: LockstepHome) { folder = home.crashDirectory }
-
-    /// All reports, newest first.
-    public func all() -> [CrashReport] {
-        SystemCall.names(in: folder).compactMap { name in
-            let parts = name.split(separator: "-")
-            guard name.hasSuffix(".json"), parts.count >= 4, parts[0] == "lockstep", let pid = Int32(parts[2]),
-                let time = SystemCall.modified(folder + "/" + name)
-            else { return nil }
-            return CrashReport(path: folder + "/" + name, service: String(parts[1]), pid: pid, writtenAt: time)
-        }
-        .sorted { $0.writtenAt > $1.writtenAt }
-    }
+extension CrashReports {
+    private static let kept = 50
 
     /// The variable that has a Swift program write a report of its own when it crashes.
     var environment: [String: String] {
@@ -54,7 +24,7 @@ public struct CrashReports: Sendable {
             if text.last(where: { $0 > 0x20 }) == UInt8(ascii: "}") { isComplete = true } else { _ = unlink(wanted) }
         }
         if !isComplete { write(service: service, pid: pid, end: end, threads: threads, lastLines: lastLines) }
-        for old in all().dropFirst(kept) { _ = unlink(old.path) }
+        for old in all().dropFirst(Self.kept) { _ = unlink(old.path) }
     }
 
     private func write(service: String, pid: Int32, end: String, threads: [String], lastLines: [[UInt8]]) {

@@ -31,6 +31,13 @@ public struct ControlReply: Sendable, Hashable, Codable {
     public var services: [ServiceReport]?
     /// For `logs`: lines of JSON.
     public var lines: [String]?
+
+    /// A success, or with `error` a refusal.
+    package init(
+        error: ControlError? = nil, message: String? = nil, services: [ServiceReport]? = nil, lines: [String]? = nil
+    ) {
+        (self.error, self.message, self.services, self.lines) = (error, message, services, lines)
+    }
 }
 
 /// A refusal.
@@ -42,7 +49,7 @@ public struct ControlError: Sendable, Hashable, Codable {
     /// Whether the same may succeed later.
     public var retry: Bool
 
-    init(_ failure: Failure) { (code, message, retry) = (failure.code, failure.message, failure.retry) }
+    package init(_ failure: Failure) { (code, message, retry) = (failure.code, failure.message, failure.retry) }
 
     /// The refusal as it is thrown.
     public var failure: Failure { Failure(code: code, message: message, retry: retry) }
@@ -74,29 +81,40 @@ public struct ServiceReport: Sendable, Hashable, Codable {
     public var warning: String?
     /// The newest crash report's path.
     public var crashReport: String?
+
+    /// A report of these parts.
+    package init(
+        name: String, state: String, pid: Int32?, restarts: Int, uptime: Double?, pss: Int?, cpu: Double?,
+        status: String? = nil, lastEnd: String? = nil, nextTry: Double? = nil, warning: String? = nil,
+        crashReport: String?
+    ) {
+        (self.name, self.state, self.pid, self.restarts) = (name, state, pid, restarts)
+        (self.uptime, self.pss, self.cpu, self.status) = (uptime, pss, cpu, status)
+        (self.lastEnd, self.nextTry, self.warning, self.crashReport) = (lastEnd, nextTry, warning, crashReport)
+    }
 }
 
 extension Duration {
     /// In seconds.
-    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+    package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }
 
 /// Lines of JSON.
-enum ControlCoding {
-    static func line(_ value: some Encodable) -> [UInt8] {
+package enum ControlCoding {
+    package static func line(_ value: some Encodable) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(value) else { return Array("{}\n".utf8) }
         return Array(data) + [UInt8(ascii: "\n")]
     }
 
-    static func request(_ line: [UInt8]) throws(Failure) -> ControlRequest {
+    package static func request(_ line: [UInt8]) throws(Failure) -> ControlRequest {
         do { return try JSONDecoder().decode(ControlRequest.self, from: Data(line)) } catch {
             throw Failure(.malformed, "That isn’t a request: a JSON object with \"op\" was expected.")
         }
     }
 
-    static func reply(_ line: [UInt8]) throws(Failure) -> ControlReply {
+    package static func reply(_ line: [UInt8]) throws(Failure) -> ControlReply {
         do { return try JSONDecoder().decode(ControlReply.self, from: Data(line)) } catch {
             throw Failure(.malformed, "The supervisor’s answer cannot be read.")
         }
