@@ -1,9 +1,9 @@
 /// Finds what somebody may have meant who mistyped a word.
-enum NearestWord {
+public enum NearestWord {
     /// The nearest of `words`; nil when none is near. Capitals, dashes and underscores do not count.
     ///
     /// - Parameter distance: how many characters may be wrong; unless given, a third of the word's, and at least one.
-    static func among(_ words: [String], to text: String, within distance: Int? = nil) -> String? {
+    public static func among(_ words: [String], to text: String, within distance: Int? = nil) -> String? {
         let wanted = folded(text)
         let limit = distance ?? max(1, wanted.count / 3)
         let nearest = words.map { (word: $0, distance: self.distance(wanted, folded($0))) }

@@ -1,7 +1,7 @@
-import PodcastModel
 import Testing
 
 @testable import LockstepCommands
+@testable import PodcastModel
 
 @Suite struct TextTests {
     @Test(
