@@ -135,7 +135,8 @@ extension PlaybackMachine {
         case .setting(let podcast, let key):
             return settings.record(podcast, key)
         case .sleep:
-            return sleep.map { .putting("sleep", "current", $0.wire(context)) } ?? .deleting("sleep", "current")
+            let timer = sleepTimer.wire(bootID: context.bootID)
+            return timer.map { .putting("sleep", "current", $0) } ?? .deleting("sleep", "current")
         case .chapters(let episode):
             return fileChapters[episode].map { .putting("chapters", episode, $0) } ?? .deleting("chapters", episode)
         case .bookmark(let id):
@@ -156,7 +157,7 @@ extension PlaybackMachine {
         }
         changes += settings.everything
         changes += bookmarks.keys.sorted().compactMap { id in bookmarks[id].map { .putting("bookmark", id, $0) } }
-        if sleep != nil { changes.append(change(.sleep)) }
+        if sleepTimer.phase != .off { changes.append(change(.sleep)) }
         changes += fileChapters.keys.sorted().map { change(.chapters($0)) }
         changes += alerts.keys.sorted().map { change(.alert($0)) }
         changes += answers.sorted { $0.key < $1.key }.map { .putting("answer", $0.key, $0.value) }

@@ -1,4 +1,5 @@
 import BusKit
+import OwnerKit
 import PodcastModel
 import WireMessages
 
@@ -69,7 +70,7 @@ extension PlaybackMachine {
         if paused {
             forgetDevice()
             overruleAnswers()
-            hold()
+            pausePlayback()
         } else if session.status == .finished {
             throw Self.heard(session)
         } else {
@@ -79,7 +80,7 @@ extension PlaybackMachine {
     }
 
     /// Pauses, if there is anything to pause.
-    mutating func hold() {
+    mutating func pausePlayback() {
         guard let session else { return }
         switch session.status {
         case .playing,

@@ -94,7 +94,7 @@ extension PlaybackMachine {
     }
 
     private mutating func pauseWithoutDevice(at position: PlaybackPosition) {
-        hold()
+        pausePlayback()
         session?.pausedBy = .soundDevice
         guard let session, session.isOpened, session.engine == .open else { return }
         setAnchor(position, running: false)

@@ -156,7 +156,11 @@ extension PlaybackMachine {
             isStopping || session?.undecided == nil ? nil : session?.probe?.answersBy
         timers.wanted[PlaybackTimers.comeback] = isStopping ? nil : session?.comeback?.nextAt
         timers.wanted[PlaybackTimers.milestone] = isStopping ? nil : nextMilestone()
-        timers.wanted[PlaybackTimers.sleep] = isStopping ? nil : sleepDue
+        timers.wanted[PlaybackTimers.sleep] =
+            isStopping
+            ? nil
+            : sleepTimer.nextAt(
+                isPlaying: session?.status == .playing, fade: settings.number(.sleepFade), now: now.monotonic)
         timers.wanted[PlaybackTimers.device] = isStopping ? nil : deviceLoss.nextAt
         timers.wanted[PlaybackTimers.liveness] = nextCheck
         if !playing { timers.wanted[PlaybackTimers.save] = nil }
@@ -206,7 +210,7 @@ extension PlaybackMachine {
         case PlaybackTimers.milestone:
             passMilestones()
         case PlaybackTimers.sleep:
-            sleepIsDue()
+            perform(sleepTimer.tick(isPlaying: session?.status == .playing, now: now.monotonic))
         case PlaybackTimers.liveness:
             checkEngine()
         default:

@@ -1,4 +1,5 @@
 import BusKit
+import OwnerKit
 import PodcastModel
 import WireMessages
 
@@ -198,7 +199,7 @@ extension PlaybackMachine {
         setAnchor(session.duration.flatMap { PlaybackPosition(seconds: $0.seconds) } ?? position, running: false)
         pending.perform(.engine(.unload))
         endAlerts(of: session.loadID)
-        sleepAfterEpisode()
+        perform(sleepTimer.episodeEnded())
         unsavedEnd = .due
         book.mark(.session)
         book.mark(register)

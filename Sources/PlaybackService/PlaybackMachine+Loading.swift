@@ -21,7 +21,12 @@ extension PlaybackMachine {
             }
             explicit = position
         }
-        let sleeps = sleepsThrough(loadID)
+        // What follows by itself on an episode with which the sleep timer ended is loaded paused. Whatever else is loaded
+        // is somebody's wish.
+        let follows = session.map { $0.status == .finished && loadID == .advance(after: $0.loadID.text) } ?? false
+        let isSleepOver = sleepTimer.loaded()
+        if isSleepOver { book.mark(.sleep) }
+        let sleeps = isSleepOver && follows
         let known = prepared.flatMap { $0.load == load ? $0.found : nil }
         leaveSession()
         endAlertsOfOthers()

@@ -140,7 +140,7 @@ extension PlaybackMachine {
                 places.append((.played, threshold.position(in: duration).seconds))
             }
         }
-        if sleep?.endOfChapter == true, let end = chapterEnd() { places.append((.chapterEnd, end)) }
+        if sleepTimer.phase == .endOfChapter, let end = chapterEnd() { places.append((.chapterEnd, end)) }
         return places
     }
 
@@ -187,7 +187,7 @@ extension PlaybackMachine {
             switch milestone {
             case .approach: lookUpPreparedAgain()
             case .played: countAsPlayed()
-            case .chapterEnd: fallAsleep("the chapter has ended")
+            case .chapterEnd: perform(sleepTimer.chapterEnded())
             case .outro: return finish(at: position, reason: "heard to its outro")
             }
         }

@@ -25,7 +25,8 @@ extension PlaybackMachine {
                     }
                 case "bookmark": bookmarks[record.key] = try WireBookmark(wireBytes: record.value)
                 case "sleep":
-                    sleep = SleepTimer(try WireSleepState(wireBytes: record.value), now: now, context: context)
+                    sleepTimer = SleepTimerMachine(
+                        try WireSleepState(wireBytes: record.value), now: now, bootID: context.bootID)
                 case "answer": answers[record.key] = try WirePlaybackAnswerRecord(wireBytes: record.value)
                 default: _ = settings.restore(record)
                 }

@@ -134,7 +134,7 @@ public struct PlaybackMachine: OwnerMachine {
     var doubtful: Set<String> = []
     /// Bookmarks to be made of episodes that are being looked up.
     var bookmarking: [CallID: (command: Command, bookmark: WireBookmark)] = [:]
-    var sleep: SleepTimer?
+    var sleepTimer = SleepTimerMachine()
     var book = PlaybackBook()
     var pending = PendingEffects()
     var timers = PlaybackTimers()
@@ -218,7 +218,7 @@ public struct PlaybackMachine: OwnerMachine {
         session?.fill(&state)
         state.speed = speed.factor
         state.sound = sound
-        if let sleep, !sleep.isOver { state.sleep = sleep.wire(context) }
+        if sleepTimer.phase != .over, let sleep = sleepTimer.wire(bootID: context.bootID) { state.sleep = sleep }
         state.volume = volume.percent
         state.output = outputInUse
         state.nullOutput = silent ?? false

@@ -1,0 +1,208 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import WireMessages
+
+/// Decides when playing ends by itself, and how the sound dies away before. The timer that was set last holds, through
+/// restarts and advances, until its own end.
+struct SleepTimerMachine: Sendable, Hashable {
+    /// What ends playing.
+    enum Phase: Sendable, Hashable {
+        /// Nothing does. Exits: timed, episodes, endOfChapter.
+        case off
+        /// A moment of this boot, which is also known in UTC, for another boot. Exit: off.
+        case timed(MonotonicTime, wall: Timestamp, isFading: Bool)
+        /// The end of as many episodes, the loaded one included. Exits: over, off.
+        case episodes(Int)
+        /// The end of the chapter, or of the episode. Exits: over, off.
+        case endOfChapter
+        /// The last episode has ended: what follows by itself is loaded paused. Exit: off.
+        case over
+    }
+
+    /// What follows from an event.
+    enum Action: Sendable, Hashable {
+        /// Save the timer, and show it.
+        case save
+        /// Show that the sound dies away.
+        case publish
+        /// Give the engine the volume that is `volume(of:)` now.
+        case setVolume
+        /// Pause, for this reason, and turn the timer off.
+        case expire(String)
+        /// Log that the timer has ended, for this reason.
+        case reportEnd(String)
+    }
+
+    /// How often the volume changes while the sound dies away.
+    private static let fadeStep = Duration.milliseconds(250)
+
+    private(set) var phase = Phase.off
+
+    /// A timer that is off.
+    init() {}
+
+    /// A stored timer. If its time has passed meanwhile it is due at once: what was playing must not play on.
+    init(_ stored: WireSleepState, now: Moment, bootID: String) {
+        if stored.endsAtWall > 0 {
+            let wall = Timestamp(milliseconds: stored.endsAtWall)
+            let endsAt =
+                stored.bootID == bootID
+                ? MonotonicTime(nanoseconds: stored.endsAt)
+                : now.monotonic.advanced(by: .seconds(wall.seconds - now.wall.seconds))
+            phase = .timed(endsAt, wall: wall, isFading: false)
+        } else if stored.episodes > 0 {
+            phase = .episodes(Int(stored.episodes))
+        } else {
+            phase = stored.endOfChapter ? .endOfChapter : .over
+        }
+    }
+
+    /// The timer as it is stored and shown; nil: it is off.
+    func wire(bootID: String) -> WireSleepState? {
+        var wire = WireSleepState()
+        switch phase {
+        case .off: return nil
+        case .timed(let endsAt, let wall, let isFading):
+            wire.endsAt = endsAt.nanoseconds
+            wire.bootID = bootID
+            wire.endsAtWall = wall.milliseconds
+            wire.fading = isFading
+        case .episodes(let count): wire.episodes = UInt32(count)
+        case .endOfChapter: wire.endOfChapter = true
+        case .over: break
+        }
+        return wire
+    }
+
+    // MARK: Events
+
+    /// Somebody sets the timer, or turns it off.
+    mutating func set(_ request: WireSetSleep, now: Moment) throws(Failure) -> [Action] {
+        switch request.until {
+        case .seconds(let seconds)?:
+            guard seconds > 0, seconds <= SleepLimits.seconds else {
+                throw Failure(.invalidArgument, "The sleep timer takes up to 24 hours, not \(seconds) s.")
+            }
+            return change(
+                to: .timed(
+                    now.monotonic.advanced(by: .seconds(seconds)),
+                    wall: Timestamp(milliseconds: now.wall.milliseconds + Int64(seconds * 1_000)), isFading: false))
+        case .episodes(let count)?:
+            guard (1...SleepLimits.episodes).contains(count) else {
+                throw Failure(
+                    .invalidArgument, "The sleep timer takes 1 to \(SleepLimits.episodes) episodes, not \(count).")
+            }
+            return change(to: .episodes(Int(count)))
+        case .endOfChapter(true)?: return change(to: .endOfChapter)
+        case .endOfChapter(false)?, nil: return turnOff()
+        }
+    }
+
+    /// The timer is not wanted any longer, or has ended playing.
+    mutating func turnOff() -> [Action] { phase == .off ? [] : change(to: .off) }
+
+    private mutating func change(to next: Phase) -> [Action] {
+        defer { phase = next }
+        if case .timed(_, _, isFading: true) = phase { return [.save, .setVolume] }
+        return [.save]
+    }
+
+    /// `nextAt` has come.
+    mutating func tick(isPlaying: Bool, now: MonotonicTime) -> [Action] {
+        guard case .timed(let endsAt, let wall, let isFading) = phase else { return [] }
+        guard now < endsAt else { return [.expire("its time is over")] }
+        guard isPlaying else { return [] }
+        phase = .timed(endsAt, wall: wall, isFading: true)
+        return isFading ? [.setVolume] : [.publish, .setVolume]
+    }
+
+    /// The present chapter has ended.
+    func chapterEnded() -> [Action] { phase == .endOfChapter ? [.expire("the chapter has ended")] : [] }
+
+    /// An episode has ended.
+    mutating func episodeEnded() -> [Action] {
+        switch phase {
+        case .episodes(let count) where count > 1: return change(to: .episodes(count - 1))
+        case .episodes, .endOfChapter: return change(to: .over) + [.reportEnd("the episode has ended")]
+        case .off, .timed, .over: return []
+        }
+    }
+
+    /// Something else is loaded: a timer that is over has done what it could.
+    ///
+    /// - Returns: whether it was over.
+    mutating func loaded() -> Bool {
+        guard phase == .over else { return false }
+        phase = .off
+        return true
+    }
+
+    // MARK: What follows from the time
+
+    /// When `tick` has something to do.
+    ///
+    /// - Parameter fade: for how many seconds the sound dies away.
+    func nextAt(isPlaying: Bool, fade: Double, now: MonotonicTime) -> MonotonicTime? {
+        guard case .timed(let endsAt, _, let isFading) = phase else { return nil }
+        guard isPlaying else { return endsAt }
+        if isFading { return min(endsAt, now.advanced(by: Self.fadeStep)) }
+        return fade > 0 ? max(now, endsAt.advanced(by: .seconds(-fade))) : endsAt
+    }
+
+    /// The volume that is heard where `volume` is chosen: less while the sound dies away.
+    func volume(of volume: Volume, fade: Double, now: MonotonicTime) -> Volume {
+        guard case .timed(let endsAt, _, isFading: true) = phase else { return volume }
+        let left = max(0, endsAt.since(now) / .seconds(1))
+        guard fade > 0, left < fade else { return volume }
+        return Volume(percent: volume.percent * left / fade) ?? volume
+    }
+}
+
+extension PlaybackMachine {
+    /// The volume that the engine is given.
+    var heardVolume: Volume {
+        sleepTimer.volume(of: volume, fade: settings.number(.sleepFade), now: now.monotonic)
+    }
+
+    mutating func setSleep(_ set: WireSetSleep, _ command: Command) throws(Failure) {
+        if set.endOfChapter {
+            guard let session, session.status != .finished else {
+                throw Failure(.nothingLoaded, "Nothing is loaded whose chapter could end.")
+            }
+            guard !session.chapters.isEmpty else {
+                throw Self.invalid("“\(session.episode.title)” has no chapters; `sleep episode` ends with the episode.")
+            }
+        }
+        perform(try sleepTimer.set(set, now: now))
+        answer(command, sleepTimer.phase == .off ? "The sleep timer is off" : "The sleep timer is set")
+    }
+
+    mutating func perform(_ actions: [SleepTimerMachine.Action]) {
+        for action in actions {
+            switch action {
+            case .save:
+                book.mark(.sleep)
+                pending.state = true
+                pending.commit = true
+            case .publish: pending.state = true
+            case .setVolume: if session?.engine == .open { pending.perform(.engine(.setVolume(heardVolume))) }
+            case .expire(let reason):
+                perform([SleepTimerMachine.Action.reportEnd(reason)])
+                expireSleepTimer()
+            case .reportEnd(let reason): pending.logs.append((.info, "The sleep timer has ended: \(reason)."))
+            }
+        }
+    }
+
+    /// Pauses, and the timer is done.
+    private mutating func expireSleepTimer() {
+        let wasPlaying = session?.wantsToPlay ?? false
+        pausePlayback()
+        if wasPlaying { session?.pausedBy = .sleepTimer }
+        // A device or a server that comes back in the morning wakes nobody.
+        forgetDevice()
+        endComeback()
+        perform(sleepTimer.turnOff())
+    }
+}
