@@ -75,7 +75,7 @@ extension PlaybackMachine {
             var change = WireChange()
             change.putEpisodeState = state
             changes.append(change)
-            forgetLookup(of: state.episode)
+            next.forgetAnswer(about: state.episode)
             book.supersede(state)
             guard let session, session.episode.id == state.episode else { continue }
             self.session?.register = state

@@ -200,7 +200,7 @@ extension PlaybackMachine {
         forgetDevice()
         overruleAnswers()
         // What follows does so still when it is resumed.
-        if prepared != nil { pending.perform(.engine(.prepare(nil))) }
+        if next.load != nil { pending.perform(.engine(.prepare(nil))) }
         if let session {
             switch session.status {
             case .playing, .loading, .paused:

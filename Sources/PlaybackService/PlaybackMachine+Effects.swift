@@ -119,7 +119,7 @@ extension PlaybackMachine {
         guard pending.commit || reply != nil else { return nil }
         guard !book.dirty.isEmpty else { return reply.map { .reply($0.0, .success($0.1)) } }
         let items = book.dirty.sorted()
-        for case .register(let episode) in items { forgetLookup(of: episode) }
+        for case .register(let episode) in items { next.forgetAnswer(about: episode) }
         let id = nextTransaction()
         book.begin(id, .state(items, request: reply?.0, fact: pending.answer?.fact ?? ""))
         if case .awaitingCommit(nil)? = session?.engine { session?.engine = .awaitingCommit(id) }

@@ -27,7 +27,7 @@ extension PlaybackMachine {
         let isSleepOver = sleepTimer.loaded()
         if isSleepOver { book.mark(.sleep) }
         let sleeps = isSleepOver && follows
-        let known = prepared.flatMap { $0.load == load ? $0.found : nil }
+        let known = next.answer(to: load)
         leaveSession()
         endAlertsOfOthers()
         speed = speed(of: load.episode.podcastID)
@@ -74,7 +74,10 @@ extension PlaybackMachine {
         if let bookmark = bookmarking.removeValue(forKey: call) { return makeBookmark(bookmark, result) }
         if call.text.hasPrefix(Self.chapterLookup) { return takeChapters(call, result) }
         if call.text.hasPrefix(Self.census) { return takeCensus(call, result) }
-        if call == prepared?.call { return completePrepared(result) }
+        if let opens = next.answered(call, Self.episode(in: result)) {
+            if opens { prepareEngine() }
+            return
+        }
         if call == session.map({ Self.lateLookup($0.loadID) }) { return takeState(Self.episode(in: result)) }
         guard let session, call == Self.lookup(session.loadID) else { return }
         if case .failure(let failure) = result, session.isBeingLookedUp, !session.wasLookedUp {
@@ -221,7 +224,7 @@ extension PlaybackMachine {
             let failure = Failure(.revisionMismatch, "Something else was loaded in the meantime.")
             pending.refuse(request, failure)
         }
-        prepared = nil
+        next.clear()
         endAlerts(of: session.loadID, all: true)
         silent = nil
         deviceLoss.reset()
@@ -231,7 +234,7 @@ extension PlaybackMachine {
 
     mutating func unload(_ loadID: String, _ command: Command) {
         if let session, loadID.isEmpty || session.loadID.text == loadID {
-            forgetPrepared()
+            forgetNext()
             leaveSession()
             pending.state = true
         }

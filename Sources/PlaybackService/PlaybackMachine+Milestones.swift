@@ -11,7 +11,7 @@ enum Milestone: Sendable, Hashable {
     /// Where its present chapter ends, while the sleep timer waits for that.
     case chapterEnd
     /// Where its end is near, and what follows is looked up again.
-    case approach
+    case nearEnd
 }
 
 extension PlaybackSession {
@@ -30,7 +30,7 @@ extension PlaybackSession {
 extension PlaybackMachine {
     static let chapterLookup = "chapters/"
     /// So long before the end what follows is looked up again, in seconds of the episode.
-    private static let approach = 60.0
+    private static let nearEnd = 60.0
 
     // MARK: Chapters
 
@@ -131,8 +131,8 @@ extension PlaybackMachine {
         if let duration = session.provenDuration {
             let outro = settings.number(.skipOutro, podcast: podcast)
             if outro > 0, outro < duration.seconds / 2 { places.append((.outro, duration.seconds - outro)) }
-            if let prepared, prepared.found != nil, !prepared.isLookedUpAgain {
-                places.append((.approach, max(0, duration.seconds - Self.approach)))
+            if next.needsRecheck {
+                places.append((.nearEnd, max(0, duration.seconds - Self.nearEnd)))
             }
             if !session.register.played,
                 let threshold = PlayedThreshold(settings.value(.playedThreshold, podcast: podcast))
@@ -161,7 +161,7 @@ extension PlaybackMachine {
         guard let session else { return [] }
         return milestones().filter { milestone, place in
             switch milestone {
-            case .approach: true
+            case .nearEnd: true
             case .played: place > session.unplayedFrom.seconds
             case .chapterEnd, .outro: place > session.playedFrom.seconds
             }
@@ -185,7 +185,7 @@ extension PlaybackMachine {
         // The timer is as exact as the clock, the engine as exact as its anchor.
         for (milestone, place) in milestonesOnTheWay() where position.seconds >= place - 0.01 {
             switch milestone {
-            case .approach: lookUpPreparedAgain()
+            case .nearEnd: recheckNext()
             case .played: countAsPlayed()
             case .chapterEnd: perform(sleepTimer.chapterEnded())
             case .outro: return finish(at: position, reason: "heard to its outro")

@@ -134,7 +134,7 @@ extension PlaybackMachine {
         }
         var change = WireChange()
         change.putEpisodeState = register
-        forgetLookup(of: register.episode)
+        next.forgetAnswer(about: register.episode)
         book.supersede(register)
         if let session, session.episode.id == register.episode {
             // It has been loaded meanwhile.

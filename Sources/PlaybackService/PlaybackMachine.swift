@@ -145,8 +145,7 @@ public struct PlaybackMachine: OwnerMachine {
     var isSuspending = false
     /// The state of the episode that was loaded before.
     var left: WireEpisodeState?
-    /// What follows the loaded episode.
-    var prepared: PreparedEpisode?
+    var next = NextEpisode()
     /// What becomes of playing without a sound device.
     var deviceLoss: DeviceLossMachine
     /// Whether the engine carries out what it is told.
