@@ -39,10 +39,8 @@ struct PlaybackBook: Sendable {
         case state([Item], request: RequestID?, fact: String)
         /// The answer to an alert, by a request.
         case answer(alert: String, WirePlaybackAnswerRecord, request: RequestID)
-        /// The played mark of an episode that is not loaded.
-        case marking(request: RequestID)
-        /// A bookmark that was set or (nil) removed, and what was before.
-        case bookmark(String, was: WireBookmark?, request: RequestID)
+        /// What this request did, by itself: played marks of episodes that are not loaded, or a bookmark.
+        case request(RequestID)
     }
 
     private(set) var dirty: Set<Item> = []
@@ -89,18 +87,6 @@ struct PlaybackBook: Sendable {
         return entry
     }
 
-    /// A refused change of a bookmark never was: the next one under way follows what was before it.
-    ///
-    /// - Returns: whether there is one.
-    mutating func passOn(_ was: WireBookmark?, of bookmark: String) -> Bool {
-        for id in entries.keys.sorted() {
-            guard case .bookmark(bookmark, _, let request)? = entries[id] else { continue }
-            entries[id] = .bookmark(bookmark, was: was, request: request)
-            return true
-        }
-        return false
-    }
-
     private mutating func forget() {
         var needed: Set<String> = []
         for case .register(let episode) in dirty { needed.insert(episode) }
@@ -140,7 +126,7 @@ extension PlaybackMachine {
         case .chapters(let episode):
             return fileChapters[episode].map { .putting("chapters", episode, $0) } ?? .deleting("chapters", episode)
         case .bookmark(let id):
-            return bookmarks[id].map { .putting("bookmark", id, $0) } ?? .deleting("bookmark", id)
+            return bookmarks.bookmarks[id].map { .putting("bookmark", id, $0) } ?? .deleting("bookmark", id)
         }
     }
 
@@ -156,7 +142,7 @@ extension PlaybackMachine {
             }
         }
         changes += settings.everything
-        changes += bookmarks.keys.sorted().compactMap { id in bookmarks[id].map { .putting("bookmark", id, $0) } }
+        changes += bookmarks.bookmarks.keys.sorted().map { change(.bookmark($0)) }
         if sleepTimer.phase != .off { changes.append(change(.sleep)) }
         changes += fileChapters.keys.sorted().map { change(.chapters($0)) }
         changes += alerts.keys.sorted().map { change(.alert($0)) }
@@ -203,7 +189,7 @@ extension PlaybackMachine {
         timers.wanted[PlaybackTimers.retry] = nil
         switch book.committed(id) {
         case .answer(let alert, let record, _)?: settle(alert, record)
-        case .state?, .marking?, .bookmark?, nil: break
+        case .state?, .request?, nil: bookmarks.committed(id)
         }
         if book.refusals == 0, !book.dirty.isEmpty, !book.isBusy { pending.commit = true }
         showEnd(id)
@@ -222,10 +208,10 @@ extension PlaybackMachine {
             overruled.remove(alert)
             book.mark(.alert(alert))
             (answering.removeValue(forKey: alert) ?? []).forEach { take($0) }
-        case .marking(let request)? where !answered:
-            pending.refuse(request, failure)
-        case .bookmark(let id, let was, let request)?:
-            if !book.passOn(was, of: id) { restoreBookmark(id, was) }
+        case .request(let request)?:
+            if let episode = bookmarks.refused(id) {
+                pending.publications.append(bookmarks.publication(of: episode))
+            }
             if !answered { pending.refuse(request, failure) }
         default:
             break

@@ -89,7 +89,7 @@ extension PlaybackMachine {
             ? [Publication(.event, .episodeStates, all.wireBytes)]
             : states.map { Publication(.event, .episodeState($0.episode), $0.wireBytes) }
         let id = nextTransaction()
-        book.begin(id, .marking(request: marking.request))
+        book.begin(id, .request(marking.request))
         pending.transactions.append(
             Transaction(
                 id: id, changes: changes, publications: publications, answering: (marking.request, reply.wireBytes)))

@@ -27,9 +27,10 @@ extension PlaybackMachine {
             case .unload(let unload)?: self.unload(unload.loadID, command)
             case .setSetting(let setting)?: try setSetting(setting, command)
             case .setSleep(let set)?: try setSleep(set, command)
-            case .setBookmark(let set)?: try setBookmark(set, command)
-            case .removeBookmark(let remove)?: try removeBookmark(remove.id, command)
-            case .bookmarks(let query)?: try listBookmarks(query.episode, command)
+            case .setBookmark(let set)?: finish(try bookmarks.set(set, command, of: session, now: now), command)
+            case .removeBookmark(let remove)?: finish(try bookmarks.remove(remove.id), command)
+            case .bookmarks(let query)?:
+                pending.replies.append((command.id, .success(try bookmarks.list(of: query.episode))))
             case .refreshEpisode(let refresh)?:
                 if session?.episode.id == refresh.episode { lookUpChapters() }
                 answer(command, "Looked up")

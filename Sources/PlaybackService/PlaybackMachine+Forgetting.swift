@@ -17,7 +17,7 @@ extension PlaybackMachine {
 
     /// The podcasts that anything is kept for.
     private var kept: Set<String> {
-        Set(settings.podcasts + bookmarks.values.map(\.podcast) + fileChapters.values.map(\.podcast)).subtracting([""])
+        Set(settings.podcasts + bookmarks.bookmarks.values.map(\.podcast) + fileChapters.values.map(\.podcast)).subtracting([""])
     }
 
     private mutating func forget(podcast: String) {
@@ -29,13 +29,12 @@ extension PlaybackMachine {
             pending.commit = true
             applySettings()
         }
-        let gone = bookmarks.values.filter { $0.podcast == podcast }
+        let gone = bookmarks.removeAll(of: podcast)
         for bookmark in gone {
-            bookmarks[bookmark.id] = nil
             book.mark(.bookmark(bookmark.id))
             pending.commit = true
         }
-        pending.publications += Set(gone.map(\.episode)).sorted().map(publication)
+        pending.publications += Set(gone.map(\.episode)).sorted().map(bookmarks.publication)
         for episode in fileChapters.filter({ $0.value.podcast == podcast }).keys {
             fileChapters[episode] = nil
             book.mark(.chapters(episode))

@@ -71,7 +71,7 @@ extension PlaybackMachine {
             return mark(played: marking.played, why: marking.reason, for: marking.request, result)
         }
         if let marking = bulkMarkings.removeValue(forKey: call) { return mark(marking, result) }
-        if let bookmark = bookmarking.removeValue(forKey: call) { return makeBookmark(bookmark, result) }
+        if let making = bookmarks.takeCommand(awaiting: call) { return makeBookmark(making, result) }
         if call.text.hasPrefix(Self.chapterLookup) { return takeChapters(call, result) }
         if call.text.hasPrefix(Self.census) { return takeCensus(call, result) }
         if let opens = next.answered(call, Self.episode(in: result)) {

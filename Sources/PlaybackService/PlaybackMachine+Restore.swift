@@ -23,7 +23,7 @@ extension PlaybackMachine {
                         deviceAlertTold = told
                         deviceAlertIDs[told] = record.key
                     }
-                case "bookmark": bookmarks[record.key] = try WireBookmark(wireBytes: record.value)
+                case "bookmark": bookmarks.restore(try WireBookmark(wireBytes: record.value), as: record.key)
                 case "sleep":
                     sleepTimer = SleepTimerMachine(
                         try WireSleepState(wireBytes: record.value), now: now, bootID: context.bootID)

@@ -142,7 +142,7 @@ extension PlaybackMachine {
             self.session?.unplayedFrom = played ? .zero : session.position(at: now.monotonic)
         }
         let id = nextTransaction()
-        book.begin(id, .marking(request: request))
+        book.begin(id, .request(request))
         pending.transactions.append(
             Transaction(
                 id: id, changes: [change],

@@ -129,11 +129,9 @@ public struct PlaybackMachine: OwnerMachine {
     var overruled: Set<String> = []
     var bulkMarkings: [CallID: BulkMarking] = [:]
     var markings: [CallID: (request: RequestID, played: Bool, reason: String)] = [:]
-    var bookmarks: [String: WireBookmark] = [:]
+    var bookmarks = BookmarkStore()
     /// Podcasts that something is kept for, and of which the library is being asked whether they are there.
     var doubtful: Set<String> = []
-    /// Bookmarks to be made of episodes that are being looked up.
-    var bookmarking: [CallID: (command: Command, bookmark: WireBookmark)] = [:]
     var sleepTimer = SleepTimerMachine()
     var book = PlaybackBook()
     var pending = PendingEffects()
@@ -204,7 +202,7 @@ public struct PlaybackMachine: OwnerMachine {
             Publication(.put, .playbackState, state.wireBytes),
             Publication(.put, .playbackOutput, outputState.wireBytes),
         ]
-            + settings.retained + bookmarkPublications
+            + settings.retained + bookmarks.publications
             + alerts.sorted { $0.key < $1.key }.map {
                 Publication(.put, .alert(.playback, $0.key), $0.value.alert.wireBytes)
             }

@@ -252,14 +252,14 @@ struct PlaybackRegressionTests {
         try rig.load(rig.episode(), at: 100)
         rig.holdsCommits = true
         try rig.send { $0.setBookmark.note = "first" }
-        let id = try #require(rig.machine.bookmarks.keys.first)
+        let id = try #require(rig.machine.bookmarks.bookmarks.keys.first)
         try rig.send {
             $0.setBookmark.id = id
             $0.setBookmark.note = "second"
         }
         rig.refusal = Failure(.diskFull, "full")
         try rig.releaseCommits()
-        #expect(rig.machine.bookmarks.isEmpty)
+        #expect(rig.machine.bookmarks.bookmarks.isEmpty)
         #expect(rig.retained[.bookmarks(of: "e1")] == nil)
     }
 
