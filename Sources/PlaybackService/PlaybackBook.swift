@@ -124,7 +124,7 @@ extension PlaybackMachine {
             let timer = sleepTimer.wire(bootID: context.bootID)
             return timer.map { .putting("sleep", "current", $0) } ?? .deleting("sleep", "current")
         case .chapters(let episode):
-            return fileChapters[episode].map { .putting("chapters", episode, $0) } ?? .deleting("chapters", episode)
+            return chapters.files[episode].map { .putting("chapters", episode, $0) } ?? .deleting("chapters", episode)
         case .bookmark(let id):
             return bookmarks.bookmarks[id].map { .putting("bookmark", id, $0) } ?? .deleting("bookmark", id)
         }
@@ -144,7 +144,7 @@ extension PlaybackMachine {
         changes += settings.everything
         changes += bookmarks.bookmarks.keys.sorted().map { change(.bookmark($0)) }
         if sleepTimer.phase != .off { changes.append(change(.sleep)) }
-        changes += fileChapters.keys.sorted().map { change(.chapters($0)) }
+        changes += chapters.files.keys.sorted().map { change(.chapters($0)) }
         changes += alerts.keys.sorted().map { change(.alert($0)) }
         changes += answers.sorted { $0.key < $1.key }.map { .putting("answer", $0.key, $0.value) }
         return changes

@@ -77,7 +77,7 @@ extension PlaybackMachine {
     /// does not wait for the engine, whose threads are many.
     mutating func flush() -> [Effect] {
         passMilestones()
-        noteChapter()
+        followChapter()
         followDevice()
         recordCommands()
         setTimers()
@@ -132,8 +132,13 @@ extension PlaybackMachine {
     }
 
     mutating func nextTransaction() -> TransactionID {
+        TransactionID(nextSerial())
+    }
+
+    /// A number that this process has not used yet.
+    mutating func nextSerial() -> UInt64 {
         count += 1
-        return TransactionID(count)
+        return count
     }
 
     private func body(of answer: PendingEffects.Answer) -> [UInt8] {

@@ -34,7 +34,10 @@ extension PlaybackMachine {
         self.session?.measured = audio.duration
         let marks = audio.chapters.map { ChapterMark(start: $0.start, title: $0.title) }
         let end = audio.duration.flatMap { $0.source == .growing ? nil : $0.duration }
-        takeFileChapters(Self.shown(marks, duration: end))
+        for episode in chapters.opened(marks, of: session.episode, duration: end, now: now.wall) {
+            book.mark(.chapters(episode))
+            pending.commit = true
+        }
         pending.state = true
         if session.status == .loading(plays: false) {
             self.session?.status = .paused

@@ -17,7 +17,7 @@ extension PlaybackMachine {
 
     /// The podcasts that anything is kept for.
     private var kept: Set<String> {
-        Set(settings.podcasts + bookmarks.bookmarks.values.map(\.podcast) + fileChapters.values.map(\.podcast)).subtracting([""])
+        Set(settings.podcasts + bookmarks.bookmarks.values.map(\.podcast) + chapters.files.values.map(\.podcast)).subtracting([""])
     }
 
     private mutating func forget(podcast: String) {
@@ -35,8 +35,7 @@ extension PlaybackMachine {
             pending.commit = true
         }
         pending.publications += Set(gone.map(\.episode)).sorted().map(bookmarks.publication)
-        for episode in fileChapters.filter({ $0.value.podcast == podcast }).keys {
-            fileChapters[episode] = nil
+        for episode in chapters.forget(podcast: podcast) {
             book.mark(.chapters(episode))
             pending.commit = true
         }

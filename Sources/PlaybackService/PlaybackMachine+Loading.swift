@@ -43,7 +43,7 @@ extension PlaybackMachine {
                 position: explicit ?? PlaybackPosition(clamping: register.position), speed: speed, at: now.monotonic,
                 bootID: context.bootID, running: false, wall: now.wall),
             register: register)
-        recallFileChapters()
+        chapters.load(load.episode.id)
         if sleeps, !load.paused { session?.pausedBy = .sleepTimer }
         pending.state = true
         if let known { return takeEpisode(known) }
@@ -72,7 +72,7 @@ extension PlaybackMachine {
         }
         if let marking = bulkMarkings.removeValue(forKey: call) { return mark(marking, result) }
         if let making = bookmarks.takeCommand(awaiting: call) { return makeBookmark(making, result) }
-        if call.text.hasPrefix(Self.chapterLookup) { return takeChapters(call, result) }
+        if call.text.hasPrefix(Self.chapterLookup) { return handleChapters(call, result) }
         if call.text.hasPrefix(Self.census) { return takeCensus(call, result) }
         if let opens = next.answered(call, Self.episode(in: result)) {
             if opens { prepareEngine() }
@@ -101,7 +101,7 @@ extension PlaybackMachine {
                 self.session?.recordedDuration = EpisodeDuration(seconds: register.duration)
             }
         }
-        if let found { takeChapters(found) }
+        if let found { showChapters(of: found) }
         // Where nothing was heard yet the stored place is the better one.
         guard session.position(at: now.monotonic).seconds > session.playedFrom.seconds + 0.5 else { return }
         markPosition()
@@ -120,7 +120,7 @@ extension PlaybackMachine {
         self.session?.wasLookedUp = !session.isStateMissing
         if let found {
             preferFile(of: found.download)
-            takeChapters(found)
+            showChapters(of: found)
         }
         begin(at: explicit, for: request)
     }

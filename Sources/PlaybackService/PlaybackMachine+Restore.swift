@@ -15,7 +15,8 @@ extension PlaybackMachine {
                 switch record.collection {
                 case Self.sessionKey.0: stored = try WireSessionRecord(wireBytes: record.value)
                 case Self.settingsKey.0: restore(try WirePlaybackSettingsRecord(wireBytes: record.value))
-                case "chapters": fileChapters[record.key] = try WirePlaybackChaptersRecord(wireBytes: record.value)
+                case "chapters":
+                    chapters.restore(try WirePlaybackChaptersRecord(wireBytes: record.value), of: record.key)
                 case "alert":
                     let alert = try WirePlaybackAlertRecord(wireBytes: record.value)
                     alerts[record.key] = alert
@@ -42,7 +43,7 @@ extension PlaybackMachine {
         if isCorrupt { resetSession() }
         // An earlier life’s waiting for a server has ended with it.
         withdrawPromises()
-        recallFileChapters()
+        if let session { chapters.load(session.episode.id) }
         applySettings()
         lookUpChapters()
         askCensus()

@@ -130,6 +130,7 @@ public struct PlaybackMachine: OwnerMachine {
     var bulkMarkings: [CallID: BulkMarking] = [:]
     var markings: [CallID: (request: RequestID, played: Bool, reason: String)] = [:]
     var bookmarks = BookmarkStore()
+    var chapters = ChapterTracker()
     /// Podcasts that something is kept for, and of which the library is being asked whether they are there.
     var doubtful: Set<String> = []
     var sleepTimer = SleepTimerMachine()
@@ -157,8 +158,6 @@ public struct PlaybackMachine: OwnerMachine {
     var deviceAlertIDs: [DeviceAlert: String] = [:]
     /// Commands that wait for a list of the devices.
     var listings: [Command] = []
-    /// The chapters that files carried when they were opened last, by episode, as they are stored.
-    var fileChapters: [String: WirePlaybackChaptersRecord] = [:]
     /// An episode's end that is not durable yet. Until it is, the stream shows it as playing and stopped at its end: who
     /// acts on an end, as the queue does, must find it true also when this process dies.
     var unsavedEnd: UnsavedEnd?
@@ -212,7 +211,11 @@ public struct PlaybackMachine: OwnerMachine {
     public var state: WirePlaybackState {
         var state = WirePlaybackState()
         state.status = .idle
-        session?.fill(&state)
+        if let session {
+            session.fill(&state)
+            state.chapters = chapters.chapters
+            state.chapter = UInt32(chapters.number)
+        }
         state.speed = speed.factor
         state.sound = sound
         if sleepTimer.phase != .over, let sleep = sleepTimer.wire(bootID: context.bootID) { state.sleep = sleep }

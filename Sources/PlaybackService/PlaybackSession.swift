@@ -53,11 +53,6 @@ struct PlaybackSession: Sendable, Hashable {
     var measured: MeasuredDuration?
     /// The length of an earlier life's measurement.
     var recordedDuration: EpisodeDuration?
-    /// Its chapters out of the library, and those that the file itself carries.
-    var storedChapters: [WireChapter] = []
-    var fileChapters: [WireChapter] = []
-    /// The number of the chapter that it is in, as it was published last; 0: in none.
-    var chapter = 0
     /// It has been loaded at the place where it was left, and not been open since.
     var beginsAnew = false
     /// From where it has been played without a seek.
@@ -216,8 +211,6 @@ extension PlaybackSession {
         state.anchor.running = anchor.running
         state.anchor.wall = anchor.wall.milliseconds
         state.anchor.speed = anchor.speed.factor
-        state.chapters = chapters
-        state.chapter = UInt32(chapter)
         switch status {
         case .loading(let plays):
             state.status = .loading

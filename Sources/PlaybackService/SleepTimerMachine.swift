@@ -170,7 +170,7 @@ extension PlaybackMachine {
             guard let session, session.status != .finished else {
                 throw Failure(.nothingLoaded, "Nothing is loaded whose chapter could end.")
             }
-            guard !session.chapters.isEmpty else {
+            guard !chapters.chapters.isEmpty else {
                 throw Self.invalid("“\(session.episode.title)” has no chapters; `sleep episode` ends with the episode.")
             }
         }

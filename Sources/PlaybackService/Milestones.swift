@@ -1,0 +1,69 @@
+import PodcastModel
+
+/// A position in an episode that means something when it is played to.
+enum Milestone: Sendable, Hashable {
+    /// Where its outro begins.
+    case outro
+    /// Where it counts as played.
+    case played
+    /// Where its present chapter ends, while the sleep timer waits for that.
+    case chapterEnd
+    /// Where its end is near, and what follows is looked up again.
+    case nearEnd
+}
+
+/// The milestones of the loaded episode that playing has led to, or will.
+struct Milestones: Sendable {
+    /// How long before the end what follows is looked up again, in seconds of the episode.
+    private static let nearEnd = 60.0
+
+    private(set) var ahead: [(milestone: Milestone, position: Double)] = []
+
+    /// Where they lie. What is sought beyond an outro or the end of a chapter is not ended by it. Being played counts
+    /// however the position was reached, unless the listener has said otherwise there.
+    ///
+    /// - Parameters:
+    ///   - duration: the proven one: what was announced or reckoned is too often wrong to end an episode by it.
+    ///   - outro: its length, in seconds.
+    ///   - threshold: where the episode counts as played; nil: it does already.
+    ///   - chapterEnd: where the sleep timer ends playing.
+    ///   - playedFrom: from where it was played without a seek.
+    ///   - unplayedFrom: where its listener has said that it isn't played.
+    init(
+        duration: EpisodeDuration?, outro: Double, threshold: PlayedThreshold?, recheckNext: Bool, chapterEnd: Double?,
+        playedFrom: PlaybackPosition, unplayedFrom: PlaybackPosition
+    ) {
+        func add(_ milestone: Milestone, _ position: Double, after origin: PlaybackPosition) {
+            if position > origin.seconds { ahead.append((milestone, position)) }
+        }
+        if let duration {
+            if outro > 0, outro < duration.seconds / 2 {
+                add(.outro, duration.seconds - outro, after: playedFrom)
+            }
+            if recheckNext { ahead.append((.nearEnd, max(0, duration.seconds - Self.nearEnd))) }
+            if let threshold { add(.played, threshold.position(in: duration).seconds, after: unplayedFrom) }
+        }
+        if let chapterEnd { add(.chapterEnd, chapterEnd, after: playedFrom) }
+    }
+
+    /// Those that are reached at a position. The timer is as exact as the clock, the engine as exact as its anchor.
+    func reached(at position: PlaybackPosition) -> [Milestone] {
+        ahead.filter { position.seconds >= $0.position - 0.01 }.map(\.milestone)
+    }
+}
+
+/// How far resuming goes back.
+enum Rewind {
+    /// Nothing after 10 s, and from there with each doubling of the pause as much again, up to `limit` after an hour.
+    static func seconds(pause: Double, limit: Double) -> Double {
+        guard pause > 10, limit > 0 else { return 0 }
+        var doublings = 0.0
+        var rest = min(pause, 3_600) / 10
+        while rest >= 2 {
+            rest /= 2
+            doublings += 1
+        }
+        // Between two doublings it grows evenly; an hour is 360 times 10 s, which is 8.4 doublings.
+        return min(limit, limit * (doublings + rest - 1) / 8.40625)
+    }
+}
