@@ -136,7 +136,7 @@ extension PlaybackMachine {
                 .prepare(
                     EngineLoad(
                         id: load.loadID, source: source, start: upcoming.anchor.position, paused: load.request.paused,
-                        speed: upcoming.anchor.speed, volume: heardVolume, output: output,
+                        speed: upcoming.anchor.speed, volume: heardVolume, output: output.chosen,
                         sound: EngineSound(sound(of: upcoming.episode.podcastID)),
                         podcast: upcoming.episode.podcastID))))
     }

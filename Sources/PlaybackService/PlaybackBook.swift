@@ -153,9 +153,7 @@ extension PlaybackMachine {
     private var outputSettings: WirePlaybackSettingsRecord {
         var record = WirePlaybackSettingsRecord()
         record.volume = volume.percent
-        record.output = output
-        record.devices = devices.map(WireOutputState.Device.init)
-        for (alert, id) in deviceAlertIDs { record.deviceAlerts[alert.rawValue] = id }
+        output.fill(&record)
         return record
     }
 

@@ -48,8 +48,7 @@ extension PlaybackMachine {
 
     /// An ID that no alert has had.
     mutating func newAlertID(_ subject: String) -> String {
-        count += 1
-        return AlertID.derived(from: "\(subject)/\(now.wall.milliseconds)/\(count)").text
+        AlertID.derived(from: "\(subject)/\(now.wall.milliseconds)/\(nextSerial())").text
     }
 
     /// The causes of a load's alerts are gone: it goes on, or (`all`) something else is loaded.
@@ -155,7 +154,7 @@ extension PlaybackMachine {
 
     /// Deletes the oldest answer when a new one makes too many; never one to a device’s alert that keeps its ID.
     private mutating func oldAnswers() -> [WireChange] {
-        let kept = Set(deviceAlertIDs.values)
+        let kept = Set(output.alertIDs.values)
         guard answers.count >= Self.answersKept,
             let oldest = answers.filter({ !kept.contains($0.key) })
                 .min(by: { ($0.value.at, $0.key) < ($1.value.at, $1.key) })

@@ -136,7 +136,7 @@ extension PlaybackMachine {
         case .paused where session.engine == .open:
             self.session?.status = .playing
             // What was silent sounds, if there is a device now.
-            if let audibility = deviceLoss.audibility, audibility < .onChosen {
+            if let audibility = output.loss.audibility, audibility < .onChosen {
                 pending.perform(.engine(.reloadOutput))
             }
             pending.perform(.engine(.setPaused(false)))
@@ -185,16 +185,21 @@ extension PlaybackMachine {
         self.session?.starving = nil
         self.session?.hasSounded = false
         self.session?.isHeardHere = false
-        deviceLoss.moved(to: position)
+        output.loss.moved(to: position)
         if session.engine == .open {
-            count += 1
-            self.session?.seekAsked = count
-            pending.perform(.engine(.seek(position, serial: count)))
+            seekEngine(to: position)
         } else if case .lookingUp(let request, _) = session.engine {
             self.session?.engine = .lookingUp(request, explicit: position)
         }
         markPosition()
         pending.commit = true
+    }
+
+    /// Lets the engine go to a position; what it reports before it is there is out of date.
+    mutating func seekEngine(to position: PlaybackPosition) {
+        let serial = nextSerial()
+        session?.seekAsked = serial
+        pending.perform(.engine(.seek(position, serial: serial)))
     }
 
     private mutating func stop(_ command: Command) {

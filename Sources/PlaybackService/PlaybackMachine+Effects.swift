@@ -84,7 +84,7 @@ extension PlaybackMachine {
         var effects: [Effect] = []
         var publications = pending.earlierPublications
         if pending.state { publications.append(putState()) }
-        if pending.output { publications.append(Publication(.put, .playbackOutput, outputState.wireBytes)) }
+        if pending.output { publications.append(Publication(.put, .playbackOutput, output.wire.wireBytes)) }
         publications += pending.publications
         if !publications.isEmpty { effects.append(.publish(publications)) }
         effects += pending.replies.map { .reply($0, $1) }
@@ -135,18 +135,12 @@ extension PlaybackMachine {
         TransactionID(nextSerial())
     }
 
-    /// A number that this process has not used yet.
-    mutating func nextSerial() -> UInt64 {
-        count += 1
-        return count
-    }
-
     private func body(of answer: PendingEffects.Answer) -> [UInt8] {
         var reply = WirePlaybackReply()
         reply.changed = answer.changed
         switch answer.body {
         case .state: reply.state = state
-        case .output: reply.output = outputState
+        case .output: reply.output = output.wire
         case .register(let register): reply.episodeState = register
         }
         return reply.wireBytes
@@ -166,7 +160,7 @@ extension PlaybackMachine {
             ? nil
             : sleepTimer.nextAt(
                 isPlaying: session?.status == .playing, fade: settings.number(.sleepFade), now: now.monotonic)
-        timers.wanted[PlaybackTimers.device] = isStopping ? nil : deviceLoss.nextAt
+        timers.wanted[PlaybackTimers.device] = isStopping ? nil : output.loss.nextAt
         timers.wanted[PlaybackTimers.liveness] = nextCheck
         if !playing { timers.wanted[PlaybackTimers.save] = nil }
         if !playing && !(isWaiting && session?.engine == .open && !isStopping) {

@@ -52,7 +52,7 @@ extension PlaybackMachine {
         if session.anchor.running, session.seekDone >= session.seekAsked {
             place = PlaybackPosition(clamping: max(0, session.heard.seconds - DeviceLossMachine.overlap))
         }
-        perform(deviceLoss.stopsAnswering(isPlaying: session.wantsToPlay, at: place, now: now.monotonic))
+        perform(output.loss.stopsAnswering(isPlaying: session.wantsToPlay, at: place, now: now.monotonic))
         markPosition()
         pending.commit = true
     }
@@ -72,14 +72,6 @@ extension PlaybackMachine {
     mutating func waitForDevice() {
         guard let session else { return }
         self.session?.pausedBy = .soundDevice
-        deviceLoss.restore(at: session.anchor.position, now: now.monotonic)
-    }
-
-    /// The sound systems have listed their devices while nothing is open: what waits for one plays on.
-    mutating func playOnIfListed() {
-        guard session?.engine == .closed, session?.pausedBy == .soundDevice else { return }
-        // A name without a slash is no device, but a driver that always lists itself.
-        let isThere = devices.contains { output.isEmpty ? $0.name.contains("/") : $0.name == output }
-        perform(deviceLoss.devicesAnswered(isThere: isThere, now: now.monotonic))
+        output.loss.restore(at: session.anchor.position, now: now.monotonic)
     }
 }

@@ -170,7 +170,7 @@ extension PlaybackMachine {
             if let session, !isStopping { failUnplayable(session.episode) }
             return
         }
-        deviceLoss.opens()
+        output.loss.opens()
         self.session?.engine = .open
         self.session?.isOpened = false
         self.session?.starving = nil
@@ -185,10 +185,10 @@ extension PlaybackMachine {
             self.session?.sameness = .unknown
             askServer()
         }
-        count += 1
-        self.session?.openedAs = count
-        self.session?.seekAsked = count
-        self.session?.seekDone = count
+        let serial = nextSerial()
+        self.session?.openedAs = serial
+        self.session?.seekAsked = serial
+        self.session?.seekDone = serial
         self.session?.hasStandIn = false
         self.session?.isBehindEnd = false
         pending.perform(
@@ -197,7 +197,7 @@ extension PlaybackMachine {
                     EngineLoad(
                         id: session.loadID, source: source, start: session.anchor.position,
                         paused: !session.wantsToPlay,
-                        speed: speed, volume: heardVolume, output: output, sound: EngineSound(sound), serial: count,
+                        speed: speed, volume: heardVolume, output: output.chosen, sound: EngineSound(sound), serial: serial,
                         podcast: session.episode.podcastID))))
         prepareEngine()
     }
@@ -226,8 +226,7 @@ extension PlaybackMachine {
         }
         next.clear()
         endAlerts(of: session.loadID, all: true)
-        silent = nil
-        deviceLoss.reset()
+        output.unloaded()
         self.session = nil
         book.mark(.session)
     }

@@ -29,9 +29,9 @@ extension PlaybackMachine {
     /// Asks the server of the loaded stream; what it was asked before counts for nothing any more.
     mutating func askServer() {
         guard let session, case .web(let url)? = session.source else { return }
-        count += 1
-        self.session?.probe = ServerProbe(serial: count, answersBy: now.monotonic.advanced(by: context.limits.probe))
-        pending.perform(.probe(session.loadID, url: url, podcast: session.episode.podcastID, serial: count))
+        let serial = nextSerial()
+        self.session?.probe = ServerProbe(serial: serial, answersBy: now.monotonic.advanced(by: context.limits.probe))
+        pending.perform(.probe(session.loadID, url: url, podcast: session.episode.podcastID, serial: serial))
     }
 
     /// Takes in what the server says.

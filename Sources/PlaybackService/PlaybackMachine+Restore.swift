@@ -20,10 +20,7 @@ extension PlaybackMachine {
                 case "alert":
                     let alert = try WirePlaybackAlertRecord(wireBytes: record.value)
                     alerts[record.key] = alert
-                    if let told = DeviceAlert(alert.alert) {
-                        deviceAlertTold = told
-                        deviceAlertIDs[told] = record.key
-                    }
+                    output.restore(alert.alert, as: record.key)
                 case "bookmark": bookmarks.restore(try WireBookmark(wireBytes: record.value), as: record.key)
                 case "sleep":
                     sleepTimer = SleepTimerMachine(
@@ -61,12 +58,7 @@ extension PlaybackMachine {
             book.mark(.settings)
         }
         volume = Volume(percent: record.volume) ?? .full
-        output = record.output
-        outputInUse = record.output
-        devices = record.devices.map { OutputDevice(name: $0.name, description: $0.description_p) }
-        for (name, id) in record.deviceAlerts {
-            if let alert = DeviceAlert(rawValue: name) { deviceAlertIDs[alert] = id }
-        }
+        output.restore(record)
     }
 
     private mutating func restore(_ record: WireSessionRecord) {

@@ -117,11 +117,7 @@ public struct PlaybackMachine: OwnerMachine {
     var speed = PlaybackSpeed.normal
     var sound = WireSoundState()
     var volume = Volume.full
-    var output = ""
-    var devices: [OutputDevice] = []
-    var outputInUse = ""
-    /// Whether the engine plays into the void; nil: it has not said.
-    var silent: Bool?
+    var output: SoundOutput
     var alerts: [String: WirePlaybackAlertRecord] = [:]
     var answers: [String: WirePlaybackAnswerRecord] = [:]
     var answering: [String: [Command]] = [:]
@@ -138,26 +134,17 @@ public struct PlaybackMachine: OwnerMachine {
     var pending = PendingEffects()
     var timers = PlaybackTimers()
     var revision: UInt64 = 0
-    var count: UInt64 = 0
+    private var serial: UInt64 = 0
     var isStopping = false
     /// The machine waits to sleep.
     var isSuspending = false
     /// The state of the episode that was loaded before.
     var left: WireEpisodeState?
     var next = NextEpisode()
-    /// What becomes of playing without a sound device.
-    var deviceLoss: DeviceLossMachine
     /// Whether the engine carries out what it is told.
     var liveness = EngineLiveness()
     /// The engine hangs, and the process ends.
     var hang: EngineHang?
-    /// What has been told of the device, though it may have been dismissed since.
-    var deviceAlertTold: DeviceAlert?
-    /// The alerts about the device that were raised, for as long as what they say is so: also while they aren't shown, as
-    /// in a pause, and when they were answered.
-    var deviceAlertIDs: [DeviceAlert: String] = [:]
-    /// Commands that wait for a list of the devices.
-    var listings: [Command] = []
     /// An episode's end that is not durable yet. Until it is, the stream shows it as playing and stopped at its end: who
     /// acts on an end, as the queue does, must find it true also when this process dies.
     var unsavedEnd: UnsavedEnd?
@@ -171,7 +158,7 @@ public struct PlaybackMachine: OwnerMachine {
     /// A player with nothing loaded.
     public init(context: PlaybackContext) {
         self.context = context
-        deviceLoss = DeviceLossMachine(limits: context.limits)
+        output = SoundOutput(limits: context.limits)
     }
 
     /// See `OwnerMachine`.
@@ -199,7 +186,7 @@ public struct PlaybackMachine: OwnerMachine {
     public func retained(now: Moment) -> [Publication] {
         [
             Publication(.put, .playbackState, state.wireBytes),
-            Publication(.put, .playbackOutput, outputState.wireBytes),
+            Publication(.put, .playbackOutput, output.wire.wireBytes),
         ]
             + settings.retained + bookmarks.publications
             + alerts.sorted { $0.key < $1.key }.map {
@@ -220,19 +207,16 @@ public struct PlaybackMachine: OwnerMachine {
         state.sound = sound
         if sleepTimer.phase != .over, let sleep = sleepTimer.wire(bootID: context.bootID) { state.sleep = sleep }
         state.volume = volume.percent
-        state.output = outputInUse
-        state.nullOutput = silent ?? false
+        state.output = output.inUse
+        state.nullOutput = output.isSilent ?? false
         state.revision = revision
         return state
     }
 
-    /// The sound devices, as the stream shows them.
-    public var outputState: WireOutputState {
-        var wire = WireOutputState()
-        wire.devices = devices.map(WireOutputState.Device.init)
-        wire.chosen = output
-        wire.inUse = outputInUse
-        return wire
+    /// A number that this process has not used yet.
+    mutating func nextSerial() -> UInt64 {
+        serial += 1
+        return serial
     }
 
     /// The process will end: what plays is held where it is, and stored as playing, so that the next life knows.
@@ -247,13 +231,5 @@ public struct PlaybackMachine: OwnerMachine {
             pending.state = true
             pending.commit = true
         }
-    }
-}
-
-extension WireOutputState.Device {
-    init(_ device: OutputDevice) {
-        self.init()
-        name = device.name
-        description_p = device.description
     }
 }

@@ -202,7 +202,7 @@ struct PlaybackDeviceTests {
         try rig.advance(0.05)
         #expect(rig.state.status == .paused)
         try rig.setPaused(false)
-        #expect(rig.state.status == .playing && rig.state.output.isEmpty && rig.machine.outputState.chosen == "headset")
+        #expect(rig.state.status == .playing && rig.state.output.isEmpty && rig.machine.output.wire.chosen == "headset")
         #expect(rig.alerts.map(\.code) == ["outputMissing"])
     }
 

@@ -224,7 +224,7 @@ struct PlaybackMachineTests {
         try rig.start()
         #expect(rig.state.volume == 35)
         #expect(rig.state.output == "simulated")
-        #expect(rig.machine.outputState.devices.map(\.name) == ["simulated"])
+        #expect(rig.machine.output.wire.devices.map(\.name) == ["simulated"])
     }
 
     @Test("Stop holds the episode and closes the engine's file; resuming opens it again where it was")
