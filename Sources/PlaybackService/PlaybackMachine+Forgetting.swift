@@ -17,7 +17,8 @@ extension PlaybackMachine {
 
     /// The podcasts that anything is kept for.
     private var kept: Set<String> {
-        Set(settings.podcasts + bookmarks.bookmarks.values.map(\.podcast) + chapters.files.values.map(\.podcast)).subtracting([""])
+        Set(settings.podcasts + bookmarks.bookmarks.values.map(\.podcast) + chapters.files.values.map(\.podcast))
+            .subtracting([""])
     }
 
     private mutating func forget(podcast: String) {

@@ -197,7 +197,8 @@ extension PlaybackMachine {
                     EngineLoad(
                         id: session.loadID, source: source, start: session.anchor.position,
                         paused: !session.wantsToPlay,
-                        speed: speed, volume: heardVolume, output: output.chosen, sound: EngineSound(sound), serial: serial,
+                        speed: speed, volume: heardVolume, output: output.chosen, sound: EngineSound(sound),
+                        serial: serial,
                         podcast: session.episode.podcastID))))
         prepareEngine()
     }
