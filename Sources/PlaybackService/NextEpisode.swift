@@ -131,12 +131,14 @@ extension PlaybackMachine {
         else { return }
         let upcoming = upcoming(load, found)
         guard let source = upcoming.source else { return }
+        let explicit = load.request.hasPosition ? PlaybackPosition(seconds: load.request.position) : nil
+        let start = start(of: upcoming, explicit: explicit)
         pending.perform(
             .engine(
                 .prepare(
                     EngineLoad(
-                        id: load.loadID, source: source, start: upcoming.anchor.position, paused: load.request.paused,
-                        speed: upcoming.anchor.speed, volume: heardVolume, output: output.chosen,
+                        id: load.loadID, source: source, start: start, paused: load.request.paused,
+                        speed: upcoming.tracker.anchor.speed, volume: heardVolume, output: output.chosen,
                         sound: EngineSound(sound(of: upcoming.episode.podcastID)),
                         podcast: upcoming.episode.podcastID))))
     }
@@ -147,16 +149,13 @@ extension PlaybackMachine {
         var upcoming = PlaybackSession(
             episode: load.request.episode, enclosure: load.enclosure, loadID: load.loadID,
             status: .loading(plays: true),
-            anchor: PlaybackAnchor(
-                position: .zero, speed: speed(of: load.request.episode.podcastID), at: now.monotonic,
-                bootID: context.bootID, running: false, wall: now.wall),
+            tracker: PositionTracker(
+                at: .zero, speed: speed(of: load.request.episode.podcastID), bootID: context.bootID, now: now),
             register: register)
         if found.download.state == .downloaded, !found.download.path.isEmpty, upcoming.isStream {
             upcoming.localPath = found.download.path
         }
         upcoming.recordedDuration = EpisodeDuration(seconds: register.duration)
-        let explicit = load.request.hasPosition ? PlaybackPosition(seconds: load.request.position) : nil
-        upcoming.anchor.position = start(of: upcoming, explicit: explicit)
         return upcoming
     }
 

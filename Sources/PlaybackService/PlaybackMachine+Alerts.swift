@@ -117,16 +117,13 @@ extension PlaybackMachine {
         case "skip" where session.status.isFailed:
             session.skip = true
             session.skippedAlert = record.alert.id
-        case "restart":
-            session.anchor.position = .zero
-            session.anchor.running = false
-            session.status = .loading(plays: true)
-        case "retry", "accept", "resume":
+        case "retry", "accept", "resume", "restart":
             session.status = .loading(plays: true)
         default:
             return []
         }
-        let stored = session.record(now: now, context: context, clean: isStopping)
+        var stored = session.record(now: now, context: context, clean: isStopping)
+        if action == "restart" { stored.position = 0 }
         return [.putting(Self.sessionKey.0, Self.sessionKey.1, stored)]
     }
 

@@ -79,7 +79,7 @@ extension PlaybackMachine {
             book.supersede(state)
             guard let session, session.episode.id == state.episode else { continue }
             self.session?.register = state
-            self.session?.unplayedFrom = marking.played ? .zero : session.position(at: now.monotonic)
+            self.session?.tracker.marked(played: marking.played, at: session.position(at: now.monotonic))
             changes.append(self.change(.session))
         }
         var all = WireEpisodeStatesChanged()

@@ -98,9 +98,9 @@ extension PlaybackMachine {
         pending.logs.append((.info, "\(session.episode.id): its server is back; it plays on"))
         self.session?.comeback?.nextAt = nil
         self.session?.status = .loading(plays: true)
-        self.session?.pausedAt = nil
+        self.session?.tracker.resumed()
         // Its alert ends when it plays.
-        lookUpAgain(at: session.anchor.position)
+        lookUpAgain(at: session.tracker.anchor.position)
         book.mark(.session)
         pending.state = true
         pending.commit = true

@@ -89,8 +89,7 @@ extension PlaybackMachine {
             let position = session.position(at: now.monotonic)
             self.session?.status = .paused
             self.session?.buffering = false
-            self.session?.settlesAt = now.monotonic.advanced(by: Self.settlesAfterPause)
-            self.session?.pausedAt = now.wall
+            self.session?.tracker.paused(now: now, settles: true)
             setAnchor(position, running: false)
             markPosition()
             pending.commit = true
@@ -98,14 +97,14 @@ extension PlaybackMachine {
             // It waits for its next try, which is for whoever resumes it.
             self.session?.status = .paused
             self.session?.endRetries()
-            self.session?.pausedAt = now.wall
+            self.session?.tracker.paused(now: now)
             markPosition()
             pending.state = true
             pending.commit = true
         case .loading(plays: true):
             self.session?.status = .loading(plays: false)
             self.session?.endRetries()
-            self.session?.pausedAt = now.wall
+            self.session?.tracker.paused(now: now)
             book.mark(.session)
             pending.state = true
             pending.commit = true
@@ -120,7 +119,7 @@ extension PlaybackMachine {
         guard let session else { return }
         self.session?.skip = false
         self.session?.skippedAlert = ""
-        self.session?.pausedAt = nil
+        self.session?.tracker.resumed()
         self.session?.pausedBy = .somebody
         var opens = false
         switch session.status {
@@ -151,7 +150,7 @@ extension PlaybackMachine {
         endAlerts(of: session.loadID)
         // What cannot be opened has an alert of its own. A stream may have been downloaded since it was loaded.
         if opens, session.isStream {
-            lookUpAgain(at: self.session?.anchor.position)
+            lookUpAgain(at: self.session?.tracker.anchor.position)
         } else if opens {
             openEngine()
         }
@@ -180,11 +179,9 @@ extension PlaybackMachine {
     mutating func move(to position: PlaybackPosition) {
         guard let session else { return }
         setAnchor(position, running: false)
-        self.session?.pausedAt = nil
-        self.session?.playedFrom = position
+        self.session?.tracker.moved(to: position)
         self.session?.starving = nil
         self.session?.hasSounded = false
-        self.session?.isHeardHere = false
         output.loss.moved(to: position)
         if session.engine == .open {
             seekEngine(to: position)
@@ -198,7 +195,7 @@ extension PlaybackMachine {
     /// Lets the engine go to a position; what it reports before it is there is out of date.
     mutating func seekEngine(to position: PlaybackPosition) {
         let serial = nextSerial()
-        session?.seekAsked = serial
+        session?.tracker.seeks(serial: serial)
         pending.perform(.engine(.seek(position, serial: serial)))
     }
 
@@ -226,7 +223,7 @@ extension PlaybackMachine {
                 self.session?.pausedBy = .stop
                 self.session?.buffering = false
                 self.session?.endRetries()
-                if session.status != .paused { self.session?.pausedAt = now.wall }
+                if session.status != .paused { self.session?.tracker.paused(now: now) }
                 if isClosing {
                     setAnchor(session.position(at: now.monotonic), running: false)
                     markPosition()

@@ -23,7 +23,7 @@ extension PlaybackMachine {
         perform(
             output.loss.tick(
                 isPlaying: session?.status == .playing, isOpening: session?.status == .loading(plays: true),
-                heard: session?.heard ?? .zero, now: now.monotonic))
+                heard: session?.tracker.enginePosition ?? .zero, now: now.monotonic))
     }
 
     /// What is so now is known: the devices and the alert about them follow it.

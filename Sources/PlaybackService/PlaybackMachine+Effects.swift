@@ -178,14 +178,14 @@ extension PlaybackMachine {
     /// When the engine is to be asked where a pause has left it.
     private var settling: MonotonicTime? {
         guard let session, session.status == .paused, session.engine == .open else { return nil }
-        return session.settlesAt
+        return session.tracker.settlesAt
     }
 
     mutating func handleTimer(_ name: TimerName) {
         timers.fired(name)
         switch name {
         case PlaybackTimers.sample:
-            session?.settlesAt = nil
+            session?.tracker.settled()
             pending.perform(.engine(.sample))
             timers.wanted[name] = now.monotonic.advanced(by: Self.sampleInterval)
         case PlaybackTimers.save:
@@ -223,13 +223,7 @@ extension PlaybackMachine {
     mutating func setAnchor(
         _ position: PlaybackPosition, running: Bool, at time: MonotonicTime? = nil, pace: PlaybackSpeed? = nil
     ) {
-        if running || position != session?.anchor.position { session?.leftAt = nil }
-        let at = time ?? now.monotonic
-        let age = Int64(now.monotonic.since(at) / .milliseconds(1))
-        let speed = pace ?? self.speed
-        session?.anchor = PlaybackAnchor(
-            position: position, speed: speed, at: at, bootID: context.bootID, running: running,
-            wall: Timestamp(milliseconds: now.wall.milliseconds - age))
+        session?.tracker.fix(position, running: running, speed: pace ?? speed, at: time, now: now)
         pending.state = true
     }
 }

@@ -52,7 +52,9 @@ extension PlaybackMachine {
     private mutating func keepBeforeEnd(_ measured: MeasuredDuration?) {
         let isAnew = session?.beginsAnew == true
         session?.beginsAnew = false
-        guard let measured, measured.source == .declared, let place = session?.anchor.position.seconds else { return }
+        guard let measured, measured.source == .declared, let place = session?.tracker.anchor.position.seconds else {
+            return
+        }
         let end = measured.duration.seconds
         if place > end + 1 {
             if session?.acceptsWhatIsThere == true {
@@ -81,15 +83,12 @@ extension PlaybackMachine {
 
     private mutating func handleProgress(_ progress: EngineProgress) {
         // What was said of it before it was closed and opened again is past.
-        guard let session, progress.serial >= session.openedAs else { return }
+        guard let session, !session.tracker.isOutdated(progress) else { return }
         guard !isStarved(progress) else {
             let host = session.source?.host ?? "the server"
             return recover(from: Failure(.streamFailed, "No data comes from \(host) any more."))
         }
-        guard progress.serial >= session.seekAsked else { return handleSeeking(progress) }
-        self.session?.seekDone = progress.serial
-        self.session?.heard = progress.position
-        if progress.running { self.session?.isHeardHere = true }
+        guard self.session?.tracker.reached(progress) == true else { return handleSeeking(progress) }
         switch session.status {
         case .loading(plays: true):
             guard progress.running else { return setBuffering(progress.buffering) }
@@ -101,20 +100,12 @@ extension PlaybackMachine {
             passFailure(at: progress)
             guard !standsStill(at: progress) else { return engineHangs() }
             setBuffering(progress.buffering && !progress.running)
-            let hasSlept = session.hasSlept
-            self.session?.hasSlept = false
-            let drift = progress.position.seconds - session.position(at: progress.at).seconds
-            let pace = progress.speed ?? session.anchor.speed
-            guard
-                hasSlept || progress.running != session.anchor.running || abs(drift) > Self.drift
-                    || (progress.running && pace != session.anchor.speed)
-            else { return }
+            let isOff = self.session?.tracker.isOff(progress, from: session.position(at: progress.at)) == true
+            guard isOff else { return }
+            let pace = progress.speed ?? session.tracker.anchor.speed
             setAnchor(progress.position, running: progress.running, at: progress.at, pace: pace)
         case .paused:
-            let drift = progress.position.seconds - session.anchor.position.seconds
-            guard !progress.running, abs(drift) > Self.drift else { return }
-            // One change for a pause: where it came to rest follows if that differs, once it is known.
-            if let settles = session.settlesAt, now.monotonic < settles { return }
+            guard session.tracker.hasComeToRest(elsewhere: progress, now: now.monotonic) else { return }
             setAnchor(progress.position, running: false)
             markPosition()
             pending.commit = true
@@ -141,19 +132,19 @@ extension PlaybackMachine {
 
     /// An end is believed only when it is proven: everything that follows a finished episode follows from here.
     private mutating func handleEnd(_ end: EndOfFile) {
-        guard let session, session.seekDone >= session.seekAsked else { return }
+        guard let session, session.tracker.hasReachedSeek else { return }
         if let stub = standIn(end.measured) { return recover(from: stub) }
         self.session?.measured = end.measured ?? session.measured
         if session.isBehindEnd {
             self.session?.isBehindEnd = false
             // There was nothing to hear there: the file is as long as it declares.
-            if end.position.seconds < session.playedFrom.seconds + 1 {
+            if end.position.seconds < session.tracker.playedFrom.seconds + 1 {
                 return move(to: Self.before(end.measured?.duration.seconds ?? end.position.seconds))
             }
         }
         guard end.isProven(announced: session.announced) else {
             // Where less of it is left than was heard before, the place is still that.
-            setAnchor(max(end.position, session.playedFrom), running: false)
+            setAnchor(max(end.position, session.tracker.playedFrom), running: false)
             // Which episode it is, and where, is shown beside it.
             return recover(from: Failure(.endedEarly, end.cut ? "Its stream was cut." : "Its audio ended too early."))
         }
@@ -175,7 +166,7 @@ extension PlaybackMachine {
         let recorded = session.recordedDuration?.seconds ?? 0
         // A length that is only reckoned from the first moments may be much too short.
         let isHeardBeyond = measured.source == .declared && session.sameness != .same
-        let heard = isHeardBeyond ? session.playedFrom.seconds : 0
+        let heard = isHeardBeyond ? session.tracker.playedFrom.seconds : 0
         guard length < max(recorded, heard) / 2 else { return nil }
         // One that is as long as its feed says is the episode: what was there before was not.
         if let announced = session.announced, abs(length / announced.seconds - 1) < 0.1 { return nil }
@@ -217,7 +208,7 @@ extension PlaybackMachine {
         setAnchor(session.position(at: now.monotonic), running: false)
         if session.engine == .open { pending.perform(.engine(.unload)) }
         self.session?.status = .failed(failure)
-        self.session?.pausedAt = now.wall
+        self.session?.tracker.paused(now: now)
         self.session?.engine = .closed
         self.session?.buffering = false
         self.session?.endRetries()

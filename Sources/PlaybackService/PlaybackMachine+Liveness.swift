@@ -48,11 +48,9 @@ extension PlaybackMachine {
     mutating func engineHangs() {
         hang = EngineHang(endsBy: now.monotonic.advanced(by: EngineHang.saving))
         guard let session else { return }
-        var place = session.anchor.position
-        if session.anchor.running, session.seekDone >= session.seekAsked {
-            place = PlaybackPosition(clamping: max(0, session.heard.seconds - DeviceLossMachine.overlap))
-        }
-        perform(output.loss.stopsAnswering(isPlaying: session.wantsToPlay, at: place, now: now.monotonic))
+        perform(
+            output.loss.stopsAnswering(
+                isPlaying: session.wantsToPlay, at: session.tracker.lastHeard, now: now.monotonic))
         markPosition()
         pending.commit = true
     }
@@ -72,6 +70,6 @@ extension PlaybackMachine {
     mutating func waitForDevice() {
         guard let session else { return }
         self.session?.pausedBy = .soundDevice
-        output.loss.restore(at: session.anchor.position, now: now.monotonic)
+        output.loss.restore(at: session.tracker.anchor.position, now: now.monotonic)
     }
 }

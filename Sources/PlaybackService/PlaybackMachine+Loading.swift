@@ -39,9 +39,9 @@ extension PlaybackMachine {
         session = PlaybackSession(
             episode: load.episode, enclosure: source, loadID: loadID, queueEntry: load.queueEntry, queue: load.queue,
             status: .loading(plays: !load.paused && !sleeps), engine: .lookingUp(command.id, explicit: explicit),
-            anchor: PlaybackAnchor(
-                position: explicit ?? PlaybackPosition(clamping: register.position), speed: speed, at: now.monotonic,
-                bootID: context.bootID, running: false, wall: now.wall),
+            tracker: PositionTracker(
+                at: explicit ?? PlaybackPosition(clamping: register.position), speed: speed, bootID: context.bootID,
+                now: now),
             register: register)
         chapters.load(load.episode.id)
         if sleeps, !load.paused { session?.pausedBy = .sleepTimer }
@@ -103,7 +103,7 @@ extension PlaybackMachine {
         }
         if let found { showChapters(of: found) }
         // Where nothing was heard yet the stored place is the better one.
-        guard session.position(at: now.monotonic).seconds > session.playedFrom.seconds + 0.5 else { return }
+        guard session.position(at: now.monotonic).seconds > session.tracker.playedFrom.seconds + 0.5 else { return }
         markPosition()
         pending.commit = true
     }
@@ -155,7 +155,7 @@ extension PlaybackMachine {
         if let seconds = session?.register.duration { session?.recordedDuration = EpisodeDuration(seconds: seconds) }
         guard let session else { return }
         let start = start(of: session, explicit: explicit)
-        if start != session.anchor.position { setAnchor(start, running: false) }
+        if start != session.tracker.anchor.position { setAnchor(start, running: false) }
         self.session?.engine = session.status == .paused ? .closed : .awaitingCommit(nil)
         self.session?.beginsAnew = explicit == nil
         book.mark(.session)
@@ -178,7 +178,6 @@ extension PlaybackMachine {
         self.session?.wasLetIn = false
         self.session?.probe = nil
         self.session?.undecided = nil
-        self.session?.playedFrom = session.anchor.position
         self.session?.opensBy = session.isStream ? now.monotonic.advanced(by: context.limits.opening) : nil
         if session.isStream {
             self.session?.sourceTag = nil
@@ -186,16 +185,14 @@ extension PlaybackMachine {
             askServer()
         }
         let serial = nextSerial()
-        self.session?.openedAs = serial
-        self.session?.seekAsked = serial
-        self.session?.seekDone = serial
+        self.session?.tracker.opens(serial: serial)
         self.session?.hasStandIn = false
         self.session?.isBehindEnd = false
         pending.perform(
             .engine(
                 .open(
                     EngineLoad(
-                        id: session.loadID, source: source, start: session.anchor.position,
+                        id: session.loadID, source: source, start: session.tracker.anchor.position,
                         paused: !session.wantsToPlay,
                         speed: speed, volume: heardVolume, output: output.chosen, sound: EngineSound(sound),
                         serial: serial,

@@ -41,22 +41,22 @@ extension PlaybackMachine {
             threshold: session.register.played
                 ? nil : PlayedThreshold(settings.value(.playedThreshold, podcast: podcast)),
             recheckNext: next.needsRecheck, chapterEnd: sleepTimer.phase == .endOfChapter ? chapters.end : nil,
-            playedFrom: session.playedFrom, unplayedFrom: session.unplayedFrom)
+            playedFrom: session.tracker.playedFrom, unplayedFrom: session.tracker.unplayedFrom)
     }
 
     /// When the next one is reached, or the next chapter.
     func nextMilestone() -> MonotonicTime? {
-        guard let session, session.status == .playing, session.anchor.running else { return nil }
+        guard let session, session.status == .playing, session.tracker.anchor.running else { return nil }
         let boundary = chapters.nextBoundary(after: session.position(at: now.monotonic).seconds)
         let positions = milestones(of: session).ahead.map(\.position) + (boundary.map { [$0] } ?? [])
         guard let next = positions.min() else { return nil }
-        let wait = (next - session.anchor.position.seconds) / session.anchor.speed.factor
-        return max(now.monotonic, session.anchor.at.advanced(by: .seconds(wait)))
+        let wait = (next - session.tracker.anchor.position.seconds) / session.tracker.anchor.speed.factor
+        return max(now.monotonic, session.tracker.anchor.at.advanced(by: .seconds(wait)))
     }
 
     /// Milestones may have been played to.
     mutating func passMilestones() {
-        guard let session, session.status == .playing, session.anchor.running, !isStopping else { return }
+        guard let session, session.status == .playing, session.tracker.anchor.running, !isStopping else { return }
         let position = session.position(at: now.monotonic)
         for milestone in milestones(of: session).reached(at: position) {
             switch milestone {
@@ -91,8 +91,8 @@ extension PlaybackMachine {
     /// Plays on, some seconds before where it was paused: the more, the longer that is ago. Nobody has lost the thread
     /// where nothing was heard.
     mutating func resume() {
-        if let session, session.isResting, session.isHeardHere, !session.isBeingLookedUp,
-            let pausedAt = session.pausedAt
+        if let session, session.isResting, session.tracker.isPlayedUpToHere, !session.isBeingLookedUp,
+            let pausedAt = session.tracker.pausedAt
         {
             let pause = now.wall.seconds - pausedAt.seconds
             let rewind = Rewind.seconds(
@@ -100,7 +100,6 @@ extension PlaybackMachine {
             let position = session.position(at: now.monotonic)
             if rewind > 0, position > .zero { move(to: PlaybackPosition(clamping: position.seconds - rewind)) }
         }
-        session?.pausedAt = nil
         play()
     }
 }

@@ -84,7 +84,7 @@ extension PlaybackMachine {
     /// and where somebody wanted to be in it.
     private mutating func lookUpIfUnknown() {
         guard let session, session.register.updatedAt == 0, session.status == .paused else { return }
-        let place = session.anchor.position
+        let place = session.tracker.anchor.position
         lookUpAgain(at: place.seconds == session.register.position ? nil : place)
     }
 
@@ -112,8 +112,7 @@ extension PlaybackMachine {
             if afterCrash { session?.resumedAt = now.monotonic }
             session?.status = .loading(plays: true)
             if session?.isBeingLookedUp == false { session?.engine = .awaitingCommit(nil) }
-            session?.pausedAt = nil
-            session?.leftAt = nil
+            session?.tracker.resumed(isRestored: true)
         }
         book.mark(.session)
         pending.commit = true
@@ -129,7 +128,7 @@ extension PlaybackMachine {
         }
         raise(
             "resumeOrRestart", title: "Resume or restart?",
-            "“\(session.episode.title)” was left at \(clockText(session.anchor.position.seconds)) more than a day ago.",
+            "“\(session.episode.title)” was left at \(clockText(session.tracker.anchor.position.seconds)) more than a day ago.",
             .info, actions: ["resume", "restart", "dismiss"])
         pending.commit = true
     }

@@ -55,8 +55,8 @@ extension PlaybackMachine {
     /// been heard.
     private mutating func takeSpeed() {
         guard let session else { return }
-        let isHeard = session.engine == .open && session.anchor.running
-        if !isHeard { setAnchor(session.position(at: now.monotonic), running: session.anchor.running) }
+        let isHeard = session.engine == .open && session.tracker.anchor.running
+        if !isHeard { setAnchor(session.position(at: now.monotonic), running: session.tracker.anchor.running) }
         if session.engine == .open { pending.perform(.engine(.setSpeed(speed))) }
         markPosition()
     }
@@ -106,7 +106,7 @@ extension PlaybackMachine {
             reason: Self.byHand(set.played, command.origin))
         if register.played != session.register.played {
             self.session?.register = register
-            self.session?.unplayedFrom = set.played ? .zero : session.position(at: now.monotonic)
+            self.session?.tracker.marked(played: set.played, at: session.position(at: now.monotonic))
             book.mark(.session)
             book.mark(register)
         }
@@ -139,7 +139,7 @@ extension PlaybackMachine {
         if let session, session.episode.id == register.episode {
             // It has been loaded meanwhile.
             self.session?.register = register
-            self.session?.unplayedFrom = played ? .zero : session.position(at: now.monotonic)
+            self.session?.tracker.marked(played: played, at: session.position(at: now.monotonic))
         }
         let id = nextTransaction()
         book.begin(id, .request(request))

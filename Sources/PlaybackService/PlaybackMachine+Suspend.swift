@@ -5,7 +5,7 @@ extension PlaybackMachine {
     /// The machine is about to sleep: it may once the place in what plays is saved, or cannot be.
     mutating func suspend() {
         isSuspending = true
-        if session?.anchor.running == true { markPosition() }
+        if session?.tracker.anchor.running == true { markPosition() }
         pending.commit = !book.dirty.isEmpty
     }
 
@@ -14,7 +14,7 @@ extension PlaybackMachine {
         isSuspending = false
         askAfterSleep()
         guard session?.engine == .open else { return }
-        session?.hasSlept = true
+        session?.tracker.woke()
         pending.perform(.engine(.sample))
     }
 

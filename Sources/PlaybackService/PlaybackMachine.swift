@@ -93,14 +93,10 @@ public struct PlaybackMachine: OwnerMachine {
     /// Podcasts, with which what was set and noted for them is forgotten.
     public static let observes = ["stream/feeds/podcast/"]
 
-    /// How much the engine may differ from the published anchor before there is a new one.
-    static let drift = 0.05
     /// So long a place that was sought may need data before that is shown.
     static let seeksQuietly = Duration.seconds(1)
     static let sampleInterval = Duration.seconds(1)
     static let sampleAfterChange = Duration.milliseconds(300)
-    /// What the engine says of the position right after a pause changes until its buffers have settled.
-    static let settlesAfterPause = Duration.milliseconds(250)
     static let saveInterval = Duration.seconds(10)
     /// Two crashes on an episode within this time leave it paused.
     static let crashWindow = Duration.seconds(60)

@@ -48,37 +48,21 @@ struct PlaybackSession: Sendable, Hashable {
     var engine = Engine.closed
     /// The engine has its file open, and no second word of that will come.
     var isOpened = false
-    var anchor: PlaybackAnchor
+    var tracker: PositionTracker
     var buffering = false
     var measured: MeasuredDuration?
     /// The length of an earlier life's measurement.
     var recordedDuration: EpisodeDuration?
     /// It has been loaded at the place where it was left, and not been open since.
     var beginsAnew = false
-    /// From where it has been played without a seek.
-    var playedFrom = PlaybackPosition.zero
-    /// Where its listener has said that it is not played: no place before that makes it so.
-    var unplayedFrom = PlaybackPosition.zero
-    /// When it was paused, if it still stands where it was then.
-    var pausedAt: Timestamp?
     /// What has paused it.
     var pausedBy = WirePlaybackState.PausedBy.somebody
-    /// When it was left as it is, in an earlier life of the process; nil: it has moved in this one.
-    var leftAt: Timestamp?
     /// The episode's stored state; its played mark outlives new positions.
     var register: WireEpisodeState
     /// What is stored of the episode could not be found out in time; it is asked for until it comes.
     var isStateMissing = false
     /// The library has told of the episode once: what it is asked for again changes nothing of `register`.
     var wasLookedUp = false
-    /// The last opening; and the last seek that was asked for, and the last that the engine has done.
-    var openedAs: UInt64 = 0
-    var seekAsked: UInt64 = 0
-    var seekDone: UInt64 = 0
-    /// When the engine is asked where it came to rest, after a pause.
-    var settlesAt: MonotonicTime?
-    /// The machine has slept since the engine said where it is.
-    var hasSlept = false
     /// When it played on after a crash of the process.
     var resumedAt: MonotonicTime?
     /// The stream failed and is tried again, or has been and is not through the place where it failed.
@@ -105,10 +89,6 @@ struct PlaybackSession: Sendable, Hashable {
     var standstill = StandstillWatch(limit: 10)
     /// It has been heard since it was opened, or moved in.
     var hasSounded = false
-    /// It has been heard up to where it is: it was not moved, nor loaded, since then.
-    var isHeardHere = false
-    /// Where the engine itself was last.
-    var heard = PlaybackPosition.zero
     /// What is open seems to be something else in its place, for which it has failed.
     var hasStandIn = false
     /// Its listener has said that what is there now is the episode, as long or short as it is.
@@ -149,7 +129,7 @@ struct PlaybackSession: Sendable, Hashable {
 
     /// Whether it has played on beyond a length, which is wrong then: announced ones often are, and those that the first
     /// moments of a file with a changing bit rate lead to.
-    private func isPassed(_ length: EpisodeDuration) -> Bool { anchor.position.seconds > length.seconds + 1 }
+    private func isPassed(_ length: EpisodeDuration) -> Bool { tracker.anchor.position.seconds > length.seconds + 1 }
 
     /// The length as the file declares it, or as it was reckoned and announced alike; nil: there is only one word for it.
     var provenDuration: EpisodeDuration? {
@@ -189,7 +169,7 @@ struct PlaybackSession: Sendable, Hashable {
     }
 
     func position(at now: MonotonicTime) -> PlaybackPosition {
-        anchor.position(at: now, duration: duration)
+        tracker.anchor.position(at: now, duration: duration)
     }
 }
 
@@ -205,6 +185,7 @@ extension PlaybackSession {
         state.local = localPath != nil
         state.skip = skip
         state.skippedAlert = skippedAlert
+        let anchor = tracker.anchor
         state.anchor.position = anchor.position.seconds
         state.anchor.at = anchor.at.nanoseconds
         state.anchor.bootID = anchor.bootID
@@ -236,7 +217,6 @@ extension PlaybackSession {
         record.queue = queue
         record.position = position(at: now.monotonic).seconds
         record.duration = knownDuration?.seconds ?? 0
-        record.savedAt = (anchor.running ? now.wall : pausedAt ?? leftAt ?? now.wall).milliseconds
         record.bootID = context.bootID
         record.fleetRun = context.fleetRun
         record.clean = clean
@@ -245,9 +225,7 @@ extension PlaybackSession {
         record.localPath = localPath ?? ""
         record.skip = skip
         record.skippedAlert = skippedAlert
-        record.unheard = !isHeardHere
-        record.pausedAt = pausedAt?.milliseconds ?? 0
-        record.unplayedFrom = unplayedFrom.seconds
+        tracker.fill(&record, now: now.wall)
         switch status {
         case .playing, .loading(plays: true): record.status = .playing
         case .paused, .loading(plays: false):
@@ -278,17 +256,8 @@ extension PlaybackSession {
         localPath = record.localPath.isEmpty ? nil : record.localPath
         skip = record.skip
         skippedAlert = record.skippedAlert
-        unplayedFrom = PlaybackPosition(clamping: record.unplayedFrom)
-        if record.pausedAt > 0 {
-            pausedAt = Timestamp(milliseconds: record.pausedAt)
-        } else if record.status == .playing, record.savedAt > 0 {
-            // It has been silent since.
-            pausedAt = Timestamp(milliseconds: record.savedAt)
-        }
         // Another life of the fleet waits for no device.
         pausedBy = record.pausedBy == .soundDevice ? .somebody : record.pausedBy
-        isHeardHere = !record.unheard
-        if record.savedAt > 0 { leftAt = Timestamp(milliseconds: record.savedAt) }
         queueEntry = record.queueEntry
         queue = record.queue
         recordedDuration = EpisodeDuration(seconds: record.duration)
@@ -298,9 +267,7 @@ extension PlaybackSession {
         if record.resumedAt > 0, record.bootID == context.bootID {
             resumedAt = MonotonicTime(nanoseconds: record.resumedAt)
         }
-        anchor = PlaybackAnchor(
-            position: PlaybackPosition(clamping: record.position), speed: speed, at: now.monotonic,
-            bootID: context.bootID, running: false, wall: now.wall)
+        tracker = PositionTracker(record, speed: speed, bootID: context.bootID, now: now)
     }
 }
 

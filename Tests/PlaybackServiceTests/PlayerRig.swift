@@ -203,7 +203,7 @@ final class PlayerRig {
     var opens: Int { engine.performed.count { if case .open = $0 { true } else { false } } }
 
     /// What the engine's word of the loaded episode carries, unless it is past.
-    var serial: UInt64 { machine.session?.seekAsked ?? 0 }
+    var serial: UInt64 { machine.session?.tracker.seekAsked ?? 0 }
 
     var state: WirePlaybackState { states.last ?? WirePlaybackState() }
     var position: Double { machine.session?.position(at: now.monotonic).seconds ?? -1 }
