@@ -151,6 +151,7 @@ extension PlaybackMachine {
             status: .loading(plays: true),
             tracker: PositionTracker(
                 at: .zero, speed: speed(of: load.request.episode.podcastID), bootID: context.bootID, now: now),
+            recovery: StreamRecovery(limits: context.limits),
             register: register)
         if found.download.state == .downloaded, !found.download.path.isEmpty, upcoming.isStream {
             upcoming.localPath = found.download.path

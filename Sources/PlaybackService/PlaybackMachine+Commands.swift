@@ -10,7 +10,7 @@ extension PlaybackMachine {
             pending.refuse(command.id, Failure(.malformed, "The request to the player cannot be read."))
             return
         }
-        if request.isAboutLoaded { endComeback() }
+        if request.isAboutLoaded { forgetServer() }
         do throws(Failure) {
             switch request.command {
             case .load(let load)?: try self.load(load, command)
@@ -96,14 +96,14 @@ extension PlaybackMachine {
         case .loading(plays: true) where session.engine == .closed:
             // It waits for its next try, which is for whoever resumes it.
             self.session?.status = .paused
-            self.session?.endRetries()
+            self.session?.recovery.end()
             self.session?.tracker.paused(now: now)
             markPosition()
             pending.state = true
             pending.commit = true
         case .loading(plays: true):
             self.session?.status = .loading(plays: false)
-            self.session?.endRetries()
+            self.session?.recovery.end()
             self.session?.tracker.paused(now: now)
             book.mark(.session)
             pending.state = true
@@ -123,10 +123,10 @@ extension PlaybackMachine {
         self.session?.pausedBy = .somebody
         var opens = false
         switch session.status {
-        case .loading where session.retry?.nextAt != nil:
+        case .loading where session.recovery.isWaitingToRetry:
             // Whoever resumes does not want to wait.
             self.session?.status = .loading(plays: true)
-            reconnect()
+            perform(self.session?.recovery.retryNow())
         case .playing, .finished, .loading(plays: true):
             return
         case .loading:
@@ -142,7 +142,7 @@ extension PlaybackMachine {
         case .paused where session.isBeingLookedUp:
             self.session?.status = .loading(plays: true)
         case .paused, .failed:
-            self.session?.endRetries()
+            self.session?.recovery.end()
             self.session?.status = .loading(plays: true)
             setAnchor(session.position(at: now.monotonic), running: false)
             opens = true
@@ -180,8 +180,7 @@ extension PlaybackMachine {
         guard let session else { return }
         setAnchor(position, running: false)
         self.session?.tracker.moved(to: position)
-        self.session?.starving = nil
-        self.session?.hasSounded = false
+        self.session?.recovery.moved()
         output.loss.moved(to: position)
         if session.engine == .open {
             seekEngine(to: position)
@@ -222,7 +221,7 @@ extension PlaybackMachine {
                 self.session?.status = .paused
                 self.session?.pausedBy = .stop
                 self.session?.buffering = false
-                self.session?.endRetries()
+                self.session?.recovery.end()
                 if session.status != .paused { self.session?.tracker.paused(now: now) }
                 if isClosing {
                     setAnchor(session.position(at: now.monotonic), running: false)
@@ -234,6 +233,16 @@ extension PlaybackMachine {
             }
         }
         answer(command, "Stopped")
+    }
+}
+
+extension WirePlaybackRequest {
+    /// Whether somebody does something about what is loaded: what has failed does not go on by itself after that.
+    fileprivate var isAboutLoaded: Bool {
+        switch command {
+        case .load, .setPaused, .seek, .stop, .unload, .answerAlert, .setPlayed: true
+        default: false
+        }
     }
 }
 

@@ -44,16 +44,13 @@ struct PlaybackTimers: Sendable {
     static let sample = TimerName("sample")
     static let save = TimerName("save")
     static let retry = TimerName("retry")
-    static let reconnect = TimerName("reconnect")
-    static let opening = TimerName("opening")
-    static let probe = TimerName("probe")
-    static let comeback = TimerName("comeback")
+    static let recovery = TimerName("recovery")
     static let device = TimerName("device")
     static let milestone = TimerName("milestone")
     static let sleep = TimerName("sleep")
     static let liveness = TimerName("liveness")
     private static let all = [
-        sample, save, retry, reconnect, opening, probe, comeback, device, milestone, sleep, liveness,
+        sample, save, retry, recovery, device, milestone, sleep, liveness,
     ]
 
     var wanted: [TimerName: MonotonicTime] = [:]
@@ -149,11 +146,8 @@ extension PlaybackMachine {
     private mutating func setTimers() {
         let playing = session?.status == .playing && session?.engine == .open && !isStopping
         let isWaiting = session?.status == .loading(plays: true) && session?.isOpened == true
-        timers.wanted[PlaybackTimers.reconnect] = isStopping ? nil : session?.retry?.nextAt
-        timers.wanted[PlaybackTimers.opening] = isStopping || session?.engine != .open ? nil : session?.opensBy
-        timers.wanted[PlaybackTimers.probe] =
-            isStopping || session?.undecided == nil ? nil : session?.probe?.answersBy
-        timers.wanted[PlaybackTimers.comeback] = isStopping ? nil : session?.comeback?.nextAt
+        timers.wanted[PlaybackTimers.recovery] =
+            isStopping ? nil : session?.recovery.nextAt(isOpen: session?.engine == .open)
         timers.wanted[PlaybackTimers.milestone] = isStopping ? nil : nextMilestone()
         timers.wanted[PlaybackTimers.sleep] =
             isStopping
@@ -194,16 +188,8 @@ extension PlaybackMachine {
             pending.commit = !book.isBusy
         case PlaybackTimers.retry:
             pending.commit = !book.isBusy
-        case PlaybackTimers.reconnect:
-            reconnect()
-        case PlaybackTimers.opening:
-            let seconds = Int(context.limits.opening / .seconds(1))
-            recover(
-                from: Failure(.streamFailed, "\(session?.source?.host ?? "It") did not answer within \(seconds) s."))
-        case PlaybackTimers.probe:
-            decide()
-        case PlaybackTimers.comeback:
-            comebackIsDue()
+        case PlaybackTimers.recovery:
+            recoveryIsDue()
         case PlaybackTimers.device:
             deviceIsDue()
         case PlaybackTimers.milestone:

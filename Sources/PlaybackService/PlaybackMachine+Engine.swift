@@ -26,9 +26,7 @@ extension PlaybackMachine {
     private mutating func handleOpened(_ audio: OpenedAudio) {
         guard let session else { return }
         self.session?.isOpened = true
-        self.session?.opensBy = nil
-        self.session?.wasLetIn = true
-        doubtProbe()
+        self.session?.recovery.opened()
         if let stub = standIn(audio.duration) { return recover(from: stub) }
         keepTag()
         self.session?.measured = audio.duration
@@ -84,10 +82,9 @@ extension PlaybackMachine {
     private mutating func handleProgress(_ progress: EngineProgress) {
         // What was said of it before it was closed and opened again is past.
         guard let session, !session.tracker.isOutdated(progress) else { return }
-        guard !isStarved(progress) else {
-            let host = session.source?.host ?? "the server"
-            return recover(from: Failure(.streamFailed, "No data comes from \(host) any more."))
-        }
+        let isExpected = session.isStream && session.wantsToPlay
+        let starvation = self.session?.recovery.starves(progress, isExpected: isExpected, now: now.monotonic)
+        if let failure = starvation ?? nil { return recover(from: failure) }
         guard self.session?.tracker.reached(progress) == true else { return handleSeeking(progress) }
         switch session.status {
         case .loading(plays: true):
@@ -97,7 +94,7 @@ extension PlaybackMachine {
             setAnchor(progress.position, running: true, at: progress.at, pace: progress.speed)
             endAlerts(of: session.loadID)
         case .playing:
-            passFailure(at: progress)
+            if progress.running { self.session?.recovery.played(to: progress.position) }
             guard !standsStill(at: progress) else { return engineHangs() }
             setBuffering(progress.buffering && !progress.running)
             let isOff = self.session?.tracker.isOff(progress, from: session.position(at: progress.at)) == true
@@ -116,8 +113,8 @@ extension PlaybackMachine {
 
     /// The place that was sought is not reached yet: where the engine is says nothing, but that data is waited for is seen.
     private mutating func handleSeeking(_ progress: EngineProgress) {
-        guard session?.status == .playing, let since = self.session?.starving?.since,
-            now.monotonic.since(since) >= Self.seeksQuietly
+        guard let session, session.status == .playing,
+            session.recovery.isStarving(for: Self.seeksQuietly, now: now.monotonic)
         else { return }
         setBuffering(true)
     }
@@ -189,7 +186,7 @@ extension PlaybackMachine {
         self.session?.engine = .closed
         self.session?.buffering = false
         self.session?.resumedAt = nil
-        self.session?.endRetries()
+        self.session?.recovery.end()
         setAnchor(session.duration.flatMap { PlaybackPosition(seconds: $0.seconds) } ?? position, running: false)
         pending.perform(.engine(.unload))
         endAlerts(of: session.loadID)
@@ -202,8 +199,8 @@ extension PlaybackMachine {
 
     /// It cannot go on: the position is kept, and an alert offers to try again.
     ///
-    /// - Parameter mayComeBack: whether it goes on by itself when its server is back.
-    mutating func fail(_ failure: Failure, mayComeBack: Bool = false) {
+    /// - Parameter mayReturn: whether it goes on by itself when its server is back.
+    mutating func fail(_ failure: Failure, mayReturn: Bool = false) {
         guard let session else { return }
         setAnchor(session.position(at: now.monotonic), running: false)
         if session.engine == .open { pending.perform(.engine(.unload)) }
@@ -211,17 +208,17 @@ extension PlaybackMachine {
         self.session?.tracker.paused(now: now)
         self.session?.engine = .closed
         self.session?.buffering = false
-        self.session?.endRetries()
+        if !mayReturn { self.session?.recovery.end() }
         markPosition()
         // The failure says more.
         if session.hasStandIn { endAlerts(code: "audioChanged") }
-        if session.comeback != nil, !mayComeBack { endAlerts(code: FailureCode.streamFailed.rawValue) }
+        if session.recovery.awaitsServer, !mayReturn { endAlerts(code: FailureCode.streamFailed.rawValue) }
         let actions = session.hasStandIn ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]
         var advice = ""
         if session.hasStandIn {
             advice = " Answer `accept` to play it all the same; a place that it does not have is given up."
-        } else if mayComeBack {
-            advice = comebackPromise
+        } else if mayReturn {
+            advice = returnPromise
         }
         let title = "“\(session.episode.title)”"
         let isNamed = session.episode.title.isEmpty || failure.message.contains(title)

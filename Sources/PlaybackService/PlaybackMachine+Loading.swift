@@ -42,6 +42,7 @@ extension PlaybackMachine {
             tracker: PositionTracker(
                 at: explicit ?? PlaybackPosition(clamping: register.position), speed: speed, bootID: context.bootID,
                 now: now),
+            recovery: StreamRecovery(limits: context.limits),
             register: register)
         chapters.load(load.episode.id)
         if sleeps, !load.paused { session?.pausedBy = .sleepTimer }
@@ -173,17 +174,12 @@ extension PlaybackMachine {
         output.loss.opens()
         self.session?.engine = .open
         self.session?.isOpened = false
-        self.session?.starving = nil
-        self.session?.hasSounded = false
-        self.session?.wasLetIn = false
-        self.session?.probe = nil
-        self.session?.undecided = nil
-        self.session?.opensBy = session.isStream ? now.monotonic.advanced(by: context.limits.opening) : nil
         if session.isStream {
             self.session?.sourceTag = nil
             self.session?.sameness = .unknown
-            askServer()
         }
+        let host = session.isStream ? source.host : nil
+        perform(self.session?.recovery.opens(host: host, now: now.monotonic))
         let serial = nextSerial()
         self.session?.tracker.opens(serial: serial)
         self.session?.hasStandIn = false

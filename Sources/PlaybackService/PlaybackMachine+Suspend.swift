@@ -12,9 +12,10 @@ extension PlaybackMachine {
     /// The machine is awake: where the engine is now is told first, whatever was reckoned before.
     mutating func wake() {
         isSuspending = false
-        askAfterSleep()
-        guard session?.engine == .open else { return }
-        session?.tracker.woke()
+        guard let session else { return }
+        perform(self.session?.recovery.woke(session.situation(at: now)))
+        guard self.session?.engine == .open else { return }
+        self.session?.tracker.woke()
         pending.perform(.engine(.sample))
     }
 

@@ -223,7 +223,7 @@ public struct PlaybackMachine: OwnerMachine {
             markPosition()
             setAnchor(session?.position(at: now.monotonic) ?? .zero, running: false)
             session?.engine = .closed
-            session?.endRetries()
+            session?.recovery.end()
             pending.state = true
             pending.commit = true
         }

@@ -19,6 +19,17 @@ struct PlaybackSession: Sendable, Hashable {
 
         /// Whether it plays, or will when it can.
         var willPlay: Bool { self == .playing || self == .loading(plays: true) }
+
+        /// Whether it could not go on.
+        var isFailed: Bool { if case .failed = self { true } else { false } }
+
+        /// Whether it plays or is being opened, so that a failure may be tried again.
+        var isUnderWay: Bool {
+            switch self {
+            case .playing, .loading: true
+            case .paused, .finished, .failed: false
+            }
+        }
     }
 
     /// How far the engine is involved.
@@ -49,6 +60,7 @@ struct PlaybackSession: Sendable, Hashable {
     /// The engine has its file open, and no second word of that will come.
     var isOpened = false
     var tracker: PositionTracker
+    var recovery: StreamRecovery
     var buffering = false
     var measured: MeasuredDuration?
     /// The length of an earlier life's measurement.
@@ -65,30 +77,12 @@ struct PlaybackSession: Sendable, Hashable {
     var wasLookedUp = false
     /// When it played on after a crash of the process.
     var resumedAt: MonotonicTime?
-    /// The stream failed and is tried again, or has been and is not through the place where it failed.
-    var retry: StreamRetry?
-    /// It has failed, and goes on when its server is back.
-    var comeback: StreamComeback?
-    /// The stream must be open by then.
-    var opensBy: MonotonicTime?
-    /// What its server is or was asked beside the engine.
-    var probe: ServerProbe?
-    /// Its server refuses the question, but not the engine.
-    var ignoresProbes = false
-    /// What the stream has failed of; what follows waits for its server's answer.
-    var undecided: Failure?
     /// Which audio its source has, as far as it says; the episode's once it is open and no stand-in.
     var sourceTag: AudioTag?
     /// The tag in its register is not stored yet.
     var hasNewTag = false
-    /// Its audio has been opened since it was tried last.
-    var wasLetIn = false
-    /// It waits for data.
-    var starving: Starving?
     /// Notices that nothing takes its sound.
     var standstill = StandstillWatch(limit: 10)
-    /// It has been heard since it was opened, or moved in.
-    var hasSounded = false
     /// What is open seems to be something else in its place, for which it has failed.
     var hasStandIn = false
     /// Its listener has said that what is there now is the episode, as long or short as it is.
@@ -154,18 +148,14 @@ struct PlaybackSession: Sendable, Hashable {
     var isBeingLookedUp: Bool { if case .lookingUp = engine { true } else { false } }
 
     /// Whether it plays or is about to.
-    var wantsToPlay: Bool {
-        switch status {
-        case .playing, .loading(plays: true): true
-        default: false
-        }
-    }
+    var wantsToPlay: Bool { status.willPlay }
 
-    /// Nothing is tried again by itself any more.
-    mutating func endRetries() {
-        retry = nil
-        comeback = nil
-        undecided = nil
+    /// What its recovery must know of it.
+    func situation(at now: Moment) -> StreamRecovery.Situation {
+        StreamRecovery.Situation(
+            position: position(at: now.monotonic), plays: wantsToPlay, isOpen: engine == .open,
+            isFailed: status.isFailed,
+            now: now)
     }
 
     func position(at now: MonotonicTime) -> PlaybackPosition {
@@ -196,7 +186,7 @@ extension PlaybackSession {
         case .loading(let plays):
             state.status = .loading
             state.willPlay = plays
-            if let retry { state.retry = retry.wire }
+            if let retry = recovery.retry { state.retry = retry.wire }
         case .playing: state.status = .playing
         case .paused:
             state.status = .paused
@@ -267,6 +257,7 @@ extension PlaybackSession {
         if record.resumedAt > 0, record.bootID == context.bootID {
             resumedAt = MonotonicTime(nanoseconds: record.resumedAt)
         }
+        recovery = StreamRecovery(limits: context.limits)
         tracker = PositionTracker(record, speed: speed, bootID: context.bootID, now: now)
     }
 }

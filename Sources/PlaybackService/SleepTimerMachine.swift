@@ -202,7 +202,7 @@ extension PlaybackMachine {
         if wasPlaying { session?.pausedBy = .sleepTimer }
         // A device or a server that comes back in the morning wakes nobody.
         forgetDevice()
-        endComeback()
+        forgetServer()
         perform(sleepTimer.turnOff())
     }
 }

@@ -46,7 +46,7 @@ struct PlaybackComebackTests {
         try rig.advance(1)
         #expect(rig.state.status == .playing && rig.alerts.isEmpty && abs(rig.position - 110) < 0.3)
         try rig.advance(10)
-        #expect(rig.machine.session?.comeback == nil && abs(rig.position - 120) < 0.3)
+        #expect(rig.machine.session?.recovery.awaitsServer == false && abs(rig.position - 120) < 0.3)
     }
 
     @Test("A server that is away is asked after 30 s, 1, 2 and then every 5 min, for half an hour, and not told of")

@@ -139,12 +139,12 @@ struct PlaybackProbeTests {
         try load(SimulatedEngine.Audio(length: 600), .refused(404))
         try rig.advance(10)
         let load = try #require(LoadID("l1"))
-        let first = try #require(rig.machine.session?.probe?.serial)
+        let first = try #require(rig.machine.session?.recovery.probeSerial)
         rig.engine.breakOff(Self.vague)
         try rig.advance(0.1)
         try rig.report(.probed(load, serial: first, .refused(404)))
         #expect(rig.state.status == .loading && !rig.state.hasRetry)
-        try rig.report(.probed(load, serial: try #require(rig.machine.session?.probe?.serial), .refused(503)))
+        try rig.report(.probed(load, serial: try #require(rig.machine.session?.recovery.probeSerial), .refused(503)))
         #expect(rig.state.retry.attempt == 1)
     }
 

@@ -3,40 +3,6 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// A stream that failed, and when it is tried again.
-struct StreamRetry: Sendable, Hashable {
-    /// Which try it is, from 1.
-    var attempt: Int
-    /// Of how many.
-    var of: Int
-    /// How long it waits before it.
-    var wait: Duration
-    /// When it is tried; nil: it is being tried.
-    var nextAt: MonotonicTime?
-    /// What it failed of.
-    var failure: Failure
-    /// Where it failed.
-    var position: PlaybackPosition
-
-    var wire: WireRetryState {
-        var wire = WireRetryState()
-        wire.attempt = UInt32(attempt)
-        wire.of = UInt32(of)
-        wire.nextInSeconds = nextAt == nil ? 0 : wait / .seconds(1)
-        wire.nextAt = nextAt?.nanoseconds ?? 0
-        wire.error = WireFailure(failure)
-        return wire
-    }
-}
-
-/// An engine that waits for data.
-struct Starving: Sendable, Hashable {
-    /// Up to where it had data.
-    var cached: Double
-    /// Since when that has not moved.
-    var since: MonotonicTime
-}
-
 /// Which audio a source has, as far as it says: an ETag, or else a size. Two that differ are not the same audio; of
 /// different kinds they say nothing about each other.
 public struct AudioTag: Sendable, Hashable {
@@ -59,11 +25,6 @@ public struct AudioTag: Sendable, Hashable {
     }
 }
 
-extension PlaybackSession.Status {
-    /// Whether it could not go on.
-    var isFailed: Bool { if case .failed = self { true } else { false } }
-}
-
 extension AudioSource {
     /// The server of a web address; the path of a file.
     var host: String {
@@ -72,52 +33,78 @@ extension AudioSource {
     }
 }
 
+// What becomes of audio that can’t go on as it is.
 extension PlaybackMachine {
-    /// How far beyond the place of a failure it must play until that failure is over.
-    private static let passes = 5.0
-
-    // MARK: Trying again
-
-    /// The audio cannot go on as it is: the stream in place of a file, another try of the stream, or the end of trying.
+    /// The stream in place of a file, what `StreamRecovery` decides about a stream, or the end.
     mutating func recover(from failure: Failure) {
         guard let session else { return }
         if case .web? = session.enclosure, session.localPath != nil, failure.known != .noSoundDevice {
             return playStream(insteadOfFile: failure)
         }
         // What is no audio the server may have named.
-        let isJudged = failure.retry || failure.known == .decoderFailed
-        guard isJudged, session.isStream, session.status.isUnderWay else { return fail(failure) }
-        recoverStream(from: failure)
+        let isForRecovery = failure.retry || failure.known == .decoderFailed
+        guard isForRecovery, session.isStream, session.status.isUnderWay else { return fail(failure) }
+        perform(self.session?.recovery.failed(failure, session.situation(at: now)))
     }
 
-    /// A stream is tried again, or has failed for good.
-    mutating func tryAgain(after failure: Failure) {
+    mutating func handleProbe(_ load: LoadID, _ serial: UInt64, _ answer: ProbeAnswer) {
+        guard let session, session.loadID == load else { return }
+        perform(self.session?.recovery.answered(serial, answer, session.situation(at: now)))
+    }
+
+    /// The timer of the recovery has gone off.
+    mutating func recoveryIsDue() {
         guard let session else { return }
-        // Nobody waits for it: it is tried again by whoever resumes it.
-        if failure.retry, session.status == .loading(plays: false) { return rest(after: failure) }
-        let made = session.retry?.attempt ?? 0
-        guard failure.retry, made < context.limits.reconnect.count else {
-            let passes = failure.retry && failure.known == .streamFailed && !context.limits.comeback.isEmpty
-            fail(failure, mayComeBack: passes)
-            if passes { awaitComeback(session.comeback) }
-            return
+        perform(self.session?.recovery.tick(session.situation(at: now)))
+    }
+
+    mutating func perform(_ actions: [StreamRecovery.Action]?) {
+        for action in actions ?? [] {
+            guard let session else { return }
+            switch action {
+            case .askServer: askServer(of: session)
+            case .recover(let failure): recover(from: failure)
+            case .awaitServer: closeAndWait()
+            case .awaitRetry(let retry):
+                let wait = Int(retry.wait / .seconds(1))
+                let again = "Retry \(retry.attempt) of \(retry.of) in \(wait) s."
+                pending.logs.append((.warning, "\(session.episode.id): \(retry.failure) \(again)"))
+                closeAndWait()
+            case .open:
+                pending.state = true
+                openEngine()
+            case .stayPaused(let failure): pauseAfterFailure(failure)
+            case .fail(let failure, let mayReturn): fail(failure, mayReturn: mayReturn)
+            case .playOn: serverReturned()
+            case .giveUp:
+                pending.logs.append(
+                    (.info, "\(session.episode.id): its server has been away for too long; it stays stopped"))
+                withdrawPromises()
+            case .identify(let tag): identify(tag)
+            }
         }
-        let wait = context.limits.reconnect[made]
+    }
+
+    /// Asks the server of the loaded stream which audio it has.
+    private mutating func askServer(of session: PlaybackSession) {
+        guard case .web(let url)? = session.source else { return }
+        let serial = nextSerial()
+        self.session?.recovery.asked(serial: serial, now: now.monotonic)
+        pending.perform(.probe(session.loadID, url: url, podcast: session.episode.podcastID, serial: serial))
+    }
+
+    /// The stream is closed where it is, until something is known or due.
+    private mutating func closeAndWait() {
+        guard let session else { return }
         closeFile()
         setAnchor(session.position(at: now.monotonic), running: false)
         self.session?.status = .loading(plays: session.wantsToPlay)
-        self.session?.retry = StreamRetry(
-            attempt: made + 1, of: context.limits.reconnect.count, wait: wait,
-            nextAt: now.monotonic.advanced(by: wait), failure: failure,
-            position: session.position(at: now.monotonic))
-        let again = "Retry \(made + 1) of \(context.limits.reconnect.count) in \(Int(wait / .seconds(1))) s."
-        pending.logs.append((.warning, "\(session.episode.id): \(failure) \(again)"))
         markPosition()
         pending.commit = true
     }
 
     /// What was paused before it was open, and cannot be opened now, is closed.
-    private mutating func rest(after failure: Failure) {
+    private mutating func pauseAfterFailure(_ failure: Failure) {
         closeFile()
         session?.status = .paused
         pending.logs.append((.warning, "\(session?.episode.id ?? ""): \(failure) It is paused."))
@@ -126,45 +113,45 @@ extension PlaybackMachine {
         pending.commit = true
     }
 
-    /// The wait is over, or somebody does not want to wait.
-    mutating func reconnect() {
-        guard session?.retry?.nextAt != nil, session?.engine == .closed else { return }
-        session?.retry?.nextAt = nil
-        pending.state = true
-        openEngine()
-    }
-
-    /// A failure is over once it has been played beyond the place of it.
-    mutating func passFailure(at progress: EngineProgress) {
-        guard progress.running, let session else { return }
-        let place = progress.position.seconds - Self.passes
-        if let retry = session.retry, place >= retry.position.seconds { self.session?.retry = nil }
-        if let comeback = session.comeback, place >= comeback.position.seconds { self.session?.comeback = nil }
-    }
-
-    /// Whether it has waited too long for data. A slow stream whose data comes drop by drop is none.
-    mutating func isStarved(_ progress: EngineProgress) -> Bool {
-        guard let session, session.isStream, session.wantsToPlay, progress.buffering, !progress.running else {
-            self.session?.starving = nil
-            if progress.running { self.session?.hasSounded = true }
-            return false
-        }
-        guard let starving = session.starving, starving.cached == progress.cached else {
-            self.session?.starving = Starving(cached: progress.cached, since: now.monotonic)
-            return false
-        }
-        // A server that ignores Range is read from its beginning to the place that is wanted, of which nothing is seen.
-        let limit = session.hasSounded ? context.limits.stall : context.limits.opening
-        return now.monotonic.since(starving.since) >= limit
-    }
-
     mutating func closeFile() {
         if session?.engine == .open { pending.perform(.engine(.unload)) }
         session?.engine = .closed
         session?.isOpened = false
         session?.buffering = false
-        session?.opensBy = nil
-        session?.starving = nil
+        session?.recovery.closed()
+    }
+
+    // MARK: The return of the server
+
+    /// What has failed plays on.
+    private mutating func serverReturned() {
+        guard let session else { return }
+        pending.logs.append((.info, "\(session.episode.id): its server is back; it plays on"))
+        self.session?.status = .loading(plays: true)
+        self.session?.tracker.resumed()
+        // Its alert ends when it plays.
+        lookUpAgain(at: session.tracker.anchor.position)
+        book.mark(.session)
+        pending.state = true
+        pending.commit = true
+    }
+
+    /// The server is asked no more, which its alert then doesn’t promise either.
+    mutating func forgetServer() {
+        if session?.recovery.forgetServer() == true { withdrawPromises() }
+    }
+
+    /// What a failure’s alert says while its server is asked.
+    var returnPromise: String {
+        let minutes = Int(context.limits.comebackWindow / .seconds(60))
+        return " It plays on by itself if its server is back within \(minutes) min."
+    }
+
+    /// No alert says any more that it plays on by itself.
+    mutating func withdrawPromises() {
+        for (id, record) in alerts.sorted(by: { $0.key < $1.key }) where record.alert.message.hasSuffix(returnPromise) {
+            reword(id, String(record.alert.message.dropLast(returnPromise.count)))
+        }
     }
 
     // MARK: Files of one's own
@@ -225,15 +212,5 @@ extension PlaybackMachine {
         else { return }
         self.session?.register.audioTag = tag.text
         self.session?.hasNewTag = true
-    }
-}
-
-extension PlaybackSession.Status {
-    /// Whether it plays or is being opened, so that a failure may be tried again.
-    var isUnderWay: Bool {
-        switch self {
-        case .playing, .loading: true
-        case .paused, .finished, .failed: false
-        }
     }
 }

@@ -1,0 +1,236 @@
+import BusKit
+import PodcastModel
+import Testing
+
+@testable import PlaybackService
+
+/// What becomes of a stream that fails, without a player.
+struct StreamRecoveryTests {
+    private static let broken = Failure(.streamFailed, "The connection broke.")
+    private var recovery = StreamRecovery(limits: PlaybackLimits())
+    private var now = Moment(
+        monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000), wall: Timestamp(milliseconds: 1_700_000_000_000))
+    private var serial: UInt64 = 0
+
+    private func situation(
+        plays: Bool = true, isOpen: Bool = false, isFailed: Bool = false
+    ) -> StreamRecovery.Situation {
+        StreamRecovery.Situation(
+            position: PlaybackPosition(clamping: 100), plays: plays, isOpen: isOpen, isFailed: isFailed, now: now)
+    }
+
+    private mutating func pass(_ seconds: Double) {
+        now.monotonic = now.monotonic.advanced(by: .seconds(seconds))
+        now.wall = Timestamp(milliseconds: now.wall.milliseconds + Int64(seconds * 1_000))
+    }
+
+    private mutating func ask() {
+        serial += 1
+        recovery.asked(serial: serial, now: now.monotonic)
+    }
+
+    /// The engine opens the stream, and its server is asked beside it.
+    private mutating func open() {
+        #expect(recovery.opens(host: "a.example", now: now.monotonic) == [.askServer])
+        ask()
+    }
+
+    private mutating func answer(
+        _ answer: ProbeAnswer, isOpen: Bool = false, isFailed: Bool = false
+    ) -> [StreamRecovery.Action] {
+        recovery.answered(serial, answer, situation(isOpen: isOpen, isFailed: isFailed))
+    }
+
+    /// The engine reports a failure before the stream was open; its server gives no reason.
+    private mutating func failOpening() -> [StreamRecovery.Action] {
+        open()
+        #expect(recovery.failed(Self.broken, situation(isOpen: true)) == [.awaitServer])
+        return answer(.unanswered(nil))
+    }
+
+    private func progress(
+        at seconds: Double = 100, running: Bool = false, buffering: Bool = true, cached: Double = 100
+    ) -> EngineProgress {
+        EngineProgress(
+            position: PlaybackPosition(clamping: seconds), at: now.monotonic, running: running, buffering: buffering,
+            cached: cached)
+    }
+
+    @Test mutating func `a stream is tried three times, and then it has failed`() throws {
+        for (attempt, wait) in [2.0, 5, 10].enumerated() {
+            let actions = failOpening()
+            guard case .awaitRetry(let retry)? = actions.first, actions.count == 1 else {
+                Issue.record("\(actions)")
+                return
+            }
+            #expect(retry.attempt == attempt + 1 && retry.of == 3 && retry.wait == .seconds(wait))
+            #expect(recovery.nextAt(isOpen: false) == now.monotonic.advanced(by: .seconds(wait)))
+            #expect(recovery.tick(situation()) == [])
+            pass(wait)
+            #expect(recovery.tick(situation()) == [.open])
+        }
+        #expect(failOpening() == [.fail(Self.broken, mayReturn: true)])
+        #expect(recovery.retry == nil && recovery.awaitsServer)
+    }
+
+    @Test mutating func `a failure waits for the server’s answer, but not for ever`() {
+        open()
+        #expect(recovery.failed(Self.broken, situation(isOpen: true)) == [.awaitServer])
+        let due = recovery.nextAt(isOpen: false)
+        #expect(due == now.monotonic.advanced(by: PlaybackLimits().probe))
+        pass(PlaybackLimits().probe / .seconds(1))
+        guard case .awaitRetry? = recovery.tick(situation()).first else {
+            Issue.record("no retry")
+            return
+        }
+        // The answer comes after all, and is final.
+        guard case .fail(let failure, mayReturn: false)? = answer(.refused(404)).first else {
+            Issue.record("not failed")
+            return
+        }
+        #expect(failure.known == .episodeUnavailable)
+    }
+
+    @Test mutating func `what the server says counts more than the engine’s guess`() {
+        open()
+        #expect(answer(.refused(404), isOpen: true) == [])
+        guard case .fail(let failure, mayReturn: false)? = recovery.failed(Self.broken, situation(isOpen: true)).first
+        else {
+            Issue.record("not failed")
+            return
+        }
+        #expect(failure.known == .episodeUnavailable && failure.message.contains("a.example"))
+    }
+
+    @Test mutating func `a server that refuses the question but not the engine is not believed`() {
+        open()
+        #expect(answer(.refused(403), isOpen: true) == [])
+        recovery.opened()
+        guard case .awaitRetry(let retry)? = recovery.failed(Self.broken, situation(isOpen: true)).first else {
+            Issue.record("no retry")
+            return
+        }
+        #expect(retry.failure == Self.broken)
+    }
+
+    @Test mutating func `a server that let the audio be opened is asked again when it fails`() {
+        open()
+        #expect(answer(.audio(AudioTag(etag: "1", size: 0)), isOpen: true) == [.identify(AudioTag(etag: "1", size: 0))])
+        recovery.opened()
+        #expect(recovery.failed(Self.broken, situation(isOpen: true)) == [.askServer, .awaitServer])
+        ask()
+        // What it said before counts for nothing any more.
+        #expect(recovery.answered(serial - 1, .refused(404), situation()) == [])
+    }
+
+    @Test mutating func `nothing is tried again for an episode that is paused`() {
+        open()
+        #expect(recovery.failed(Self.broken, situation(plays: false, isOpen: true)) == [.awaitServer])
+        let actions = recovery.answered(serial, .unanswered(nil), situation(plays: false))
+        #expect(actions == [.stayPaused(Self.broken)] && recovery.nextAt(isOpen: false) == nil)
+    }
+
+    @Test mutating func `a stream that is not open in time is recovered`() {
+        open()
+        #expect(recovery.nextAt(isOpen: false) == nil)
+        let due = recovery.nextAt(isOpen: true)
+        #expect(due == now.monotonic.advanced(by: .seconds(60)))
+        pass(60)
+        guard case .recover(let failure)? = recovery.tick(situation(isOpen: true)).first else {
+            Issue.record("nothing")
+            return
+        }
+        #expect(failure.known == .streamFailed)
+    }
+
+    @Test mutating func `a stream starves after 20 s without data, and after 60 s before it was heard`() {
+        open()
+        recovery.opened()
+        #expect(recovery.starves(progress(), isExpected: true, now: now.monotonic) == nil)
+        pass(59)
+        #expect(recovery.starves(progress(), isExpected: true, now: now.monotonic) == nil)
+        #expect(recovery.isStarving(for: .seconds(59), now: now.monotonic))
+        pass(1)
+        #expect(recovery.starves(progress(), isExpected: true, now: now.monotonic) != nil)
+        // It is heard, and waits again: drop by drop, then for good.
+        let heard = progress(running: true, buffering: false)
+        #expect(recovery.starves(heard, isExpected: true, now: now.monotonic) == nil)
+        for drop in 1...4 {
+            #expect(recovery.starves(progress(cached: 100 + Double(drop)), isExpected: true, now: now.monotonic) == nil)
+            pass(19)
+        }
+        #expect(recovery.starves(progress(cached: 104), isExpected: true, now: now.monotonic) == nil)
+        pass(1)
+        #expect(recovery.starves(progress(cached: 104), isExpected: true, now: now.monotonic) != nil)
+        #expect(recovery.starves(progress(cached: 104), isExpected: false, now: now.monotonic) == nil)
+    }
+
+    @Test mutating func `a failure is over five seconds beyond its position`() {
+        _ = failOpening()
+        #expect(recovery.retryNow() == [.open] && recovery.retryNow() == [])
+        recovery.played(to: PlaybackPosition(clamping: 104))
+        #expect(recovery.retry != nil)
+        recovery.played(to: PlaybackPosition(clamping: 105))
+        #expect(recovery.retry == nil)
+    }
+
+    // MARK: The return of the server
+
+    /// Every attempt has failed.
+    private mutating func failForGood() {
+        for _ in 1...3 {
+            _ = failOpening()
+            _ = recovery.retryNow()
+        }
+        #expect(failOpening() == [.fail(Self.broken, mayReturn: true)])
+    }
+
+    @Test mutating func `the server is asked at growing intervals until it has the audio`() {
+        failForGood()
+        for wait in [30.0, 60, 120, 300, 300] {
+            #expect(recovery.nextAt(isOpen: false) == now.monotonic.advanced(by: .seconds(wait)))
+            pass(wait)
+            #expect(recovery.tick(situation(isFailed: true)) == [.askServer])
+            ask()
+            #expect(answer(.refused(503), isFailed: true) == [])
+        }
+        #expect(answer(.audio(AudioTag(etag: "1", size: 0)), isFailed: true) == [.playOn])
+        #expect(recovery.nextAt(isOpen: false) == nil && recovery.awaitsServer)
+        recovery.played(to: PlaybackPosition(clamping: 105))
+        #expect(!recovery.awaitsServer)
+    }
+
+    @Test mutating func `a server that refuses for good is not asked again`() {
+        failForGood()
+        pass(30)
+        #expect(recovery.tick(situation(isFailed: true)) == [.askServer])
+        ask()
+        guard case .fail(let failure, mayReturn: false)? = answer(.refused(410), isFailed: true).first else {
+            Issue.record("not failed")
+            return
+        }
+        #expect(!failure.retry)
+        recovery.end()
+        #expect(recovery.nextAt(isOpen: false) == nil && !recovery.awaitsServer)
+    }
+
+    @Test(arguments: [true, false])
+    mutating func `a server that is away for too long by either clock is given up`(_ isAwake: Bool) {
+        failForGood()
+        if isAwake { pass(1_800) } else { now.wall = Timestamp(milliseconds: now.wall.milliseconds + 1_800_000) }
+        #expect(recovery.woke(situation(isFailed: true)) == [.giveUp])
+        #expect(recovery.nextAt(isOpen: false) == nil && !recovery.forgetServer())
+    }
+
+    @Test mutating func `a machine that wakes asks at once`() {
+        failForGood()
+        #expect(recovery.woke(situation(isFailed: true)) == [.askServer])
+        #expect(recovery.nextAt(isOpen: false) == now.monotonic.advanced(by: .seconds(30)))
+    }
+
+    @Test mutating func `somebody who does something ends the wait`() {
+        failForGood()
+        #expect(recovery.forgetServer() && !recovery.forgetServer())
+        #expect(recovery.nextAt(isOpen: false) == nil)
+    }
+}
