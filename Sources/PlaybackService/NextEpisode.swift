@@ -152,11 +152,12 @@ extension PlaybackMachine {
             tracker: PositionTracker(
                 at: .zero, speed: speed(of: load.request.episode.podcastID), bootID: context.bootID, now: now),
             recovery: StreamRecovery(limits: context.limits),
+            audio: AudioIdentity(
+                announced: load.request.episode.duration, recorded: EpisodeDuration(seconds: register.duration)),
             register: register)
         if found.download.state == .downloaded, !found.download.path.isEmpty, upcoming.isStream {
             upcoming.localPath = found.download.path
         }
-        upcoming.recordedDuration = EpisodeDuration(seconds: register.duration)
         return upcoming
     }
 

@@ -165,19 +165,21 @@ extension PlaybackMachine {
         // What is stored of the episode is not known yet, and must not be lost.
         guard session.isStateKnown else { return }
         let position = session.position(at: now.monotonic).seconds
-        if session.measured?.source == .declared, let end = session.duration?.seconds, position >= end - 0.5 { return }
+        if session.audio.measured?.source == .declared, let end = session.duration?.seconds, position >= end - 0.5 {
+            return
+        }
         guard position > 0 || session.register.position > 0 else { return }
         let before = session.register
         session.register.position = position
-        if let duration = session.provenDuration {
+        if let duration = session.audio.provenDuration {
             session.register.duration = duration.seconds
         } else if position > session.register.duration + 1 {
             // It is not as long as it was taken to be, but longer.
             session.register.duration = 0
         }
         // What has not changed is not of now: it would win over what was heard elsewhere meanwhile.
-        guard session.register != before || session.hasNewTag else { return }
-        session.hasNewTag = false
+        let isNewTag = session.audio.saved()
+        guard session.register != before || isNewTag else { return }
         session.register.updatedAt = now.wall.milliseconds
         self.session = session
         book.mark(session.register)

@@ -170,7 +170,7 @@ extension PlaybackMachine {
             case "retry":
                 if !isOverruled { play() }
             case "accept":
-                self.session?.acceptsWhatIsThere = true
+                self.session?.audio.acceptReplacement()
                 if !isOverruled { play() }
             case "resume":
                 if !isOverruled { resume() }

@@ -27,9 +27,9 @@ extension PlaybackMachine {
         guard let session else { return }
         self.session?.isOpened = true
         self.session?.recovery.opened()
-        if let stub = standIn(audio.duration) { return recover(from: stub) }
+        if let failure = replacedAudioFailure(audio.duration) { return recover(from: failure) }
         keepTag()
-        self.session?.measured = audio.duration
+        self.session?.audio.measured(audio.duration)
         let marks = audio.chapters.map { ChapterMark(start: $0.start, title: $0.title) }
         let end = audio.duration.flatMap { $0.source == .growing ? nil : $0.duration }
         for episode in chapters.opened(marks, of: session.episode, duration: end, now: now.wall) {
@@ -41,39 +41,12 @@ extension PlaybackMachine {
             self.session?.status = .paused
             endAlerts(of: session.loadID)
         }
-        keepBeforeEnd(audio.duration)
+        if let start = self.session?.audio.start(insteadOf: session.tracker.anchor.position) { move(to: start) }
     }
-
-    /// A place in the last moment of what is open is heard out; one that was saved for a longer version of the audio, where
-    /// advertisements may have been, leads to half a minute before the end. Where nobody says that it is another version,
-    /// the length may be what is wrong: then there is something to hear there.
-    private mutating func keepBeforeEnd(_ measured: MeasuredDuration?) {
-        let isAnew = session?.beginsAnew == true
-        session?.beginsAnew = false
-        guard let measured, measured.source == .declared, let place = session?.tracker.anchor.position.seconds else {
-            return
-        }
-        let end = measured.duration.seconds
-        if place > end + 1 {
-            if session?.acceptsWhatIsThere == true {
-                move(to: .zero)
-            } else if session?.sameness == .other {
-                move(to: Self.before(end))
-            } else {
-                session?.isBehindEnd = true
-            }
-        } else if place > end - 1 {
-            // Who plays it anew does not want its last moment.
-            move(to: PlaybackPosition(clamping: isAnew ? 0 : max(0, end - 1)))
-        }
-    }
-
-    /// Half a minute before an end, in seconds.
-    private static func before(_ end: Double) -> PlaybackPosition { PlaybackPosition(clamping: max(0, end - 30)) }
 
     private mutating func handleMeasured(_ measured: MeasuredDuration) {
         let before = session?.duration?.seconds ?? 0
-        session?.measured = measured
+        session?.audio.measured(measured)
         // A length that grows while the file is read is not worth a message a second.
         let step = measured.source == .growing ? 10.0 : 0.5
         if abs((session?.duration?.seconds ?? 0) - before) >= step { pending.state = true }
@@ -130,16 +103,11 @@ extension PlaybackMachine {
     /// An end is believed only when it is proven: everything that follows a finished episode follows from here.
     private mutating func handleEnd(_ end: EndOfFile) {
         guard let session, session.tracker.hasReachedSeek else { return }
-        if let stub = standIn(end.measured) { return recover(from: stub) }
-        self.session?.measured = end.measured ?? session.measured
-        if session.isBehindEnd {
-            self.session?.isBehindEnd = false
-            // There was nothing to hear there: the file is as long as it declares.
-            if end.position.seconds < session.tracker.playedFrom.seconds + 1 {
-                return move(to: Self.before(end.measured?.duration.seconds ?? end.position.seconds))
-            }
-        }
-        guard end.isProven(announced: session.announced) else {
+        if let failure = replacedAudioFailure(end.measured) { return recover(from: failure) }
+        self.session?.audio.measured(end.measured ?? session.audio.measured)
+        let resumption = self.session?.audio.resumption(afterEnd: end, playedFrom: session.tracker.playedFrom)
+        if let position = resumption ?? nil { return move(to: position) }
+        guard end.isProven(announced: session.audio.announced) else {
             // Where less of it is left than was heard before, the place is still that.
             setAnchor(max(end.position, session.tracker.playedFrom), running: false)
             // Which episode it is, and where, is shown beside it.
@@ -150,30 +118,15 @@ extension PlaybackMachine {
 
     /// That it is much shorter than its feed says, which may be wrong about it, or have been right.
     private func remark(on end: PlaybackPosition) -> String {
-        guard let announced = session?.announced?.seconds, end.seconds < announced / 2 else { return "" }
+        guard let announced = session?.audio.announced?.seconds, end.seconds < announced / 2 else { return "" }
         return " at \(clockText(end.seconds)), where its feed says that it is \(clockText(announced)) long"
     }
 
-    /// Why what is open is not the episode: it is less than half as long as the audio that was measured before, or as what
-    /// was heard of it, as when a server puts an announcement in its place. To hear that to its end proves nothing, and the
-    /// position is not in it.
-    private mutating func standIn(_ measured: MeasuredDuration?) -> Failure? {
-        guard let session, let measured, measured.source != .growing, !session.acceptsWhatIsThere else { return nil }
-        let length = measured.duration.seconds
-        let recorded = session.recordedDuration?.seconds ?? 0
-        // A length that is only reckoned from the first moments may be much too short.
-        let isHeardBeyond = measured.source == .declared && session.sameness != .same
-        let heard = isHeardBeyond ? session.tracker.playedFrom.seconds : 0
-        guard length < max(recorded, heard) / 2 else { return nil }
-        // One that is as long as its feed says is the episode: what was there before was not.
-        if let announced = session.announced, abs(length / announced.seconds - 1) < 0.1 { return nil }
-        self.session?.hasStandIn = true
-        let before =
-            recorded >= heard ? "was \(clockText(recorded)) long" : "was left at \(clockText(heard))"
-        return Failure(
-            .endedEarly,
-            "“\(session.episode.title)” is \(clockText(length)) long now and \(before); something else may stand in its place."
-        )
+    /// Why what is open is not the episode, if something stands in its place.
+    private mutating func replacedAudioFailure(_ measured: MeasuredDuration?) -> Failure? {
+        guard let session else { return nil }
+        let playedFrom = session.tracker.playedFrom
+        return self.session?.audio.replacement(measured, playedFrom: playedFrom, title: session.episode.title)
     }
 
     /// It has been heard to its end, or to where its listener wants it to end.
@@ -211,11 +164,11 @@ extension PlaybackMachine {
         if !mayReturn { self.session?.recovery.end() }
         markPosition()
         // The failure says more.
-        if session.hasStandIn { endAlerts(code: "audioChanged") }
+        if session.audio.isReplaced { endAlerts(code: "audioChanged") }
         if session.recovery.awaitsServer, !mayReturn { endAlerts(code: FailureCode.streamFailed.rawValue) }
-        let actions = session.hasStandIn ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]
+        let actions = session.audio.isReplaced ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]
         var advice = ""
-        if session.hasStandIn {
+        if session.audio.isReplaced {
             advice = " Answer `accept` to play it all the same; a place that it does not have is given up."
         } else if mayReturn {
             advice = returnPromise

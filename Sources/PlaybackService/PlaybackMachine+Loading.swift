@@ -43,6 +43,7 @@ extension PlaybackMachine {
                 at: explicit ?? PlaybackPosition(clamping: register.position), speed: speed, bootID: context.bootID,
                 now: now),
             recovery: StreamRecovery(limits: context.limits),
+            audio: AudioIdentity(announced: load.episode.duration),
             register: register)
         chapters.load(load.episode.id)
         if sleeps, !load.paused { session?.pausedBy = .sleepTimer }
@@ -98,8 +99,8 @@ extension PlaybackMachine {
         self.session?.wasLookedUp = true
         if session.register.updatedAt == 0, let register = state(of: session.episode.id, found) {
             self.session?.register = register
-            if session.recordedDuration == nil {
-                self.session?.recordedDuration = EpisodeDuration(seconds: register.duration)
+            if session.audio.recorded == nil {
+                self.session?.audio.restore(EpisodeDuration(seconds: register.duration))
             }
         }
         if let found { showChapters(of: found) }
@@ -153,12 +154,12 @@ extension PlaybackMachine {
 
     /// All is known: the load becomes durable, then the engine opens it.
     private mutating func begin(at explicit: PlaybackPosition?, for request: RequestID?) {
-        if let seconds = session?.register.duration { session?.recordedDuration = EpisodeDuration(seconds: seconds) }
+        let duration = session.flatMap { EpisodeDuration(seconds: $0.register.duration) }
+        session?.audio.begins(duration, isAnew: explicit == nil)
         guard let session else { return }
         let start = start(of: session, explicit: explicit)
         if start != session.tracker.anchor.position { setAnchor(start, running: false) }
         self.session?.engine = session.status == .paused ? .closed : .awaitingCommit(nil)
-        self.session?.beginsAnew = explicit == nil
         book.mark(.session)
         pending.commit = true
         guard let request else { return }
@@ -174,16 +175,11 @@ extension PlaybackMachine {
         output.loss.opens()
         self.session?.engine = .open
         self.session?.isOpened = false
-        if session.isStream {
-            self.session?.sourceTag = nil
-            self.session?.sameness = .unknown
-        }
+        self.session?.audio.opens(isStream: session.isStream)
         let host = session.isStream ? source.host : nil
         perform(self.session?.recovery.opens(host: host, now: now.monotonic))
         let serial = nextSerial()
         self.session?.tracker.opens(serial: serial)
-        self.session?.hasStandIn = false
-        self.session?.isBehindEnd = false
         pending.perform(
             .engine(
                 .open(

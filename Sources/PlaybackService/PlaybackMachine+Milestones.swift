@@ -37,7 +37,7 @@ extension PlaybackMachine {
     private func milestones(of session: PlaybackSession) -> Milestones {
         let podcast = session.episode.podcastID
         return Milestones(
-            duration: session.provenDuration, outro: settings.number(.skipOutro, podcast: podcast),
+            duration: session.audio.provenDuration, outro: settings.number(.skipOutro, podcast: podcast),
             threshold: session.register.played
                 ? nil : PlayedThreshold(settings.value(.playedThreshold, podcast: podcast)),
             recheckNext: next.needsRecheck, chapterEnd: sleepTimer.phase == .endOfChapter ? chapters.end : nil,

@@ -3,28 +3,6 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// Which audio a source has, as far as it says: an ETag, or else a size. Two that differ are not the same audio; of
-/// different kinds they say nothing about each other.
-public struct AudioTag: Sendable, Hashable {
-    /// `etag:…` or `size:…`; empty: not known.
-    public let text: String
-
-    /// A source of this ETag (weak or strong) and size in bytes; 0: unknown.
-    public init(etag: String, size: UInt64) {
-        let strong = etag.hasPrefix("W/") ? String(etag.dropFirst(2)) : etag
-        text = strong.isEmpty ? size == 0 ? "" : "size:\(size)" : "etag:\(strong.prefix(200))"
-    }
-
-    /// A stored one.
-    init(stored text: String) { self.text = text }
-
-    /// Whether it is known to be other audio than `other`.
-    func differs(from other: AudioTag) -> Bool {
-        guard !text.isEmpty, !other.text.isEmpty, text.prefix(5) == other.text.prefix(5) else { return false }
-        return text != other.text
-    }
-}
-
 extension AudioSource {
     /// The server of a web address; the path of a file.
     var host: String {
@@ -185,16 +163,15 @@ extension PlaybackMachine {
 
     // MARK: The same audio
 
-    /// What is opened is compared with what was begun: a server may put other advertisements in for each listener.
+    /// What is opened is compared with what was begun.
     mutating func identify(_ tag: AudioTag) {
         guard let session, !tag.text.isEmpty else { return }
         let begun = AudioTag(stored: session.register.audioTag)
-        self.session?.sourceTag = tag
-        self.session?.sameness = tag.text == begun.text ? .same : tag.differs(from: begun) ? .other : .unknown
+        self.session?.audio.identify(tag, begun: begun)
         if session.isOpened, session.engine == .open { keepTag() }
         if tag.text == begun.text { endAlerts(code: "audioChanged") }
         let position = session.position(at: now.monotonic)
-        guard tag.differs(from: begun), !session.acceptsWhatIsThere,
+        guard tag.differs(from: begun), !session.audio.acceptsReplacement,
             position.seconds > 1 || session.register.position > 1
         else { return }
         raise(
@@ -204,13 +181,9 @@ extension PlaybackMachine {
         pending.commit = true
     }
 
-    /// What is open is the episode, and what it is compared with from now on; not what its listener has let stand in its
-    /// place, so that the one that was begun is known when it is back.
+    /// What is open is the episode, and what it is compared with from now on.
     mutating func keepTag() {
-        guard let session, let tag = session.sourceTag, tag.text != session.register.audioTag,
-            !session.acceptsWhatIsThere || session.register.audioTag.isEmpty
-        else { return }
-        self.session?.register.audioTag = tag.text
-        self.session?.hasNewTag = true
+        guard let session, let tag = self.session?.audio.newTag(insteadOf: session.register.audioTag) else { return }
+        self.session?.register.audioTag = tag
     }
 }

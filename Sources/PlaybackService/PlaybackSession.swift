@@ -44,8 +44,6 @@ struct PlaybackSession: Sendable, Hashable {
         case open
     }
 
-    enum Sameness: Sendable, Hashable { case unknown, same, other }
-
     var episode: WireEpisodeSummary
     /// The episode's own address; nil: it has none that can be played.
     var enclosure: AudioSource?
@@ -61,12 +59,8 @@ struct PlaybackSession: Sendable, Hashable {
     var isOpened = false
     var tracker: PositionTracker
     var recovery: StreamRecovery
+    var audio: AudioIdentity
     var buffering = false
-    var measured: MeasuredDuration?
-    /// The length of an earlier life's measurement.
-    var recordedDuration: EpisodeDuration?
-    /// It has been loaded at the place where it was left, and not been open since.
-    var beginsAnew = false
     /// What has paused it.
     var pausedBy = WirePlaybackState.PausedBy.somebody
     /// The episode's stored state; its played mark outlives new positions.
@@ -77,20 +71,8 @@ struct PlaybackSession: Sendable, Hashable {
     var wasLookedUp = false
     /// When it played on after a crash of the process.
     var resumedAt: MonotonicTime?
-    /// Which audio its source has, as far as it says; the episode's once it is open and no stand-in.
-    var sourceTag: AudioTag?
-    /// The tag in its register is not stored yet.
-    var hasNewTag = false
     /// Notices that nothing takes its sound.
     var standstill = StandstillWatch(limit: 10)
-    /// What is open seems to be something else in its place, for which it has failed.
-    var hasStandIn = false
-    /// Its listener has said that what is there now is the episode, as long or short as it is.
-    var acceptsWhatIsThere = false
-    /// Whether what is open is the audio that was begun, as far as its source tells.
-    var sameness = Sameness.unknown
-    /// It was opened at a place behind the end that its file declares, and has not been heard there.
-    var isBehindEnd = false
     /// Its failure was answered with `skip`.
     var skip = false
     /// The alert that was answered so.
@@ -109,37 +91,10 @@ struct PlaybackSession: Sendable, Hashable {
     var isStream: Bool { if case .web? = source { true } else { false } }
 
     /// The length as it is shown, and as seeks are checked against.
-    var duration: EpisodeDuration? {
-        if let knownDuration { return knownDuration }
-        if let announced, !isPassed(announced) { return announced }
-        return measured?.source == .growing ? measured?.duration : nil
-    }
+    var duration: EpisodeDuration? { audio.duration(at: tracker.anchor.position) }
 
     /// The length as it is or was measured; nil: only announced, or growing.
-    var knownDuration: EpisodeDuration? {
-        if let measured, measured.source != .growing, !isPassed(measured.duration) { return measured.duration }
-        return recordedDuration.flatMap { isPassed($0) ? nil : $0 }
-    }
-
-    /// Whether it has played on beyond a length, which is wrong then: announced ones often are, and those that the first
-    /// moments of a file with a changing bit rate lead to.
-    private func isPassed(_ length: EpisodeDuration) -> Bool { tracker.anchor.position.seconds > length.seconds + 1 }
-
-    /// The length as the file declares it, or as it was reckoned and announced alike; nil: there is only one word for it.
-    var provenDuration: EpisodeDuration? {
-        switch measured?.source {
-        case .declared?: return measured?.duration
-        case .estimated?:
-            guard let measured, let announced, abs(measured.duration.seconds / announced.seconds - 1) < 0.05 else {
-                return nil
-            }
-            return measured.duration
-        case .growing?, nil: return nil
-        }
-    }
-
-    /// The length that came with the load.
-    var announced: EpisodeDuration? { EpisodeDuration(seconds: episode.duration) }
+    var knownDuration: EpisodeDuration? { audio.knownDuration(at: tracker.anchor.position) }
 
     /// Whether what is stored of its episode is known, so that it can be changed.
     var isStateKnown: Bool { (wasLookedUp || !isBeingLookedUp) && !isStateMissing }
@@ -250,7 +205,8 @@ extension PlaybackSession {
         pausedBy = record.pausedBy == .soundDevice ? .somebody : record.pausedBy
         queueEntry = record.queueEntry
         queue = record.queue
-        recordedDuration = EpisodeDuration(seconds: record.duration)
+        audio = AudioIdentity(
+            announced: record.episode.duration, recorded: EpisodeDuration(seconds: record.duration))
         register = record.register
         register.episode = record.episode.id
         wasLookedUp = register.updatedAt > 0
