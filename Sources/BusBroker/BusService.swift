@@ -1,7 +1,7 @@
 import BusKit
+public import PodcastModel
 public import ProcessKit
 public import ServiceLifecycle
-public import WireMessages
 
 /// The bus as a process runs it: in the fleet's folders, telling its supervisor when it serves and that it lives.
 public struct BusService: Service {

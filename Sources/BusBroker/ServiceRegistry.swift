@@ -53,9 +53,7 @@ struct ServiceRegistry: Sendable {
     }
 
     /// The services that a fleet is made of: their names are never forgotten and count for no limit.
-    static let fleet: Set<ServiceName> = [
-        .persistence, .playback, .queue, .feeds, .downloads, .supervisor, .sync,
-    ]
+    static let fleet = Set(ServiceCatalog.all.map(\.name)).subtracting([.bus])
 
     private(set) var services: [Service] = []
     private var places: [ServiceName: Int] = [:]

@@ -1,3 +1,6 @@
+public import PodcastModel
+import WireMessages
+
 /// A service as the supervisor knows it: its program, what it needs first, how long it may take to stop.
 public struct ServicePlan: Sendable, Hashable {
     /// Without the prefix of its executable: `queue` for `lockstep-queue`.
@@ -38,14 +41,11 @@ public struct FleetPlan: Sendable, Hashable {
     }
 
     /// The fleet of this version.
-    public static let standard = FleetPlan([
-        ServicePlan("bus", stopLimit: .seconds(2), isEssential: true),
-        ServicePlan("persistence", requires: ["bus"], stopLimit: .seconds(10), isEssential: true),
-        ServicePlan("playback", requires: ["bus", "persistence"], stopLimit: .seconds(3)),
-        ServicePlan("queue", requires: ["bus", "persistence", "playback"], stopLimit: .seconds(3)),
-        ServicePlan("feeds", requires: ["bus", "persistence"], stopLimit: .seconds(5)),
-        ServicePlan("downloads", requires: ["bus", "persistence"], stopLimit: .seconds(5)),
-    ])
+    public static let standard = FleetPlan(
+        ServiceCatalog.started.map {
+            ServicePlan(
+                $0.name.text, requires: $0.requires.map(\.text), stopLimit: $0.stopLimit, isEssential: $0.isEssential)
+        })
 }
 
 /// The supervisor's limits. The tests of the machine use the same ones.

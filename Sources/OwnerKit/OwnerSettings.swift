@@ -55,7 +55,7 @@ public struct OwnerSettings: Sendable {
     /// - Throws: `invalidArgument` for a key of another owner or of none, a value that it cannot take, a podcast's id that
     ///   is none, and a key that podcasts cannot have.
     public mutating func set(_ setting: WireSetSetting) throws(Failure) -> OwnerChange? {
-        guard let key = SettingKey(rawValue: setting.key), key.rule.owner.rawValue == owner.text else {
+        guard let key = SettingKey(rawValue: setting.key), key.rule.owner == owner else {
             throw Failure(.invalidArgument, "There is no setting “\(setting.key)” of \(owner).")
         }
         if !setting.podcast.isEmpty {

@@ -55,9 +55,6 @@ public enum SettingKey: String, Sendable, CaseIterable {
     /// The most that downloads take of the network together, in kB/s; 0: no limit.
     case bandwidthLimit
 
-    /// The service that a key belongs to.
-    public enum Owner: String, Sendable { case playback, queue, downloads }
-
     /// What a value may be.
     public enum Form: Sendable, Hashable {
         /// A number within a range.
@@ -80,8 +77,8 @@ public enum SettingKey: String, Sendable, CaseIterable {
 
     /// What holds for a key.
     public struct Rule: Sendable, Hashable {
-        /// Whose it is.
-        public let owner: Owner
+        /// The service that it belongs to.
+        public let owner: ServiceName
         /// What its value may be.
         public let form: Form
         /// What holds where nothing is set.
@@ -136,7 +133,7 @@ public enum SettingKey: String, Sendable, CaseIterable {
     }
 
     private func rule(
-        _ owner: Owner, _ form: Form, _ standard: String, _ meaning: String, isPerPodcast: Bool = true
+        _ owner: ServiceName, _ form: Form, _ standard: String, _ meaning: String, isPerPodcast: Bool = true
     ) -> Rule {
         Rule(owner: owner, form: form, standard: standard, isPerPodcast: isPerPodcast, meaning: meaning)
     }

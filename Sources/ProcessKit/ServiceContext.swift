@@ -1,7 +1,6 @@
 public import BusKit
 public import Logging
 public import PodcastModel
-public import WireMessages
 
 /// What a service is given at its start.
 public struct ServiceContext: Sendable {

@@ -2,10 +2,9 @@ import BusKit
 import CProcess
 import LibC
 import Logging
-import PodcastModel
+public import PodcastModel
 public import ServiceLifecycle
 import UnixSignals
-public import WireMessages
 import ZeroMQ
 
 /// The start and the end that all services have in common.

@@ -35,18 +35,12 @@ public enum RequestLimits {
         WireAliasQuery.protoMessageName: [2: identity, 3: identity],
     ]
 
-    private static let requests: [ServiceName: any SwiftProtobuf.Message.Type] = [
-        .queue: WireQueueRequest.self, .playback: WirePlaybackRequest.self, .feeds: WireFeedsRequest.self,
-        .downloads: WireDownloadsRequest.self, .persistence: WirePersistenceRequest.self,
-        .supervisor: WireSupervisorRequest.self,
-    ]
-
     /// Why a request to a service is refused for its length; nil if every text fits. A payload that cannot be read is
     /// left to the service, which says so.
     public static func refusal(origin: String, payload: [UInt8], service: ServiceName) -> Failure? {
         if let failure = refusal(originBytes: origin.utf8.count) { return failure }
         // No text is longer than the request: most need no closer look.
-        guard payload.count > min(text, unknownFields), let type = requests[service],
+        guard payload.count > min(text, unknownFields), let type = ServiceCatalog[service]?.request,
             let request = try? type.init(serializedBytes: payload)
         else { return nil }
         return refusal(of: request)

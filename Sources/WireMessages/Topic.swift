@@ -1,3 +1,5 @@
+public import PodcastModel
+
 /// The address of an event: `stream/<owner>/…`, `live/<owner>/…`, `bus/heartbeat` or `sync/<nonce>`.
 public struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// The longest that is accepted, in bytes.
@@ -74,46 +76,6 @@ public struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// Orders topics by their text.
     public static func < (left: Topic, right: Topic) -> Bool { left.text < right.text }
     /// The address.
-    public var description: String { text }
-}
-
-/// The name of a service on the bus: `playback`, `queue` …
-public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// Lower-case ASCII letters, 1 to 32 of them.
-    public let text: String
-
-    /// Nil unless `text` is 1 to 32 lower-case ASCII letters.
-    public init?(_ text: String) {
-        guard (1...32).contains(text.utf8.count),
-            text.utf8.allSatisfy({ (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) })
-        else { return nil }
-        self.text = text
-    }
-
-    private init(known text: String) {
-        self.text = text
-    }
-
-    /// The bus itself.
-    public static let bus = ServiceName(known: "bus")
-    /// The database's service.
-    public static let persistence = ServiceName(known: "persistence")
-    /// The player.
-    public static let playback = ServiceName(known: "playback")
-    /// Up Next.
-    public static let queue = ServiceName(known: "queue")
-    /// Subscriptions.
-    public static let feeds = ServiceName(known: "feeds")
-    /// Downloaded files.
-    public static let downloads = ServiceName(known: "downloads")
-    /// The exchange with other devices.
-    public static let sync = ServiceName(known: "sync")
-    /// The processes: it joins the bus for its alerts alone.
-    public static let supervisor = ServiceName(known: "supervisor")
-
-    /// Orders names.
-    public static func < (left: ServiceName, right: ServiceName) -> Bool { left.text < right.text }
-    /// The name.
     public var description: String { text }
 }
 

@@ -1,5 +1,5 @@
 package import BusKit
-import PodcastModel
+package import PodcastModel
 package import WireMessages
 
 /// The bus as the protocol's page describes it, as far as a client sees it: order, retained values, a short ring.

@@ -3,10 +3,10 @@ public import BusKit
 import LibC
 public import Logging
 import NIOConcurrencyHelpers
-import PodcastModel
+public import PodcastModel
 public import ProcessKit
 public import ServiceLifecycle
-public import WireMessages
+import WireMessages
 
 /// A home for one test, removed with it.
 public final class TemporaryHome: Sendable {

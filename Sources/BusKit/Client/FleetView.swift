@@ -1,4 +1,4 @@
-import PodcastModel
+public import PodcastModel
 import SwiftProtobuf
 public import WireMessages
 

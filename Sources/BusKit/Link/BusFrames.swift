@@ -1,4 +1,4 @@
-import PodcastModel
+public import PodcastModel
 public import WireMessages
 import ZeroMQ
 

@@ -170,7 +170,7 @@ struct Logs: LockstepCommand {
     }
 }
 
-private let serviceNames = ["bus", "persistence", "playback", "queue", "feeds", "downloads", "supervisor"]
+private let serviceNames = ServiceCatalog.all.filter { $0.start != .planned }.map(\.name.text)
 
 struct Restart: LockstepCommand {
     static let configuration = CommandConfiguration(

@@ -1,6 +1,7 @@
 import ArgumentParser
 import BusKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 struct SetCommand: LockstepCommand {
@@ -57,16 +58,16 @@ struct SetCommand: LockstepCommand {
             .init(heading: "what it is", flexible: true),
         ])
         for key in keys {
-            let isKnown = !view.isStale(key.rule.owner.service)
+            let isKnown = !view.isStale(key.rule.owner)
             let value = values.value(of: key, podcast: podcast?.id ?? "")
             table.add([
                 key.rawValue, isKnown ? key.shown(value.text) : "?",
-                isKnown ? words(value.source, podcast) : "\(key.rule.owner.rawValue) is not ready", key.rule.meaning,
+                isKnown ? words(value.source, podcast) : "\(key.rule.owner) is not ready", key.rule.meaning,
             ])
         }
         let shown = keys.map { key in
             json(
-                key, view.isStale(key.rule.owner.service) ? nil : values.value(of: key, podcast: podcast?.id ?? ""),
+                key, view.isStale(key.rule.owner) ? nil : values.value(of: key, podcast: podcast?.id ?? ""),
                 podcast)
         }
         try output.value(.array(shown), lines: table.lines(width: Output.terminalWidth))
@@ -75,7 +76,7 @@ struct SetCommand: LockstepCommand {
     private static func show(
         _ key: SettingKey, _ podcast: WirePodcast?, _ session: Session, _ output: Output
     ) async throws {
-        let view = try await session.view(of: [key.rule.owner.service])
+        let view = try await session.view(of: [key.rule.owner])
         let values = SettingValues(view.settings, settings: session.settings)
         let value = values.value(of: key, podcast: podcast?.id ?? "")
         var lines = ["\(key.rawValue) \(key.shown(value.text)) (\(words(value.source, podcast))): \(key.rule.meaning)."]
@@ -96,10 +97,10 @@ struct SetCommand: LockstepCommand {
         }
         let id = podcast?.id ?? ""
         let before = SettingValues(
-            try await session.view(of: [key.rule.owner.service]).settings, settings: session.settings)
+            try await session.view(of: [key.rule.owner]).settings, settings: session.settings)
         let isSame = (before.own(key, podcast: id) ?? "") == text
         if !isSame { try await session.set(key, to: text, podcast: id) }
-        let view = isSame ? nil : try await session.view(of: [key.rule.owner.service])
+        let view = isSame ? nil : try await session.view(of: [key.rule.owner])
         let now = view.map { SettingValues($0.settings, settings: session.settings) } ?? before
         let value = now.value(of: key, podcast: id)
         let whose = podcast.map { " for “\(DisplayText.sanitised($0.title))”" } ?? ""
@@ -125,7 +126,7 @@ struct SetCommand: LockstepCommand {
             "key": .string(key.rawValue), "value": value.map { key.json($0.text) } ?? .null,
             "from": value.map { .string($0.source.rawValue) } ?? .null,
             "podcast": podcast.map { .string($0.id) } ?? .null, "standard": key.json(key.rule.standard),
-            "perPodcast": .bool(key.rule.isPerPodcast), "owner": .string(key.rule.owner.rawValue),
+            "perPodcast": .bool(key.rule.isPerPodcast), "owner": .string(key.rule.owner.text),
             "meaning": .string(key.rule.meaning),
         ])
     }
@@ -138,11 +139,16 @@ extension Session {
         setting.key = key.rawValue
         setting.value = text
         setting.podcast = podcast
-        let given = setting
-        switch key.rule.owner {
-        case .playback: _ = try await playback { $0.setSetting = given }
-        case .queue: _ = try await queue { $0.setSetting = given }
-        case .downloads: _ = try await downloads { $0.setSetting = given }
+        guard let request = ServiceCatalog[key.rule.owner]?.request as? any SettingRequest.Type else {
+            throw Failure(.internalError, "\(key.rule.owner) takes no settings.")
         }
+        try await set(setting, at: key.rule.owner, request)
+    }
+
+    private func set<Request: SettingRequest>(
+        _ setting: WireSetSetting, at owner: ServiceName, _: Request.Type
+    ) async throws(Failure) {
+        let request = Request.with { $0.setSetting = setting }
+        _ = try await ask(owner, request, reply: Request.Reply.self)
     }
 }

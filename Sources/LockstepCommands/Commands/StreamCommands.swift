@@ -1,6 +1,7 @@
 import ArgumentParser
 import BusKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 struct Watch: LockstepCommand {
@@ -153,26 +154,22 @@ extension Session {
 
     /// Answers an alert at its owner.
     func answer(alert: String, owner: String, action: String) async throws(Failure) -> WireAlertAnswered {
+        guard let service = ServiceName(owner).flatMap({ ServiceCatalog[$0] }), let request = service.request else {
+            throw Failure(.notFound, "The alert \(alert) belongs to “\(owner)”, which this version doesn’t know.")
+        }
         var answer = WireAnswerAlert()
         answer.alert = alert
         answer.action = action
-        let given = answer
-        switch owner {
-        case "playback": return try await playback { $0.answerAlert = given }.alertAnswered
-        case "queue": return try await queue { $0.answerAlert = given }.alertAnswered
-        case "feeds": return try await feeds { $0.answerAlert = given }.alertAnswered
-        case "downloads": return try await downloads { $0.answerAlert = given }.alertAnswered
-        case "persistence":
-            var request = WirePersistenceRequest()
-            request.answerAlert = given
-            return try await ask(.persistence, request, reply: WirePersistenceReply.self).alertAnswered
-        case "supervisor":
-            var request = WireSupervisorRequest()
-            request.answerAlert = given
-            return try await ask(.supervisor, request, reply: WireSupervisorReply.self).alertAnswered
-        default:
-            throw Failure(.notFound, "The alert \(alert) belongs to “\(owner)”, which this version doesn’t know.")
-        }
+        return try await give(answer, to: service, request)
+    }
+
+    private func give<Request: ServiceRequest>(
+        _ answer: WireAnswerAlert, to service: ServiceDescription, _: Request.Type
+    ) async throws(Failure) -> WireAlertAnswered {
+        let request = Request.with { $0.answerAlert = answer }
+        return try await ask(
+            service.name, request, reply: Request.Reply.self, within: service.replyLimit
+        ).alertAnswered
     }
 }
 

@@ -26,7 +26,7 @@ struct SettingValues: Sendable {
 
     /// What has been set for a podcast, or with an empty id for all; nil: nothing.
     func own(_ key: SettingKey, podcast: String) -> String? {
-        states[Topic.settings(key.rule.owner.service, podcast: podcast)]?.settings
+        states[Topic.settings(key.rule.owner, podcast: podcast)]?.settings
             .first { $0.key == key.rawValue }?.value
     }
 
@@ -55,21 +55,10 @@ struct SettingValues: Sendable {
     func podcasts(with key: SettingKey) -> [(podcast: String, value: String)] {
         states.values.compactMap { state in
             guard !state.podcast.isEmpty, let value = own(key, podcast: state.podcast),
-                states[Topic.settings(key.rule.owner.service, podcast: state.podcast)] == state
+                states[Topic.settings(key.rule.owner, podcast: state.podcast)] == state
             else { return nil }
             return (state.podcast, value)
         }.sorted { $0.podcast < $1.podcast }
-    }
-}
-
-extension SettingKey.Owner {
-    /// The service of that name.
-    var service: ServiceName {
-        switch self {
-        case .playback: .playback
-        case .queue: .queue
-        case .downloads: .downloads
-        }
     }
 }
 
