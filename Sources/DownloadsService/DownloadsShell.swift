@@ -98,7 +98,11 @@ private final class DownloadsWorker: Sendable {
                 report(.looked(number, found, sight))
             }
         case .lookAround:
-            steps.yield { report(.surroundings(interfaces: Surroundings.interfaces, hour: Surroundings.hour)) }
+            steps.yield {
+                report(
+                    .surroundings(
+                        interfaces: Surroundings.interfaces, hour: LocalTime.calendar(SystemClocks.wall()).hour))
+            }
         case .limit(let rate): client.limit(bytesPerSecond: rate)
         }
     }
@@ -136,14 +140,6 @@ private enum Surroundings {
         let sixth = lines("/proc/net/ipv6_route")
             .filter { $0.count > 9 && $0[0].allSatisfy { $0 == "0" } && $0[1] == "00" && $0[9] != "lo" }.map { $0[9] }
         return Set(fourth + sixth).sorted()
-    }
-
-    /// The hour of the day, local time.
-    static var hour: Int {
-        var now = time(nil)
-        var parts = tm()
-        localtime_r(&now, &parts)
-        return Int(parts.tm_hour)
     }
 
     private static func lines(_ path: String) -> [[String]] {

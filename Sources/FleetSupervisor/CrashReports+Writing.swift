@@ -31,7 +31,7 @@ extension CrashReports {
         let lines = lastLines.map { JSONText.quoted(String(decoding: $0, as: UTF8.self)) }.joined(separator: ",\n    ")
         let text = """
             {
-              "timestamp": \(JSONText.quoted(SystemCall.timestamp())),
+              "timestamp": \(JSONText.quoted(CalendarTime(SystemClocks.wall()).rfc3339)),
               "kind": "supervisorReport",
               "process": \(JSONText.quoted("lockstep-" + service)),
               "pid": \(pid),

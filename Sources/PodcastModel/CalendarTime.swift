@@ -1,4 +1,4 @@
-/// A moment of UTC as people and file names write it (the proleptic Gregorian calendar).
+/// A date and a time of day in the proleptic Gregorian calendar: UTC, unless it is made as local time.
 public struct CalendarTime: Sendable, Hashable {
     var year: Int
     var month: Int
@@ -10,8 +10,9 @@ public struct CalendarTime: Sendable, Hashable {
 
     /// The day and time of a moment.
     public init(_ moment: Timestamp) {
-        let days = Int((moment.milliseconds / Self.dayLength)) - (moment.milliseconds % Self.dayLength < 0 ? 1 : 0)
-        milliseconds = Int(moment.milliseconds - Int64(days) * Self.dayLength)
+        let (whole, rest) = moment.milliseconds.quotientAndRemainder(dividingBy: Self.dayLength)
+        let days = Int(whole) - (rest < 0 ? 1 : 0)
+        milliseconds = Int(rest < 0 ? rest + Self.dayLength : rest)
         // Years are counted from 1 March of the year 0, so that the leap day is the last of its year.
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
@@ -22,6 +23,11 @@ public struct CalendarTime: Sendable, Hashable {
         day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
         month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
         year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    }
+
+    /// A date and a time of day. The month is 1 to 12.
+    init(year: Int, month: Int, day: Int, milliseconds: Int) {
+        (self.year, self.month, self.day, self.milliseconds) = (year, month, day, milliseconds)
     }
 
     /// Reads what `compact` writes; nil for anything else.
@@ -40,10 +46,9 @@ public struct CalendarTime: Sendable, Hashable {
             let minute = number(11..<13), let second = number(13..<15), let millisecond = number(15..<18),
             (1...12).contains(month), (1...31).contains(day)
         else { return nil }
-        self.year = year
-        self.month = month
-        self.day = day
-        milliseconds = ((hour * 60 + minute) * 60 + second) * 1_000 + millisecond
+        self.init(
+            year: year, month: month, day: day,
+            milliseconds: ((hour * 60 + minute) * 60 + second) * 1_000 + millisecond)
     }
 
     /// The moment.
@@ -57,23 +62,31 @@ public struct CalendarTime: Sendable, Hashable {
         return Timestamp(milliseconds: days * Self.dayLength + Int64(milliseconds))
     }
 
+    /// The hour of the day, 0 to 23.
+    public var hour: Int { milliseconds / 3_600_000 }
+    private var minute: Int { milliseconds / 60_000 % 60 }
+    private var second: Int { milliseconds / 1_000 % 60 }
+
     /// For file names, in order of time: `20260102T030405678Z`.
     public var compact: String {
-        padded(year, 4) + padded(month, 2) + padded(day, 2) + "T" + padded(milliseconds / 3_600_000, 2)
-            + padded(milliseconds / 60_000 % 60, 2) + padded(milliseconds / 1_000 % 60, 2)
-            + padded(milliseconds % 1_000, 3) + "Z"
+        padded(year, 4) + padded(month, 2) + padded(day, 2) + "T" + padded(hour, 2) + padded(minute, 2)
+            + padded(second, 2) + padded(milliseconds % 1_000, 3) + "Z"
     }
+
+    /// For programs, as RFC 3339 writes it: `2026-01-02T03:04:05.678Z`.
+    public var rfc3339: String { "\(dayText)T\(timeText).\(padded(milliseconds % 1_000, 3))Z" }
 
     /// For people: `2026-01-02 03:04 UTC`.
-    public var readable: String {
-        dayText + " " + padded(milliseconds / 3_600_000, 2) + ":" + padded(milliseconds / 60_000 % 60, 2) + " UTC"
-    }
+    public var readable: String { minuteText + " UTC" }
 
     /// The day alone: `2026-01-02`.
-    public var dayText: String { padded(year, 4) + "-" + padded(month, 2) + "-" + padded(day, 2) }
+    public var dayText: String { "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))" }
 
-    private func padded(_ value: Int, _ width: Int) -> String {
-        let digits = String(value)
-        return String(repeating: "0", count: max(0, width - digits.count)) + digits
-    }
+    /// The day and the minute: `2026-01-02 03:04`.
+    public var minuteText: String { "\(dayText) \(padded(hour, 2)):\(padded(minute, 2))" }
+
+    /// The day and the second: `2026-01-02 03:04:05`.
+    public var secondText: String { "\(dayText) \(timeText)" }
+
+    private var timeText: String { "\(padded(hour, 2)):\(padded(minute, 2)):\(padded(second, 2))" }
 }

@@ -13,9 +13,11 @@ public enum InternetDate {
             (1...daysIn(month: parts.month, of: parts.year)).contains(parts.day), (0...24).contains(parts.hour),
             (0...59).contains(parts.minute), (0...60).contains(parts.second), abs(parts.offset) <= 26 * 60
         else { return nil }
-        let days = daysSince1970(parts.year, parts.month, parts.day)
-        let seconds = ((days * 24 + parts.hour) * 60 + parts.minute - parts.offset) * 60 + parts.second
-        return seconds < 0 ? nil : Timestamp(milliseconds: Int64(seconds) * 1_000 + Int64(parts.millisecond))
+        let seconds = (parts.hour * 60 + parts.minute - parts.offset) * 60 + parts.second
+        let moment = CalendarTime(
+            year: parts.year, month: parts.month, day: parts.day, milliseconds: seconds * 1_000 + parts.millisecond
+        ).timestamp
+        return moment.milliseconds < 0 ? nil : moment
     }
 
     private struct Parts {
@@ -182,13 +184,6 @@ public enum InternetDate {
     private static func daysIn(month: Int, of year: Int) -> Int {
         let isLeap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0
         return month == 2 ? (isLeap ? 29 : 28) : [4, 6, 9, 11].contains(month) ? 30 : 31
-    }
-
-    /// Days from 1970-01-01 in the Gregorian calendar.
-    private static func daysSince1970(_ year: Int, _ month: Int, _ day: Int) -> Int {
-        var days = (year - 1970) * 365 + (year - 1969) / 4 - (year - 1901) / 100 + (year - 1601) / 400
-        for earlier in 1..<month { days += daysIn(month: earlier, of: year) }
-        return days + day - 1
     }
 }
 

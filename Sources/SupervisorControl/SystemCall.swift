@@ -1,24 +1,8 @@
 import CProcess
 import LibC
-import PodcastModel
 
-/// The files and times of the supervisor.
+/// The files and processes of the supervisor.
 package enum SystemCall {
-    /// The time of day as RFC 3339 in UTC, to the millisecond.
-    package static func timestamp() -> String {
-        let now = SystemClocks.wall().milliseconds
-        var parts = tm()
-        var seconds = time_t(now / 1_000)
-        gmtime_r(&seconds, &parts)
-        func digits(_ number: some BinaryInteger, _ width: Int) -> String {
-            let text = String(number)
-            return String(repeating: "0", count: max(0, width - text.count)) + text
-        }
-        return "\(digits(parts.tm_year + 1_900, 4))-\(digits(parts.tm_mon + 1, 2))-\(digits(parts.tm_mday, 2))"
-            + "T\(digits(parts.tm_hour, 2)):\(digits(parts.tm_min, 2)):\(digits(parts.tm_sec, 2))"
-            + ".\(digits(now % 1_000, 3))Z"
-    }
-
     /// The meaning of an error number.
     package static func reason(_ number: Int32 = errno) -> String { String(cString: strerror(number)) }
 

@@ -40,10 +40,9 @@ import WireMessages
             .at(hour: hour, minute: minute), Self.player(nil), now: now, bootID: "b")
         let seconds = try #require(request?.seconds)
         #expect(seconds > 0 && seconds <= SleepLimits.seconds)
-        var end = time_t(now.wall.milliseconds / 1_000 + Int64(seconds))
-        var parts = tm()
-        localtime_r(&end, &parts)
-        #expect(parts.tm_hour == hour && parts.tm_min == minute)
+        let end = Timestamp(milliseconds: now.wall.milliseconds + Int64(seconds * 1_000))
+        let suffix = ":\(minute < 10 ? "0" : "")\(minute)"
+        #expect(LocalTime.calendar(end).hour == hour && LocalTime.calendar(end).minuteText.hasSuffix(suffix))
     }
 
     private static let now = Moment(

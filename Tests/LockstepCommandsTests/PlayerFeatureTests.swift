@@ -115,7 +115,7 @@ import WireMessages
         var snapshot = Self.snapshot(Self.player())
         for (position, place, rest) in [(9.98, "0:10", "59:50"), (9.5, "0:09", "59:51"), (0, "0:00", "1:00:00")] {
             snapshot.position = position
-            #expect(TimeText.clock(snapshot.position) == place && TimeText.clock(snapshot.remaining) == rest)
+            #expect(ClockText.format(snapshot.position) == place && ClockText.format(snapshot.remaining) == rest)
         }
     }
 

@@ -97,13 +97,6 @@ import Testing
         #expect(LevelExpression(text, unit: "%") == nil)
     }
 
-    @Test(arguments: [
-        (0.0, "0:00"), (59.9, "0:59"), (59.96, "1:00"), (599.97, "10:00"), (754, "12:34"), (3_723, "1:02:03"),
-    ])
-    func `lengths are shown as clocks`(seconds: Double, text: String) {
-        #expect(TimeText.clock(seconds) == text)
-    }
-
     @Test(arguments: [(59.95, "1:00"), (60.04, "1:00"), (0.4, "0:00"), (3_599.5, "1:00:00")])
     func `the starts of chapters are shown to the nearest second`(seconds: Double, text: String) {
         #expect(TimeText.mark(seconds) == text)

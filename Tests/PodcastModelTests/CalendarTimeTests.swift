@@ -20,4 +20,22 @@ import Testing
     func refusesOtherTexts(text: String) {
         #expect(CalendarTime(compact: text) == nil)
     }
+
+    @Test(arguments: [
+        (Int64(0), "1970-01-01T00:00:00.000Z"), (1_767_323_045_678, "2026-01-02T03:04:05.678Z"),
+        (-1, "1969-12-31T23:59:59.999Z"), (-86_400_000, "1969-12-31T00:00:00.000Z"),
+        (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),
+    ])
+    func `a moment is written as RFC 3339, the minute and the second`(milliseconds: Int64, text: String) {
+        let time = CalendarTime(Timestamp(milliseconds: milliseconds))
+        #expect(time.rfc3339 == text)
+        #expect(time.secondText == text.prefix(19).replacing("T", with: " "))
+        #expect(time.minuteText == text.prefix(16).replacing("T", with: " "))
+        #expect(time.dayText == text.prefix(10))
+    }
+
+    @Test(arguments: [Int64.min, .max])
+    func `a peer’s absurd moment does not trap`(milliseconds: Int64) {
+        #expect(!CalendarTime(Timestamp(milliseconds: milliseconds)).secondText.isEmpty)
+    }
 }

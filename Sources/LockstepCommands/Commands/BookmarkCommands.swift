@@ -35,7 +35,7 @@ struct BookmarkList: LockstepCommand {
             .init(heading: "note", flexible: true), .init(heading: "id"),
         ])
         for bookmark in bookmarks {
-            table.add([TimeText.clock(bookmark.position), bookmark.title, bookmark.note, bookmark.id])
+            table.add([ClockText.format(bookmark.position), bookmark.title, bookmark.note, bookmark.id])
         }
         return table.lines(width: Output.terminalWidth)
     }
@@ -195,7 +195,7 @@ extension WireBookmark {
     /// Where it is, in words.
     fileprivate var words: String {
         let name = title.isEmpty ? episode : title
-        return "\(TimeText.clock(position)) of “\(DisplayText.sanitised(name))”"
+        return "\(ClockText.format(position)) of “\(DisplayText.sanitised(name))”"
     }
 
     var json: JSONValue {

@@ -98,7 +98,7 @@ struct EpisodeDetails: Sendable {
 
     /// `Published 2026-05-01, 25:03 long`, or that it is not known.
     private static func dates(_ episode: WireEpisode) -> String {
-        let length = episode.knownDuration > 0 ? "\(TimeText.clock(episode.knownDuration)) long" : nil
+        let length = episode.knownDuration > 0 ? "\(ClockText.format(episode.knownDuration)) long" : nil
         guard episode.published > 0 else { return "No date" + (length.map { ", \($0)" } ?? " and no length are known") }
         return "Published \(TimeText.day(milliseconds: episode.published)), \(length ?? "of unknown length")"
     }
@@ -106,7 +106,7 @@ struct EpisodeDetails: Sendable {
     /// `; it is at 25:03` of one that was played and has a place all the same, as while it is heard again.
     static func place(_ episode: WireEpisode, at position: Double) -> String {
         guard episode.state.played, position >= 1 else { return "" }
-        return "; it is at \(TimeText.clock(position))"
+        return "; it is at \(ClockText.format(position))"
     }
 
     static func places(of episode: String, in view: FleetView) -> [Place] {
@@ -146,7 +146,7 @@ struct EpisodeDetails: Sendable {
         if episode.state.played {
             lines.append("Played\(reason)\(Self.place(episode, at: position))")
         } else if position >= 1 {
-            lines.append("At \(TimeText.clock(position))")
+            lines.append("At \(ClockText.format(position))")
         }
         if !download.episode.isEmpty, download.state != .notDownloaded {
             lines.append(Sentence.capitalised(DownloadText.state(download)))
@@ -162,7 +162,7 @@ struct EpisodeDetails: Sendable {
             var table = TextTable([
                 .init(heading: "", right: true), .init(heading: "", flexible: true), .init(heading: ""),
             ])
-            for bookmark in bookmarks { table.add([TimeText.clock(bookmark.position), bookmark.note, bookmark.id]) }
+            for bookmark in bookmarks { table.add([ClockText.format(bookmark.position), bookmark.note, bookmark.id]) }
             lines += table.lines(width: width.map { max(0, $0 - 2) }).dropFirst().map { "  " + $0 }
         }
         if !chapters.isEmpty {

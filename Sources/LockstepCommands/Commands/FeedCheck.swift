@@ -95,7 +95,7 @@ struct FeedCheck: LockstepCommand {
     }
 
     private static func line(_ item: FeedItem) -> String {
-        let length = TimeText.clock(item.duration?.seconds)
+        let length = ClockText.format(item.duration?.seconds)
         let title = DisplayText.sanitised(item.title)
         return
             "  \(TimeText.day(milliseconds: item.published?.milliseconds ?? 0))  \(length)  \(title.isEmpty ? "(no title)" : title)"

@@ -232,10 +232,10 @@ struct Episodes: LockstepCommand {
         for episode in episodes {
             let place =
                 episode.state.played
-                ? "played" : episode.state.position >= 1 ? TimeText.clock(episode.state.position) : ""
+                ? "played" : episode.state.position >= 1 ? ClockText.format(episode.state.position) : ""
             table.add([
                 TimeText.day(milliseconds: episode.published), episode.title, episode.podcastTitle,
-                TimeText.clock(episode.knownDuration > 0 ? episode.knownDuration : nil), place, episode.id,
+                ClockText.format(episode.knownDuration > 0 ? episode.knownDuration : nil), place, episode.id,
             ])
         }
         let more = total > episodes.count ? ["\(episodes.count) of \(total); `--all` shows all."] : []

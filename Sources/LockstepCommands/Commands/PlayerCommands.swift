@@ -167,9 +167,9 @@ extension PlayerSnapshot {
         case "title": return title
         case "podcast": return podcast
         case "id": return episodeID
-        case "position": return loaded ? TimeText.clock(position) : ""
-        case "duration": return loaded ? TimeText.clock(duration) : ""
-        case "remaining": return loaded ? TimeText.clock(remaining) : ""
+        case "position": return loaded ? ClockText.format(position) : ""
+        case "duration": return loaded ? ClockText.format(duration) : ""
+        case "remaining": return loaded ? ClockText.format(remaining) : ""
         case "percent": return duration.map { "\(Int(position / $0 * 100))" } ?? ""
         case "speed": return NumberText.short(speed)
         case "volume": return NumberText.short(volume)

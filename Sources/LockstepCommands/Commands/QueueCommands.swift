@@ -54,8 +54,8 @@ struct QueueList: LockstepCommand {
             let episode = entry.episode
             table.add([
                 "\(index + 1)", isPlaying && entry.id == queue.current ? "*" : "", episode.title, episode.podcastTitle,
-                TimeText.clock(episode.duration > 0 ? episode.duration : nil),
-                episode.position >= 1 ? TimeText.clock(episode.position) : "", entry.id,
+                ClockText.format(episode.duration > 0 ? episode.duration : nil),
+                episode.position >= 1 ? ClockText.format(episode.position) : "", entry.id,
             ])
         }
         let modes = queue.hasModes ? queue.modes.words : []

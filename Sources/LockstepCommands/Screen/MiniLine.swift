@@ -1,3 +1,4 @@
+import PodcastModel
 import WireMessages
 
 /// The player on one line.
@@ -11,7 +12,7 @@ enum MiniLine {
             let room = columns - DisplayText.width(mark + idle)
             return DisplayText.cut(mark + idle + alert(snapshot, room: room), to: columns)
         }
-        let time = "\(TimeText.clock(snapshot.position))/\(TimeText.clock(snapshot.duration))"
+        let time = "\(ClockText.format(snapshot.position))/\(ClockText.format(snapshot.duration))"
         let head = "\(mark)\(symbol(snapshot.status)) \(time)\(trouble(snapshot))"
         let tail = tail(snapshot)
         var room = columns - DisplayText.width(head) - DisplayText.width(tail)

@@ -253,7 +253,7 @@ struct PlayerMachine: Sendable {
             }
             switch intent {
             case .remove: say("Removed; u brings it back.", now: now)
-            case .bookmark(_, let position): say("Bookmarked at \(TimeText.clock(position)).", now: now)
+            case .bookmark(_, let position): say("Bookmarked at \(ClockText.format(position)).", now: now)
             case .sleep(let request) where form != .words:
                 // As it was asked for: the stream may not have told it yet.
                 say(Sentence.capitalised(Sentence.sleep(.init(request)) + "."), now: now)

@@ -1,3 +1,4 @@
+import PodcastModel
 import WireMessages
 
 /// The list of the full-screen player: Up Next, or the chapters of what is loaded.
@@ -71,8 +72,8 @@ extension PlayerScreen {
         if let duration = entry.duration {
             tail =
                 entry.position > 0
-                ? "\(TimeText.clock(Double(max(0, TimeText.whole(duration) - TimeText.whole(entry.position))))) left"
-                : TimeText.clock(duration)
+                ? "\(ClockText.format(Double(max(0, ClockText.wholeSeconds(duration) - ClockText.wholeSeconds(entry.position))))) left"
+                : ClockText.format(duration)
         } else {
             tail = ""
         }

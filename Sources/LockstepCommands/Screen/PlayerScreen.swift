@@ -1,3 +1,4 @@
+import PodcastModel
 import WireMessages
 
 /// The full-screen player: a snapshot and a selection in, an image out.
@@ -128,8 +129,8 @@ struct PlayerScreen: Sendable {
     }
 
     private func progress(columns: Int) -> String {
-        let left = "\(MiniLine.symbol(snapshot.status)) \(TimeText.clock(snapshot.position)) "
-        let right = " " + (snapshot.remaining.map { "-" + TimeText.clock($0) } ?? "--:--")
+        let left = "\(MiniLine.symbol(snapshot.status)) \(ClockText.format(snapshot.position)) "
+        let right = " " + (snapshot.remaining.map { "-" + ClockText.format($0) } ?? "--:--")
         let room = columns - DisplayText.width(left) - DisplayText.width(right)
         guard room >= 4 else { return left + right.dropFirst() }
         return left + ProgressBar.text(snapshot.duration.map { snapshot.position / $0 }, columns: room) + right
@@ -139,7 +140,7 @@ struct PlayerScreen: Sendable {
         var parts = [
             snapshot.stateWord, "\(NumberText.short(snapshot.speed))×", "vol \(NumberText.short(snapshot.volume))",
         ]
-        if let duration = snapshot.duration, snapshot.hasEpisode { parts.append("of \(TimeText.clock(duration))") }
+        if let duration = snapshot.duration, snapshot.hasEpisode { parts.append("of \(ClockText.format(duration))") }
         if snapshot.isSilent {
             parts.append("silent: no sound device")
         } else if !snapshot.output.isEmpty {

@@ -221,11 +221,13 @@ extension PlayerSnapshot {
 
     /// `12:34 of 58:10`, or `12:34` while the length is unknown.
     var place: String {
-        duration.map { "\(TimeText.clock(position)) of \(TimeText.clock($0))" } ?? TimeText.clock(position)
+        duration.map { "\(ClockText.format(position)) of \(ClockText.format($0))" } ?? ClockText.format(position)
     }
 
     /// What is left, in whole seconds of the episode: what is shown of the length less what is shown of the position.
-    var remaining: Double? { duration.map { Double(max(0, TimeText.whole($0) - TimeText.whole(position))) } }
+    var remaining: Double? {
+        duration.map { Double(max(0, ClockText.wholeSeconds($0) - ClockText.wholeSeconds(position))) }
+    }
 
     /// The title, with a word for one that is empty.
     var shownTitle: String { title.isEmpty ? "(no title)" : title }
@@ -256,7 +258,7 @@ extension PlayerSnapshot {
         guard link == .live || !isStale else { return nil }
         var ticks: [Double] = []
         if isRunning {
-            let shown = position + TimeText.grace
+            let shown = position + ClockText.grace
             let fraction = shown - shown.rounded(.down)
             ticks.append(max(0.02, min(1, (1 - fraction) / max(0.1, speed)) + 0.005))
         }

@@ -92,7 +92,7 @@ enum Sentence {
     /// `14:32`, `episode`, `3 episodes`, `chapter`.
     static func sleepTime(_ sleep: PlayerSnapshot.Sleep?) -> String {
         guard let sleep else { return "" }
-        if let remaining = sleep.remaining { return TimeText.clock(remaining.rounded(.up)) }
+        if let remaining = sleep.remaining { return ClockText.format(remaining.rounded(.up)) }
         if sleep.isEndOfChapter { return "chapter" }
         return sleep.episodes > 1 ? "\(sleep.episodes) episodes" : "episode"
     }
@@ -109,7 +109,9 @@ enum Sentence {
     /// Everything in one sentence, for those who listen to the screen.
     static func everything(_ snapshot: PlayerSnapshot, selection: String?) -> String {
         var parts = [String(status(snapshot).dropLast())]
-        if let remaining = snapshot.remaining, snapshot.hasEpisode { parts.append("\(TimeText.clock(remaining)) left") }
+        if let remaining = snapshot.remaining, snapshot.hasEpisode {
+            parts.append("\(ClockText.format(remaining)) left")
+        }
         if let chapter = snapshot.chapter {
             let name = chapterName(chapter)
             parts.append(name.prefix(1).lowercased() + name.dropFirst())

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import PodcastModel
 
 /// A line of a service's log as people read it.
 enum LogLine {
@@ -22,8 +23,11 @@ enum LogLine {
     static func text(_ line: String) -> String {
         guard let fields = try? JSONDecoder().decode(Fields.self, from: Data(line.utf8)), let message = fields.message
         else { return DisplayText.sanitised(line) }
-        let parts = [fields.at.map { TimeText.second(milliseconds: $0) }, fields.service, fields.level, message]
-            .compactMap { $0 }
+        let parts = [
+            fields.at.map { CalendarTime(Timestamp(milliseconds: $0)).secondText }, fields.service, fields.level,
+            message,
+        ]
+        .compactMap { $0 }
         return DisplayText.sanitised(parts.joined(separator: " "))
     }
 }

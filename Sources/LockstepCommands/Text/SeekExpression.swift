@@ -55,7 +55,7 @@ enum SeekExpression: Sendable, Hashable {
             if let duration, seconds > duration {
                 throw Failure(
                     .invalidArgument,
-                    "\(TimeText.clock(seconds)) is beyond the end of this episode, which is \(TimeText.clock(duration)) long."
+                    "\(ClockText.format(seconds)) is beyond the end of this episode, which is \(ClockText.format(duration)) long."
                 )
             }
             return PlaybackPosition(clamping: seconds)

@@ -1,4 +1,3 @@
-import LibC
 import PodcastModel
 
 /// When to sleep, as it is written: `15` (minutes), `15m`, `1h30m`, `90 seconds`, `23:30`, `+10`, `episode`, `3 episodes`,
@@ -59,23 +58,5 @@ enum SleepExpression: Sendable, Hashable {
             ?? TimeText.spelled(text)
         guard let seconds, seconds > 0, seconds <= SleepLimits.seconds else { return nil }
         return seconds
-    }
-}
-
-/// The time that clocks show here.
-enum LocalTime {
-    /// The seconds from a moment until clocks next show a time; more than 0, and less than two days.
-    static func seconds(until hour: Int32, _ minute: Int32, from now: Timestamp) -> Double {
-        let milliseconds = now.milliseconds
-        var seconds = time_t(milliseconds / 1_000)
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        (parts.tm_hour, parts.tm_min, parts.tm_sec, parts.tm_isdst) = (hour, minute, 0, -1)
-        let past = Double(milliseconds) / 1_000
-        var tomorrow = parts
-        let left = Double(mktime(&parts)) - past
-        guard left <= 0 else { return left }
-        tomorrow.tm_mday += 1
-        return Double(mktime(&tomorrow)) - past
     }
 }

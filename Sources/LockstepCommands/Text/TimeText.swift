@@ -2,23 +2,8 @@ import PodcastModel
 
 /// Lengths and moments as people read and write them.
 enum TimeText {
-    /// How far a place may be behind what it stands for, in seconds: an anchor behind the engine, the engine behind the
-    /// place that was sought.
-    static let grace = 0.05
-
-    /// The whole seconds that have passed.
-    static func whole(_ seconds: Double) -> Int { Int(max(0, min(seconds + grace, 360_000_000))) }
-
-    /// `0:07`, `12:34`, `1:02:03`: whole seconds that have passed. Unknown (nil): `--:--`.
-    static func clock(_ seconds: Double?) -> String {
-        guard let seconds, seconds.isFinite else { return "--:--" }
-        let whole = whole(seconds)
-        let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60)
-        return hours > 0 ? "\(hours):\(two(minutes)):\(two(rest))" : "\(minutes):\(two(rest))"
-    }
-
-    /// As `clock`, but to the nearest second: where a chapter begins, which a file may say as 59.95.
-    static func mark(_ seconds: Double?) -> String { clock(seconds.map { $0.rounded() }) }
+    /// A place as a clock, to the nearest second: where a chapter begins, which a file may say as 59.95.
+    static func mark(_ seconds: Double?) -> String { ClockText.format(seconds.map { $0.rounded() }) }
 
     /// Reads `90`, `12:34`, `1:02:03`, each with a fraction of its seconds; nil for anything else.
     static func seconds(_ text: some StringProtocol) -> Double? {
@@ -81,34 +66,14 @@ enum TimeText {
 
     /// The day of a moment, UTC: `2026-03-09`; 0: `-`.
     static func day(milliseconds: Int64) -> String {
-        guard milliseconds != 0 else { return "-" }
-        // The civil calendar out of a count of days: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
-        let days = Int((Double(milliseconds) / 86_400_000).rounded(.down)) + 719_468
-        let era = (days >= 0 ? days : days - 146_096) / 146_097
-        let dayOfEra = days - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let month = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * month + 2) / 5 + 1
-        let civil = month < 10 ? month + 3 : month - 9
-        return "\(yearOfEra + era * 400 + (civil <= 2 ? 1 : 0))-\(two(civil))-\(two(day))"
+        milliseconds == 0 ? "-" : CalendarTime(Timestamp(milliseconds: milliseconds)).dayText
     }
 
     /// The minute of a moment, UTC: `2026-03-09 12:34`; 0: `never`.
     static func minute(milliseconds: Int64) -> String {
-        guard milliseconds != 0 else { return "never" }
-        let seconds = Int(((Double(milliseconds) / 1_000).rounded(.down)).truncatingRemainder(dividingBy: 86_400))
-        let ofDay = seconds < 0 ? seconds + 86_400 : seconds
-        return "\(day(milliseconds: milliseconds)) \(two(ofDay / 3_600)):\(two(ofDay / 60 % 60))"
+        milliseconds == 0 ? "never" : CalendarTime(Timestamp(milliseconds: milliseconds)).minuteText
     }
 
-    /// The second of a moment, UTC: `2026-03-09 12:34:56`.
-    static func second(milliseconds: Int64) -> String {
-        let seconds = Int((Double(milliseconds) / 1_000).rounded(.down)) % 60
-        return "\(minute(milliseconds: milliseconds)):\(two(max(0, seconds)))"
-    }
-
-    private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
     private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 }
 

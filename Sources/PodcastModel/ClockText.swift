@@ -1,0 +1,23 @@
+/// Positions and lengths as a clock shows them.
+public enum ClockText {
+    /// How far a position may lag behind what it stands for, in seconds: an anchor behind the engine, the engine behind
+    /// the position that was asked for.
+    public static let grace = 0.05
+
+    /// The whole seconds that have passed.
+    public static func wholeSeconds(_ seconds: Double) -> Int { Int(max(0, min(seconds + grace, 360_000_000))) }
+
+    /// `0:07`, `12:34`, `1:02:03`: whole seconds that have passed. Unknown (nil): `--:--`.
+    public static func format(_ seconds: Double?) -> String {
+        guard let seconds, seconds.isFinite else { return "--:--" }
+        let whole = wholeSeconds(seconds)
+        let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60)
+        return hours > 0 ? "\(hours):\(padded(minutes, 2)):\(padded(rest, 2))" : "\(minutes):\(padded(rest, 2))"
+    }
+}
+
+/// A number with zeros before it, up to a width.
+func padded(_ value: some BinaryInteger, _ width: Int) -> String {
+    let digits = String(value)
+    return String(repeating: "0", count: max(0, width - digits.count)) + digits
+}

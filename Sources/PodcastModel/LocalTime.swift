@@ -1,0 +1,31 @@
+import LibC
+
+/// The time of day that clocks show here.
+public enum LocalTime {
+    /// The date and the time of a moment in this machine's time zone.
+    public static func calendar(_ moment: Timestamp) -> CalendarTime {
+        let parts = parts(of: moment)
+        let seconds = (Int(parts.tm_hour) * 60 + Int(parts.tm_min)) * 60 + Int(parts.tm_sec)
+        return CalendarTime(
+            year: Int(parts.tm_year) + 1_900, month: Int(parts.tm_mon) + 1, day: Int(parts.tm_mday),
+            milliseconds: seconds * 1_000)
+    }
+
+    /// The seconds from a moment until clocks next show a time; more than 0, and less than two days.
+    public static func seconds(until hour: Int32, _ minute: Int32, from now: Timestamp) -> Double {
+        var parts = parts(of: now)
+        (parts.tm_hour, parts.tm_min, parts.tm_sec, parts.tm_isdst) = (hour, minute, 0, -1)
+        var tomorrow = parts
+        let left = Double(mktime(&parts)) - now.seconds
+        guard left <= 0 else { return left }
+        tomorrow.tm_mday += 1
+        return Double(mktime(&tomorrow)) - now.seconds
+    }
+
+    private static func parts(of moment: Timestamp) -> tm {
+        var seconds = time_t(moment.milliseconds / 1_000)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        return parts
+    }
+}
