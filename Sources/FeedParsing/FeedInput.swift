@@ -1,3 +1,5 @@
+import PodcastModel
+
 /// How often the input was not what it promised.
 struct FeedRepairs: Sendable, Hashable {
     /// Bytes that are no UTF-8, and control characters.
@@ -204,10 +206,10 @@ struct FeedInput {
             return .replace(1, bareAmpersand, \.bareAmpersands)
         }
         // Escaped HTML is full of these: no string is made of them.
-        if HTMLEntities.isPredefined(input[(index + 1)..<end]) { return .keep(end - index + 1) }
+        if isPredefined(input[(index + 1)..<end]) { return .keep(end - index + 1) }
         let name = String(decoding: input[(index + 1)..<end], as: UTF8.self)
         if name.hasPrefix("#") {
-            return HTMLEntities.isCharacter(reference: name.dropFirst())
+            return isCharacter(reference: name.dropFirst())
                 ? .keep(end - index + 1) : .replace(end - index + 1, [0x20], \.wrongBytes)
         }
         guard let text = HTMLEntities.named[name] else { return .keep(end - index + 1) }
@@ -215,6 +217,22 @@ struct FeedInput {
     }
 
     private static let bareAmpersand = Array("&amp;".utf8)
+    private static let predefined = ["lt", "gt", "amp", "quot", "apos"].map { Array($0.utf8) }
+
+    /// Whether it is one of XML's own five.
+    private static func isPredefined(_ name: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        predefined.contains { $0.count == name.count && name.elementsEqual($0) }
+    }
+
+    /// Whether the digits of `&#…;` name a character that XML allows.
+    private static func isCharacter(reference digits: Substring) -> Bool {
+        let isHexadecimal = digits.hasPrefix("x") || digits.hasPrefix("X")
+        guard !digits.hasPrefix("X"),
+            let value = UInt32(isHexadecimal ? digits.dropFirst() : digits, radix: isHexadecimal ? 16 : 10),
+            let scalar = Unicode.Scalar(value)
+        else { return false }
+        return scalar.value >= 0x20 ? (scalar.value & 0xfffe) != 0xfffe : [9, 10, 13].contains(scalar.value)
+    }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {
         switch byte {

@@ -1,3 +1,5 @@
+import PodcastModel
+
 /// What full text search reads, and how a user's words become a query that SQLite's FTS5 cannot misread.
 ///
 /// The index holds its own form of a text: without tags, every ideograph, kana and hangul syllable a word of its own
@@ -11,10 +13,19 @@ enum SearchText {
     /// The longest query that is looked at, in characters.
     static let queryLimit = 500
 
-    /// The words of an HTML text: tags and comments become spaces, the usual character references what they stand for.
+    /// The words of an HTML text: tags and comments become spaces, character references what they stand for.
     static func plain(html: String) -> String {
-        var scanner = HTMLScanner(bytes: Array(html.utf8.prefix(4 * limit)))
-        return scanner.text()
+        let bytes = Array(html.utf8.prefix(4 * limit))
+        var words: [UInt8] = []
+        words.reserveCapacity(bytes.count)
+        for event in HTMLText(bytes) {
+            switch event {
+            case .text(let text): words.append(contentsOf: text)
+            case .character(let character): words.append(contentsOf: String(character).utf8)
+            case .tag: words.append(UInt8(ascii: " "))
+            }
+        }
+        return String(decoding: words, as: UTF8.self)
     }
 
     /// The form in which `text` is indexed and searched.
@@ -96,86 +107,5 @@ enum SearchText {
         default:
             false
         }
-    }
-}
-
-/// Takes the words out of HTML, byte by byte. It forgives everything; it is no parser.
-private struct HTMLScanner {
-    let bytes: [UInt8]
-    var index = 0
-    var output: [UInt8] = []
-
-    init(bytes: [UInt8]) {
-        self.bytes = bytes
-        output.reserveCapacity(bytes.count)
-    }
-
-    mutating func text() -> String {
-        while index < bytes.count {
-            switch bytes[index] {
-            case UInt8(ascii: "<") where opensTag: skipTag()
-            case UInt8(ascii: "&"): reference()
-            case let byte:
-                output.append(byte)
-                index += 1
-            }
-        }
-        return String(decoding: output, as: UTF8.self)
-    }
-
-    private var opensTag: Bool {
-        guard index + 1 < bytes.count else { return false }
-        let next = bytes[index + 1]
-        return next == UInt8(ascii: "/") || next == UInt8(ascii: "!") || next == UInt8(ascii: "?")
-            || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(next | 0x20)
-    }
-
-    private mutating func skipTag() {
-        output.append(UInt8(ascii: " "))
-        if bytes[index...].starts(with: "<!--".utf8) {
-            index += 4
-            while index < bytes.count, !bytes[index...].starts(with: "-->".utf8) { index += 1 }
-            index = min(index + 3, bytes.count)
-            return
-        }
-        var quote: UInt8?
-        while index < bytes.count {
-            let byte = bytes[index]
-            index += 1
-            if let open = quote {
-                if byte == open { quote = nil }
-            } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
-                quote = byte
-            } else if byte == UInt8(ascii: ">") {
-                return
-            }
-        }
-    }
-
-    /// A character reference, or the ampersand itself.
-    private mutating func reference() {
-        let end = bytes[index...].prefix(12).firstIndex(of: UInt8(ascii: ";"))
-        guard let end, let scalar = Self.scalar(named: bytes[(index + 1)..<end]) else {
-            output.append(bytes[index])
-            index += 1
-            return
-        }
-        output.append(contentsOf: String(Character(scalar)).utf8)
-        index = end + 1
-    }
-
-    private static let named: [String: Unicode.Scalar] = [
-        "amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'", "nbsp": " ", "ndash": "–", "mdash": "—",
-        "hellip": "…", "rsquo": "’", "lsquo": "‘", "rdquo": "”", "ldquo": "“", "auml": "ä", "ouml": "ö", "uuml": "ü",
-        "szlig": "ß", "eacute": "é", "egrave": "è", "agrave": "à", "ccedil": "ç",
-    ]
-
-    private static func scalar(named name: ArraySlice<UInt8>) -> Unicode.Scalar? {
-        let text = String(decoding: name, as: UTF8.self)
-        guard text.hasPrefix("#") else { return named[text] }
-        let digits = text.dropFirst()
-        let value = digits.lowercased().hasPrefix("x") ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
-        guard let value, value != 0 else { return nil }
-        return Unicode.Scalar(value)
     }
 }

@@ -1,4 +1,4 @@
-import FeedParsing
+import PodcastModel
 
 /// Show notes as plain text: paragraphs, bullets, and links by number. Pure; nothing of them can steer a terminal.
 struct ShowNotes: Sendable, Hashable {
@@ -17,8 +17,8 @@ struct ShowNotes: Sendable, Hashable {
 
     /// Reads HTML, or plain text with or without addresses in it.
     init(_ html: String) {
-        var reader = NotesReader(html)
-        reader.read()
+        var reader = NotesReader(isMarkup: html.contains("<"))
+        reader.read(HTMLText(Array(html.utf8)))
         lines = reader.lines
         while lines.first?.isEmpty ?? false { lines.removeFirst() }
         while lines.last?.isEmpty ?? false { lines.removeLast() }
@@ -41,35 +41,38 @@ struct ShowNotes: Sendable, Hashable {
     static let bullet = "• "
 }
 
-/// Goes through a piece of HTML once.
+/// Lays the texts and tags of HTML out as lines.
 private struct NotesReader {
     private(set) var lines: [String] = []
     private(set) var links: [ShowNotes.Link] = []
-    private var rest: Substring
     private var line = ""
     private var isQuiet = false
     private var link: (url: String, text: String)?
     private let isMarkup: Bool
 
-    init(_ html: String) {
-        rest = html[...]
-        isMarkup = html.contains("<")
+    init(isMarkup: Bool) {
+        self.isMarkup = isMarkup
     }
 
-    mutating func read() {
-        while let character = rest.first {
-            if character == "<", let tag = takeTag() {
-                apply(tag)
-            } else if character == "&" {
-                add(takeEntity())
-            } else {
-                rest.removeFirst()
-                // Lines of plain text are lines; those of HTML are not.
-                if character.isNewline, !isMarkup { endLine() } else { add(String(character)) }
+    mutating func read(_ html: HTMLText) {
+        for event in html {
+            switch event {
+            case .text(let bytes): addLines(of: String(decoding: bytes, as: UTF8.self))
+            case .character(let character): add(String(character))
+            case .tag(let tag): apply(tag)
             }
         }
         endLink()
         endLine()
+    }
+
+    /// Adds text in which the lines of plain text are lines; those of HTML are not.
+    private mutating func addLines(of text: String) {
+        guard !isMarkup else { return add(text) }
+        for (index, part) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            if index > 0 { endLine() }
+            add(String(part))
+        }
     }
 
     private mutating func add(_ text: String) {
@@ -86,55 +89,7 @@ private struct NotesReader {
         if paragraph || (text.isEmpty && !isMarkup), let last = lines.last, !last.isEmpty { lines.append("") }
     }
 
-    // MARK: Tags
-
-    private struct Tag {
-        var name: String
-        var isEnd: Bool
-        var attributes: Substring
-    }
-
-    /// A tag at the beginning of what is left; nil: the character stands for itself.
-    private mutating func takeTag() -> Tag? {
-        if rest.hasPrefix("<!--") {
-            rest = rest.firstRange(of: "-->").map { rest[$0.upperBound...] } ?? ""
-            return Tag(name: "", isEnd: false, attributes: "")
-        }
-        var inner = rest.dropFirst()
-        let isEnd = inner.first == "/"
-        if isEnd { inner = inner.dropFirst() }
-        guard let first = inner.first, first.isASCII, first.isLetter || first == "!" || first == "?" else { return nil }
-        guard let end = Self.end(of: inner) else {
-            // Cut off in the middle of a tag.
-            rest = ""
-            return Tag(name: "", isEnd: false, attributes: "")
-        }
-        let name = inner.prefix { $0.isASCII && ($0.isLetter || $0.isNumber) }
-        let attributes = inner[name.endIndex..<end]
-        rest = rest[rest.index(after: end)...]
-        return Tag(name: name.lowercased(), isEnd: isEnd, attributes: attributes)
-    }
-
-    /// Where a tag ends: the first `>` that is not between quotes; nil: nowhere.
-    private static func end(of text: Substring) -> Substring.Index? {
-        var quote: Character?
-        var previous: Character = " "
-        for index in text.indices {
-            let character = text[index]
-            if let open = quote {
-                if character == open { quote = nil }
-            } else if character == ">" {
-                return index
-            } else if character == "\"" || character == "'", previous == "=" || previous.isWhitespace {
-                quote = character
-            }
-            previous = character
-        }
-        // A quote that is never closed: the tag ends where it would without it.
-        return text.firstIndex(of: ">")
-    }
-
-    private mutating func apply(_ tag: Tag) {
+    private mutating func apply(_ tag: HTMLText.Tag) {
         switch tag.name {
         case "script", "style", "head", "title": isQuiet = !tag.isEnd
         case "p", "div", "ul", "ol", "table", "blockquote", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "section":
@@ -145,10 +100,10 @@ private struct NotesReader {
         case "li":
             endLine()
             if !tag.isEnd { line = ShowNotes.bullet }
-        case "img": if let alt = attribute("alt", in: tag.attributes), !alt.isEmpty { add("[\(alt)]") }
+        case "img": if let alt = tag.attribute("alt"), !alt.isEmpty { add("[\(alt)]") }
         case "a":
             endLink()
-            if !tag.isEnd, let url = attribute("href", in: tag.attributes).flatMap(Self.address) { link = (url, "") }
+            if !tag.isEnd, let url = tag.attribute("href").flatMap(Self.address) { link = (url, "") }
         default: break
         }
     }
@@ -173,63 +128,4 @@ private struct NotesReader {
         }
         return url
     }
-
-    private func attribute(_ name: String, in attributes: Substring) -> String? {
-        var rest = attributes
-        while let equals = rest.firstIndex(of: "=") {
-            let key = rest[..<equals].split(whereSeparator: { $0.isWhitespace || $0 == "/" }).last ?? ""
-            var value = rest[rest.index(after: equals)...].drop { $0.isWhitespace }
-            let text: Substring
-            if let quote = value.first, quote == "\"" || quote == "'" {
-                value = value.dropFirst()
-                text = value.prefix { $0 != quote }
-                rest = value[text.endIndex...].dropFirst()
-            } else {
-                text = value.prefix { !$0.isWhitespace }
-                rest = value[text.endIndex...]
-            }
-            if key.lowercased() == name { return Self.decoded(text) }
-        }
-        return nil
-    }
-
-    // MARK: Entities
-
-    private static func decoded(_ text: Substring) -> String {
-        var reader = NotesReader("")
-        reader.rest = text
-        var result = ""
-        while let character = reader.rest.first {
-            if character == "&" {
-                result += reader.takeEntity()
-            } else {
-                result.append(character)
-                reader.rest.removeFirst()
-            }
-        }
-        return result
-    }
-
-    /// What an entity stands for; an ampersand that begins none stands for itself.
-    private mutating func takeEntity() -> String {
-        rest.removeFirst()
-        let name = rest.prefix(12).prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "#") }
-        guard !name.isEmpty, name.endIndex < rest.endIndex, rest[name.endIndex] == ";", let text = Self.meaning(name)
-        else { return "&" }
-        rest = rest[rest.index(after: name.endIndex)...]
-        return text
-    }
-
-    private static func meaning(_ name: Substring) -> String? {
-        if let text = predefined[String(name)] { return text }
-        if let scalar = HTMLEntities.named[String(name)] { return String(Character(scalar)) }
-        guard name.hasPrefix("#") else { return nil }
-        let digits = name.dropFirst()
-        let isHexadecimal = digits.first == "x" || digits.first == "X"
-        let code = isHexadecimal ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
-        return code.flatMap(Unicode.Scalar.init).map { String(Character($0)) }
-    }
-
-    /// XML's own.
-    private static let predefined = ["lt": "<", "gt": ">", "quot": "\"", "apos": "'", "amp": "&"]
 }

@@ -1,0 +1,120 @@
+/// Reads HTML as a sequence of texts and tags, in one pass. It accepts everything and checks no nesting.
+public struct HTMLText: Sequence, IteratorProtocol, Sendable {
+    /// A piece of HTML.
+    public enum Event: Sendable {
+        /// Text as it stands, in UTF-8.
+        case text(ArraySlice<UInt8>)
+        /// A character that a reference such as `&eacute;` stands for.
+        case character(Unicode.Scalar)
+        /// A tag, a comment or a declaration.
+        case tag(Tag)
+    }
+
+    /// A tag, with its attributes. Comments, and tags that are cut off, have no name.
+    public struct Tag: Sendable {
+        /// The name in lower case; empty where there is none.
+        public let name: String
+        /// Whether it ends an element.
+        public let isEnd: Bool
+        private let attributes: ArraySlice<UInt8>
+
+        fileprivate init(name: String = "", isEnd: Bool = false, attributes: ArraySlice<UInt8> = []) {
+            self.name = name
+            self.isEnd = isEnd
+            self.attributes = attributes
+        }
+
+        /// The value of an attribute, its references decoded; nil where the tag has none of that name.
+        public func attribute(_ name: String) -> String? {
+            var rest = attributes
+            while let equals = rest.firstIndex(of: UInt8(ascii: "=")) {
+                let key = rest[..<equals].split { isSpace($0) || $0 == UInt8(ascii: "/") }.last ?? []
+                var value = rest[(equals + 1)...].drop(while: isSpace)
+                let text: ArraySlice<UInt8>
+                if let quote = value.first, isQuote(quote) {
+                    value = value.dropFirst()
+                    text = value.prefix { $0 != quote }
+                    rest = value[text.endIndex...].dropFirst()
+                } else {
+                    text = value.prefix { !isSpace($0) }
+                    rest = value[text.endIndex...]
+                }
+                if String(decoding: key, as: UTF8.self).lowercased() == name { return HTMLEntities.decoded(text) }
+            }
+            return nil
+        }
+    }
+
+    private let bytes: [UInt8]
+    private var index = 0
+
+    /// The pieces of a text in UTF-8.
+    public init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// The next piece; nil at the end.
+    public mutating func next() -> Event? {
+        guard index < bytes.count else { return nil }
+        switch bytes[index] {
+        case UInt8(ascii: "<"):
+            if let tag = tag() { return .tag(tag) }
+        case UInt8(ascii: "&"):
+            if let (character, length) = HTMLEntities.reference(in: bytes[index...]) {
+                index += length
+                return .character(character)
+            }
+        default: break
+        }
+        let start = index
+        repeat { index += 1 } while index < bytes.count && !isMark(bytes[index])
+        return .text(bytes[start..<index])
+    }
+
+    /// Reads past the tag that begins here; nil: the character stands for itself.
+    private mutating func tag() -> Tag? {
+        if bytes[index...].starts(with: "<!--".utf8) {
+            index += 4
+            while index < bytes.count, !bytes[index...].starts(with: "-->".utf8) { index += 1 }
+            index = Swift.min(index + 3, bytes.count)
+            return Tag()
+        }
+        var inner = bytes[(index + 1)...]
+        let isEnd = inner.first == UInt8(ascii: "/")
+        if isEnd { inner = inner.dropFirst() }
+        guard let first = inner.first, isLetter(first) || first == UInt8(ascii: "!") || first == UInt8(ascii: "?")
+        else { return nil }
+        guard let end = Self.end(of: inner) else {
+            index = bytes.count
+            return Tag()
+        }
+        index = end + 1
+        let name = inner.prefix { isLetter($0) || isDigit($0) }
+        return Tag(
+            name: String(decoding: name, as: UTF8.self).lowercased(), isEnd: isEnd,
+            attributes: inner[name.endIndex..<end])
+    }
+
+    /// The first `>` that is not between quotes, or any where a quote is never closed; nil: there is none.
+    private static func end(of text: ArraySlice<UInt8>) -> Int? {
+        var quote: UInt8?
+        var previous = UInt8(ascii: " ")
+        for (index, byte) in zip(text.indices, text) {
+            if let open = quote {
+                if byte == open { quote = nil }
+            } else if byte == UInt8(ascii: ">") {
+                return index
+            } else if isQuote(byte), previous == UInt8(ascii: "=") || isSpace(previous) {
+                quote = byte
+            }
+            previous = byte
+        }
+        return text.firstIndex(of: UInt8(ascii: ">"))
+    }
+}
+
+private func isMark(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "<") || byte == UInt8(ascii: "&") }
+private func isQuote(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") }
+private func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+private func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+private func isLetter(_ byte: UInt8) -> Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) }
