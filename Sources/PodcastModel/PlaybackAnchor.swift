@@ -44,8 +44,8 @@ public struct PlaybackAnchor: Sendable, Hashable {
     /// The position at `now` for an observer of the boot `bootID`: another boot or machine than the anchor's
     /// goes by wall clock, whose steps it cannot see.
     public func position(at now: Moment, bootID: String, duration: EpisodeDuration? = nil) -> PlaybackPosition {
-        guard bootID != self.bootID else { return position(at: now.monotonic, duration: duration) }
-        return advanced(by: running ? now.wall.seconds - wall.seconds : 0, duration: duration)
+        let moment = BootTime(at: at, bootID: self.bootID, wall: wall)
+        return advanced(by: running ? moment.elapsed(at: now, bootID: bootID) : 0, duration: duration)
     }
 
     /// What is left at `now` until `duration`, in seconds of the episode, not of the clock.

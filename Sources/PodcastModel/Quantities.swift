@@ -56,6 +56,12 @@ public struct PlaybackSpeed: Sendable, Hashable, Comparable {
         self.factor = factor
     }
 
+    /// A speed as a peer says that it plays, which may accept others than this version; nil unless it is finite and above 0.
+    public init?(reported factor: Double) {
+        guard factor.isFinite, factor > 0 else { return nil }
+        self.factor = factor
+    }
+
     private init(unchecked factor: Double) {
         self.factor = factor
     }

@@ -57,3 +57,18 @@ struct PlaybackAnchorTests {
         #expect(running.position(at: now, bootID: "other").seconds == 27)
     }
 }
+
+@Suite struct BootTimeTests {
+    private static let moment = BootTime(
+        at: MonotonicTime(nanoseconds: 100 * second), bootID: "this", wall: Timestamp(milliseconds: 1_000_000))
+
+    @Test(arguments: [("this", 90, 10.0, 0.0), ("this", 104, 0, 4), ("other", 90, 0, 5)])
+    func `an observer of another boot goes by wall clock`(
+        bootID: String, monotonic: UInt64, remaining: Double, elapsed: Double
+    ) {
+        let now = Moment(
+            monotonic: MonotonicTime(nanoseconds: monotonic * second), wall: Timestamp(milliseconds: 1_005_000))
+        #expect(Self.moment.remaining(at: now, bootID: bootID) == remaining)
+        #expect(max(0, Self.moment.elapsed(at: now, bootID: bootID)) == elapsed)
+    }
+}

@@ -6,18 +6,9 @@ import WireMessages
 extension WirePlaybackState {
     /// The position at `now`, in seconds, from the anchor. Another boot or machine than the anchor's goes by wall clock.
     func position(at now: Moment, bootID: String) -> Double {
-        guard hasEpisode, hasAnchor else { return 0 }
-        var position = PlaybackPosition(clamping: anchor.position).seconds
-        if anchor.running {
-            let elapsed =
-                anchor.bootID == bootID
-                ? now.monotonic.since(MonotonicTime(nanoseconds: anchor.at)) / .seconds(1)
-                : now.wall.seconds - Timestamp(milliseconds: anchor.wall).seconds
-            let factor = [anchor.speed, speed, 1].first { $0.isFinite && $0 > 0 } ?? 1
-            // Clocks read on two processors may be some nanoseconds apart: a position must not be seen to step back.
-            position += max(0, elapsed) * factor
-        }
-        return duration > 0 ? min(position, duration) : position
+        PlaybackAnchor(self)?.position(
+            at: now, bootID: bootID, duration: EpisodeDuration(seconds: duration)
+        ).seconds ?? 0
     }
 
     /// Seconds until what failed is tried again; 0: it is being tried.
@@ -95,18 +86,6 @@ extension WireRetryState {
             "attempt": .integer(Int64(attempt)), "of": .integer(Int64(of)), "nextInSeconds": .seconds(seconds),
             "error": hasError ? error.json : .null,
         ])
-    }
-}
-
-extension WireSleepState {
-    /// Seconds of the clock that are left; nil: it does not end by time.
-    func remaining(at now: Moment, bootID: String) -> Double? {
-        guard endsAt > 0 else { return nil }
-        let left =
-            bootID == self.bootID
-            ? MonotonicTime(nanoseconds: endsAt).since(now.monotonic) / .seconds(1)
-            : Timestamp(milliseconds: endsAtWall).seconds - now.wall.seconds
-        return max(0, left)
     }
 }
 
