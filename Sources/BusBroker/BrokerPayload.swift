@@ -21,11 +21,7 @@ enum BrokerPayload {
 
     /// Of FAILURE.
     static func failure(_ failure: Failure) -> Frame {
-        var wire = WireFailure()
-        wire.code = failure.code
-        wire.message = failure.message
-        wire.retry = failure.retry
-        return encode(wire)
+        encode(WireFailure(failure))
     }
 
     /// Encoding can fail only for required fields and unknown types, which these messages do not have.

@@ -137,10 +137,7 @@ extension DownloadsMachine {
             download.waitsFor = "try \(tries + 1) of \(Self.retries.count + 1): \(failure.message)"
         } else {
             download.state = .failed
-            download.error = WireFailure()
-            download.error.code = failure.code
-            download.error.message = failure.message
-            download.error.retry = failure.retry
+            download.error = WireFailure(failure)
             // That it cannot be reached still is no news.
             if probing != download.episode || failure.known != .unreachable {
                 change.endAlerts { $0.episode == download.episode }

@@ -253,7 +253,7 @@ extension FeedsMachine {
         var result = WireFeedResult()
         result.url = url
         result.kind = .failed
-        result.failure = failure.wire
+        result.failure = WireFailure(failure)
         return result
     }
 

@@ -225,7 +225,7 @@ public struct FeedsMachine: OwnerMachine {
             var failed = WireFeedResult()
             failed.url = result.url
             failed.kind = .failed
-            failed.failure = failure.wire
+            failed.failure = WireFailure(failure)
             effects += answer(waiter, failed)
         }
         return effects + scheduleNext(now: now)
@@ -250,17 +250,6 @@ public struct FeedsMachine: OwnerMachine {
             for (id, subscription) in next { podcasts[id] = subscription }
         }
         return [effect] + scheduleNext(now: now)
-    }
-}
-
-extension Failure {
-    /// The failure within a message.
-    var wire: WireFailure {
-        var failure = WireFailure()
-        failure.code = code
-        failure.message = message
-        failure.retry = retry
-        return failure
     }
 }
 
