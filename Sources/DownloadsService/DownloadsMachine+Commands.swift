@@ -4,9 +4,6 @@ import PodcastModel
 import WireMessages
 
 extension DownloadsMachine {
-    /// The most episodes that a command names.
-    private static let nameLimit = 500
-
     mutating func take(_ command: Command, now: Moment) -> [Effect] {
         do throws(Failure) {
             guard let request = try? WireDownloadsRequest(wireBytes: command.payload) else {
@@ -67,8 +64,9 @@ extension DownloadsMachine {
 
     private static func named(_ episodes: [String]) throws(Failure) -> [String] {
         guard !episodes.isEmpty else { throw Failure(.invalidArgument, "No episode was named.") }
-        guard episodes.count <= nameLimit else {
-            throw Failure(.limitReached, "At most \(nameLimit) episodes can be named at once; use several steps.")
+        guard episodes.count <= RequestSizes.episodes else {
+            throw Failure(
+                .limitReached, "At most \(RequestSizes.episodes) episodes can be named at once; use several steps.")
         }
         if let bad = episodes.first(where: { EpisodeID($0) == nil }) {
             throw Failure(.invalidArgument, "“\(bad)” isn’t a valid episode ID.")

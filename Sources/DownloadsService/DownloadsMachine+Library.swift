@@ -13,7 +13,7 @@ extension DownloadsMachine {
         call(.podcasts(counted)) {
             // What is merely not subscribed to any more keeps what it has.
             $0.podcasts.includeUnsubscribed = true
-            $0.podcasts.limit = 500
+            $0.podcasts.limit = UInt32(RequestSizes.episodes)
             $0.podcasts.after = cursor
         }
     }
@@ -58,7 +58,7 @@ extension DownloadsMachine {
         return [
             call(.newest(podcast: podcast)) {
                 $0.episodes.podcast = podcast
-                $0.episodes.limit = min(count, 500)
+                $0.episodes.limit = min(count, UInt32(RequestSizes.episodes))
             }
         ]
     }
@@ -68,9 +68,7 @@ extension DownloadsMachine {
 
     /// Asks whether episodes have been played, and where they are now.
     mutating func askAgain(_ ids: [String]) -> [Effect] {
-        stride(from: 0, to: ids.count, by: 500).map { start in
-            call(.again, episodes: Array(ids[start..<min(start + 500, ids.count)]))
-        }
+        ids.parts(of: RequestSizes.episodes).map { call(.again, episodes: $0) }
     }
 
     mutating func answered(_ call: CallID, _ result: Result<[UInt8], Failure>, now: Moment) -> [Effect] {

@@ -274,7 +274,7 @@ public struct DownloadsMachine: OwnerMachine {
     /// A change of what is in force now.
     var change: BookChange { BookChange(book.current) }
 
-    /// What the library has of these episodes, 500 at most.
+    /// Asks what the library has of these episodes, at most `RequestSizes.episodes`.
     mutating func call(_ purpose: Lookup, episodes ids: [String]) -> Effect {
         call(purpose) {
             $0.episodesByID.ids = ids

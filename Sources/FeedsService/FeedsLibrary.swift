@@ -27,16 +27,13 @@ struct FeedsLibrary: Sendable {
             {
                 return
             }
-            for identity in Self.identities(old?.podcast) where addresses[identity] == id { addresses[identity] = nil }
-            for identity in Self.identities(newValue?.podcast) where addresses[identity] == nil {
+            for identity in old?.podcast.addressIdentities ?? [] where addresses[identity] == id {
+                addresses[identity] = nil
+            }
+            for identity in newValue?.podcast.addressIdentities ?? [] where addresses[identity] == nil {
                 addresses[identity] = id
             }
         }
-    }
-
-    private static func identities(_ podcast: WirePodcast?) -> [String] {
-        guard let podcast else { return [] }
-        return ([podcast.url] + podcast.previousUrls).compactMap { WebAddress($0)?.identity }
     }
 
     /// The podcast whose feed is, or was, at an address.

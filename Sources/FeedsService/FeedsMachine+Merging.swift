@@ -45,7 +45,7 @@ extension FeedsMachine {
         for alias in unknown.flatMap(\.aliases) {
             query.aliases.append(alias)
             size += alias.utf8.count + 8
-            if size > 128 << 10 || query.aliases.count == 500 { ask() }
+            if size > 128 << 10 || query.aliases.count == RequestSizes.episodes { ask() }
         }
         ask()
         merges[fetch.number] = merge

@@ -67,10 +67,7 @@ extension Store {
         let rows = try Row.fetchCursor(db, sql: "SELECT id, value FROM podcast")
         while let row = try rows.next() {
             let podcast = try WirePodcast(serializedBytes: row[1] as Data)
-            let isThere = ([podcast.url] + podcast.previousUrls).contains {
-                WebAddress($0)?.identity == address.identity
-            }
-            if isThere { return row[0] }
+            if podcast.addressIdentities.contains(address.identity) { return row[0] }
         }
         throw Failure(.notFound, "No podcast has the address \(WebAddress.quotable(address.textWithoutCredentials)).")
     }

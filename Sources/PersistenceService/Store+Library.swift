@@ -6,7 +6,7 @@ import WireMessages
 
 extension Store {
     /// The most podcasts or episodes on one page.
-    static let rowLimit = 500
+    static let rowLimit = RequestSizes.episodes
 
     /// A page of podcasts by title, each with its counts.
     func podcasts(_ query: WirePodcastsQuery) throws(Failure) -> WirePodcastsPage {

@@ -48,7 +48,7 @@ struct Queue: Sendable {
     }
 
     /// The most entries that it takes; more are refused, none is dropped.
-    static let limit = 10_000
+    static let limit = RequestSizes.queueEntries
 
     private(set) var entries = ChunkedArray<Entry>()
     /// How many entries have an id of this hash: what is in none of them is not here, without a search.

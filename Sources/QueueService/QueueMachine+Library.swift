@@ -23,8 +23,8 @@ extension QueueMachine {
         var count = 0
         for index in lookups.indices {
             let lookup = lookups[index]
-            guard count == 0 || ids.count + lookup.episodes.count <= Self.lookupLimit else { break }
-            let part = lookup.episodes[lookup.asked...].prefix(Self.lookupLimit)
+            guard count == 0 || ids.count + lookup.episodes.count <= RequestSizes.episodes else { break }
+            let part = lookup.episodes[lookup.asked...].prefix(RequestSizes.episodes)
             ids += part
             lookups[index].asked += part.count
             count += 1
@@ -48,10 +48,7 @@ extension QueueMachine {
 
     /// Brings the entries of these episodes up to date.
     mutating func refreshEpisodes(_ episodes: Set<String>) -> [Effect] {
-        let ids = episodes.sorted()
-        return stride(from: 0, to: ids.count, by: Self.lookupLimit).flatMap { start in
-            lookUp(Array(ids[start..<min(start + Self.lookupLimit, ids.count)]), for: .refresh)
-        }
+        episodes.sorted().parts(of: RequestSizes.episodes).flatMap { lookUp($0, for: .refresh) }
     }
 
     mutating func handle(answer result: Result<[UInt8], Failure>, to call: CallID, now: Moment) -> [Effect] {

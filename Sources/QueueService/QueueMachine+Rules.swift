@@ -93,7 +93,7 @@ extension QueueMachine {
     /// When to ask the library again that did not answer.
     static let ruleRepetition = TimerName("rules")
     /// The newest episodes of a podcast among which new ones are looked for.
-    private static let ruleWindow: UInt32 = 500
+    private static let ruleWindow = UInt32(RequestSizes.episodes)
     /// What was published so long before the last new episode is no news, but a feed that shows its past; in ms.
     private static let newsAge: Int64 = 7 * 24 * 3_600 * 1_000
 

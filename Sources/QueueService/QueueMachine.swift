@@ -24,12 +24,11 @@ public struct QueueMachine: OwnerMachine {
     /// So many loads that came before it a load remembers.
     static let overtakenLimit = 64
     /// So many entries an answer names; long lists are not sent back whole.
-    static let answeredEntries = 500
+    static let answeredEntries = RequestSizes.episodes
     /// When to look again whether the queue has to move on.
     static let reconciliation = TimerName("reconcile")
-
-    /// The maximum number of episodes in one question to the library.
-    static let lookupLimit = 500
+    /// The wait before a load or an advance that failed is tried again.
+    static let retry = Backoff.constant(.seconds(1))
 
     var queues: SpeculativeState<[String: NamedQueue]>
     /// What is set, and how far new episodes have been dealt with.

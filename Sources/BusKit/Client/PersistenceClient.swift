@@ -37,7 +37,7 @@ public struct PersistenceClient: Sendable {
         try await ask({ $0.episodes = query }, { $0.episodes })
     }
 
-    /// The episodes of these ids, 500 at most; those that are gone are left out. `brief`: without notes and chapters.
+    /// The episodes of these ids, at most `RequestSizes.episodes`; those that are gone are left out. `brief`: without notes and chapters.
     public func episodes(ids: [String], brief: Bool = false) async throws(Failure) -> [WireEpisode] {
         try await ask(
             {

@@ -39,8 +39,9 @@ struct DownloadAction: Sendable {
 
     func perform(on names: [String], _ context: CommandContext) async throws {
         let count = Set(names).count
-        guard count <= 500 else {
-            throw Failure(.invalidArgument, "\(count) episodes are too many at once; the limit is 500.")
+        guard count <= RequestSizes.episodes else {
+            throw Failure(
+                .invalidArgument, "\(count) episodes are too many at once; the limit is \(RequestSizes.episodes).")
         }
         try await context.withSession { session in
             let found = try await session.findDownloads(names)

@@ -251,8 +251,7 @@ extension Session {
         let ids = try await view(of: [.downloads]).downloads.values.filter { $0.state == .downloaded }
             .map(\.episode).sorted()
         var found: [WireEpisode] = []
-        for start in stride(from: 0, to: ids.count, by: 500) {
-            let part = Array(ids[start..<min(start + 500, ids.count)])
+        for part in ids.parts(of: RequestSizes.episodes) {
             found += try await persistence.episodes(ids: part, brief: true)
         }
         found = found.filter { episode in
@@ -269,7 +268,7 @@ extension Session {
         var episodes: [WireEpisode] = []
         var total = 0
         while true {
-            query.limit = UInt32(min(500, (limit ?? .max) - episodes.count))
+            query.limit = UInt32(min(RequestSizes.episodes, (limit ?? .max) - episodes.count))
             let page = try await persistence.episodes(query)
             if episodes.isEmpty { total = Int(page.total) }
             episodes += page.episodes

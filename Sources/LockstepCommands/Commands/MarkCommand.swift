@@ -15,9 +15,6 @@ struct Mark: LockstepCommand {
     @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
 
-    /// The maximum number of episodes that the player marks at once.
-    private static let requestLimit = 500
-
     func perform(_ context: CommandContext) async throws {
         try await context.withSession { session in
             // All are found before any is changed.
@@ -25,8 +22,7 @@ struct Mark: LockstepCommand {
             var changed: [String] = []
             var same: [String] = []
             var values: [JSONValue] = []
-            for start in stride(from: 0, to: found.count, by: Self.requestLimit) {
-                let part = found[start..<min(start + Self.requestLimit, found.count)]
+            for part in found.parts(of: RequestSizes.episodes) {
                 let reply = try await session.playback {
                     $0.setPlayed.episodes = part.map(\.id)
                     $0.setPlayed.played = kind == .played
@@ -71,8 +67,7 @@ extension Session {
         // Whole ids are looked up together, which is quick however many there are.
         let ids = texts.filter { EpisodeID($0) != nil }
         var known: [String: WireEpisode] = [:]
-        for start in stride(from: 0, to: ids.count, by: 500) where ids.count > 1 {
-            let part = Array(ids[start..<min(start + 500, ids.count)])
+        for part in ids.parts(of: RequestSizes.episodes) where ids.count > 1 {
             for episode in try await persistence.episodes(ids: part, brief: true) { known[episode.id] = episode }
         }
         var found: [WireEpisode] = []

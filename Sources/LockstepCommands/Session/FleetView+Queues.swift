@@ -111,5 +111,5 @@ extension WireQueueModes {
     }
 
     /// How many entries a queue takes that has no limit of its own.
-    static let standardLimit: UInt32 = 10_000
+    static let standardLimit = UInt32(RequestSizes.queueEntries)
 }
