@@ -9,7 +9,7 @@ extension DownloadsMachine {
     /// How often the network and the hour are looked at while something waits for them.
     private static let lookInterval = Duration.seconds(10)
     /// How often one of those that could not be reached is tried again.
-    private static let probesAfter = Duration.seconds(120)
+    private static let probeRetry = Backoff.constant(.seconds(120))
 
     /// Begins what may begin, ends what is not wanted any more, and sets the timers.
     mutating func schedule(now: Moment) -> [Effect] {
@@ -155,7 +155,7 @@ extension DownloadsMachine {
             probedAt = nil
             return
         }
-        guard let last = probedAt, now.monotonic.since(last) >= Self.probesAfter else {
+        guard let last = probedAt, now.monotonic.since(last) >= Self.probeRetry.wait() else {
             probedAt = probedAt ?? now.monotonic
             return
         }
@@ -165,7 +165,7 @@ extension DownloadsMachine {
         else { return }
         (probing, lastProbed, probedAt) = (episode, episode, now.monotonic)
         download.begin()
-        download.attempt = UInt32(Self.retries.count)
+        download.attempt = UInt32(Self.retry.retryLimit)
         change.put(download)
     }
 

@@ -129,12 +129,12 @@ extension DownloadsMachine {
         download.path = ""
         var change = change
         let tries = Int(download.attempt)
-        if failure.retry, failure.known != .insufficientStorage, tries <= Self.retries.count {
+        if failure.retry, failure.known != .insufficientStorage, Self.retry.allowsRetry(after: tries) {
             // A server that asks for more time gets it, within reason.
-            let wait = max(Self.retries[tries - 1], min(failed.retryAfter ?? 0, 3_600))
+            let wait = max(Self.retry.wait(after: tries) / .seconds(1), min(failed.retryAfter ?? 0, 3_600))
             download.state = .queued
             download.nextAttempt = now.wall.milliseconds + Int64(wait * 1_000)
-            download.waitsFor = "try \(tries + 1) of \(Self.retries.count + 1): \(failure.message)"
+            download.waitsFor = "try \(tries + 1) of \(Self.retry.retryLimit + 1): \(failure.message)"
         } else {
             download.state = .failed
             download.error = WireFailure(failure)

@@ -21,10 +21,10 @@ public struct DownloadsMachine: OwnerMachine {
         "stream/feeds/episodes/", "stream/feeds/podcast/", "stream/playback/", "stream/queue/queue/",
     ]
 
-    /// Waits before the tries after the first, in seconds.
-    static let retries: [Double] = [5, 15, 60]
-    /// So long after a change that was refused nothing is begun.
-    private static let patience = Duration.seconds(5)
+    /// The waits before the attempts after the first.
+    static let retry = Backoff.steps([.seconds(5), .seconds(15), .seconds(60)], repeatsLast: false)
+    /// The time after a refused change in which nothing is begun.
+    private static let refusalRetry = Backoff.constant(.seconds(5))
     static let scheduleTimer = TimerName("schedule")
     static let lookTimer = TimerName("look around")
     static let retainTimer = TimerName("retain")
@@ -182,7 +182,7 @@ public struct DownloadsMachine: OwnerMachine {
                 effects.append(.reply(command, .failure(failure)))
             }
             // What could not be saved is looked at anew, but not at once, whatever happens meanwhile.
-            schedulesAt = now.monotonic.advanced(by: Self.patience)
+            schedulesAt = now.monotonic.advanced(by: Self.refusalRetry.wait())
             return effects + set(Self.scheduleTimer, to: schedulesAt)
         case .answered(let call, let result): effects = answered(call, result, now: now)
         case .observed(let event):

@@ -79,7 +79,7 @@ extension FeedsMachine {
             secretsAreUnsaved = true
             effects = [
                 .log(.error, "the passwords can’t be saved: \(failure.message)"),
-                .timer(Self.secretsTimer, at: now.monotonic.advanced(by: .seconds(60))),
+                .timer(Self.secretsTimer, at: now.monotonic.advanced(by: Self.savingRetry.wait())),
             ]
         } else {
             // An older save lacks what is in a later one, which has its own outcome.

@@ -23,6 +23,9 @@ public struct FeedsMachine: OwnerMachine {
 
     static let scheduleTimer = TimerName("schedule")
     private static let readingTimer = TimerName("read again")
+    private static let readingRetry = Backoff.constant(.seconds(30))
+    /// The wait after a podcast or the passwords could not be saved.
+    static let savingRetry = Backoff.constant(.seconds(60))
     static let storingTimer = TimerName("store unchanged")
     /// The most bytes of a command's answer that is stored.
     static let answerLimit = 400 << 10
@@ -214,10 +217,10 @@ public struct FeedsMachine: OwnerMachine {
         guard let settled = unsettled.removeValue(forKey: id) else { return [] }
         var effects: [Effect] = []
         if settled.readsAgain {
-            effects.append(.timer(Self.readingTimer, at: now.monotonic.advanced(by: .seconds(30))))
+            effects.append(.timer(Self.readingTimer, at: now.monotonic.advanced(by: Self.readingRetry.wait())))
         }
         effects += settled.chapterCommands.map { .reply($0, .failure(failure)) }
-        if let podcast = settled.podcast { notBefore[podcast] = now.monotonic.advanced(by: .seconds(60)) }
+        if let podcast = settled.podcast { notBefore[podcast] = now.monotonic.advanced(by: Self.savingRetry.wait()) }
         if let command = settled.command, failure.code != "duplicateRequest" {
             effects.append(.reply(command, settled.reply.map { .success($0) } ?? .failure(failure)))
         }

@@ -6,8 +6,8 @@ public struct RefreshSchedule: Sendable, Hashable {
     public var isAutomatic = true
     /// Between two successful refreshes.
     public var interval: Duration
-    /// After the first failure; doubled with each further one.
-    public var firstRetry: Duration
+    /// The waits after failures, before they are varied.
+    public var retry: Backoff
     /// The longest wait, whatever happened and whatever a server asks for.
     public var longest: Duration
     private var random: SeededGenerator
@@ -15,21 +15,18 @@ public struct RefreshSchedule: Sendable, Hashable {
     /// Hourly unless said otherwise; `seed` fixes the jitter.
     public init(
         interval: Duration = .seconds(3_600), firstRetry: Duration = .seconds(600),
-        longest: Duration = .seconds(86_400),
-        seed: UInt64 = 1
+        longest: Duration = .seconds(86_400), seed: UInt64 = 1
     ) {
         self.interval = interval
-        self.firstRetry = firstRetry
         self.longest = longest
+        retry = .exponential(first: firstRetry, longest: longest)
         random = SeededGenerator(seed: seed)
     }
 
     /// The time after an attempt at `now` that was the `failures`th in a row to fail (0: it succeeded): up to a tenth
     /// earlier or later, so that feeds do not come due together, and never earlier than the server asks for.
     public mutating func next(after now: Timestamp, failures: UInt32, retryAfter: Duration? = nil) -> Timestamp {
-        var wait = failures == 0 ? interval : firstRetry
-        for _ in 1..<max(2, min(failures, 20)) where failures > 1 { wait = min(wait * 2, longest) }
-        wait = min(wait, longest)
+        let wait = failures == 0 ? min(interval, longest) : retry.wait(after: Int(failures))
         let jittered = Double(wait.milliseconds) * (0.9 + 0.2 * random.unit())
         let asked = min(retryAfter ?? .zero, longest).milliseconds
         return Timestamp(milliseconds: now.milliseconds + max(Int64(jittered), asked))

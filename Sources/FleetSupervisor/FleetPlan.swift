@@ -64,20 +64,16 @@ public struct SupervisorLimits: Sendable, Hashable {
     public var afterCrash: Duration = .milliseconds(200)
     /// A death within this time of READY is a failed start.
     public var settling: Duration = .seconds(1)
-    /// The first wait after a failed start; doubled each time.
-    public var firstBackoff: Duration = .milliseconds(250)
-    /// The longest wait.
-    public var longestBackoff: Duration = .seconds(30)
-    /// The longest wait for an essential service.
-    public var longestEssentialBackoff: Duration = .seconds(2)
-    /// How far a wait is varied, as a part of it, so that services do not retry in step.
-    public var jitter: Double = 0.2
+    /// The waits after failed starts, varied so that services do not retry in step.
+    public var retry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(30), jitter: 0.2)
+    /// The same for an essential service.
+    public var essentialRetry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(2), jitter: 0.2)
     /// So many failures within `failureWindow` open the circuit.
     public var failuresToOpen = 6
     /// See `failuresToOpen`.
     public var failureWindow: Duration = .seconds(60)
     /// The next try of a service whose circuit is open.
-    public var openRetry: Duration = .seconds(300)
+    public var openRetry = Backoff.constant(.seconds(300))
     /// From the first request to stop to SIGKILL for all that is left.
     public var stopAll: Duration = .seconds(25)
     /// So many restarts within `restartWindow` raise an alert.

@@ -210,18 +210,16 @@ public struct SupervisorMachine: Sendable {
 
     /// A start that came to nothing: wait, longer each time, or give up for now.
     private mutating func failed(_ name: String, now: MonotonicTime, _ effects: inout [SupervisorEffect]) {
-        let factor = 1 + limits.jitter * (2 * random.unit() - 1)
+        let random = random.unit()
         var opens = false
         with(name) { [limits] service in
             service.failures.append(now)
             service.failures.removeAll { now.since($0) > limits.failureWindow }
             service.failuresInARow += 1
             opens = service.failures.count >= limits.failuresToOpen || service.circuitIsOpen
-            let longest = service.plan.isEssential ? limits.longestEssentialBackoff : limits.longestBackoff
-            let doublings = min(service.failuresInARow - 1, 20)
-            let wait = min(limits.firstBackoff * (1 << doublings) * factor, longest)
+            let retry = service.plan.isEssential ? limits.essentialRetry : limits.retry
             service.condition = .retrying
-            service.nextTry = now.advanced(by: wait)
+            service.nextTry = now.advanced(by: retry.wait(after: service.failuresInARow, random: random))
         }
         guard opens, let service = service(name) else { return }
         if service.plan.isEssential {
@@ -238,7 +236,7 @@ public struct SupervisorMachine: Sendable {
             service.cleared(lastEnd: service.lastEnd ?? "", crashed: service.hasCrashed)
             service.condition = isStopping ? .stopped : .failed
             service.circuitIsOpen = true
-            service.nextTry = isStopping ? nil : now.advanced(by: limits.openRetry)
+            service.nextTry = isStopping ? nil : now.advanced(by: limits.openRetry.wait())
         }
         guard !isStopping, let service = service(name) else { return }
         effects.append(.log(failureSentence(service)))

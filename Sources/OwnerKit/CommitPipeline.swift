@@ -73,8 +73,8 @@ public struct CommitPipeline: Sendable {
         var isPart: Bool { more || parts > 0 }
     }
 
-    /// How often a commit in parts is begun. The database forgets them when it starts anew.
-    private static let tryLimit = 5
+    /// When a commit in parts is begun again. The database forgets them when it starts anew.
+    private static let retry = Backoff.constant(.zero, retries: 4)
 
     private let owner: ServiceName
     private let generation: UInt32
@@ -312,7 +312,7 @@ extension CommitPipeline {
     /// The database does not have the parts that went before this one: all of them go again, under the same id, so that
     /// what took effect all the same is not done twice. False: it is no part of a transaction, or was tried often enough.
     private mutating func beginAgain(_ part: Item) -> Bool {
-        guard let id = part.partOf, part.tries < Self.tryLimit else { return false }
+        guard let id = part.partOf, Self.retry.allowsRetry(after: part.tries) else { return false }
         let waiting = queue.filter { $0.partOf == id }
         let last = waiting.last ?? part
         guard let transaction = last.transaction else { return false }

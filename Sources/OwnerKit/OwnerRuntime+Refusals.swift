@@ -6,7 +6,7 @@ import WireMessages
 /// an owner whose state cannot be published doesn't put it again and again.
 struct RefusedPuts: Sendable {
     /// Between two attempts to put a refused value again.
-    static var retryInterval: Duration { .seconds(60) }
+    static let retry = Backoff.constant(.seconds(60))
 
     private var refused: Set<Topic> = []
     private var retrying: Set<Topic> = []
@@ -16,7 +16,7 @@ struct RefusedPuts: Sendable {
     /// Records a refusal; true the first time.
     mutating func insert(_ topic: Topic, now: MonotonicTime) -> Bool {
         let isKnown = retrying.remove(topic) != nil
-        if retryAt == nil { retryAt = now.advanced(by: Self.retryInterval) }
+        if retryAt == nil { retryAt = now.advanced(by: Self.retry.wait()) }
         return refused.insert(topic).inserted && !isKnown
     }
 
@@ -28,7 +28,7 @@ struct RefusedPuts: Sendable {
         let accepted = retrying
         retrying = refused
         refused = []
-        self.retryAt = retrying.isEmpty ? nil : now.advanced(by: Self.retryInterval)
+        self.retryAt = retrying.isEmpty ? nil : now.advanced(by: Self.retry.wait())
         return (retrying, accepted)
     }
 

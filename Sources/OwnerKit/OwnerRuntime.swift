@@ -52,7 +52,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
     /// How long the last commits may take after SIGTERM.
     static var stopLimit: Duration { .milliseconds(2_500) }
     /// Between two tries to write everything.
-    static var repairInterval: Duration { .seconds(5) }
+    static var repairRetry: Backoff { .constant(.seconds(5)) }
 
     var machine: Machine
     var ledger = RequestLedger()
@@ -149,7 +149,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
 
     /// What may be due after any event.
     private mutating func settle(_ now: Moment, _ effects: inout [Effect]) {
-        if pipeline.needsRepair, repairAt == nil { repairAt = now.monotonic.advanced(by: Self.repairInterval) }
+        if pipeline.needsRepair, repairAt == nil { repairAt = now.monotonic.advanced(by: Self.repairRetry.wait()) }
         probeIfRestarted(now, &effects)
         announceIfDue(now, &effects)
         putWholeIfDue(now, &effects)

@@ -10,17 +10,17 @@ struct UpkeepSchedule: Sendable {
     /// A start has other things to do than a backup.
     static let backupDelay = Duration.seconds(300)
     /// After a backup that failed.
-    static let backupRetry = Duration.seconds(900)
+    static let backupRetry = Backoff.constant(.seconds(900))
     /// From a change of queue, session or subscriptions to its side snapshot, which has a minute to be written.
     static let snapshotDelay = Duration.seconds(240)
     /// After a side snapshot that failed.
-    static let snapshotRetry = Duration.seconds(30)
+    static let snapshotRetry = Backoff.constant(.seconds(30))
     /// Between two rounds of forgetting.
     static let pruneInterval = Duration.seconds(3_600)
     /// How long replies and commit ids are kept, in ms.
     static let retention: Int64 = 86_400_000
     /// Between two attempts to write to a full disk.
-    static let probeInterval = Duration.seconds(5)
+    static let probeRetry = Backoff.constant(.seconds(5))
     /// From a change of the library to the count.
     static let countDelay = Duration.seconds(1)
     /// The length of the log, in pages, from which on a quiet moment is used for a checkpoint. Not sooner: a page that
@@ -33,7 +33,7 @@ struct UpkeepSchedule: Sendable {
     /// From the last commit to the checkpoint of a long log.
     static let urgentCheckpointDelay = Duration.milliseconds(100)
     /// From a checkpoint that failed, or could not copy everything, to the next one.
-    static let checkpointRetry = Duration.seconds(30)
+    static let checkpointRetry = Backoff.constant(.seconds(30))
     /// From the start to the reading of a large database.
     static let checkDelay = Duration.seconds(60)
     /// The longest sleep, so that the wall clock is looked at.
@@ -88,7 +88,7 @@ struct UpkeepSchedule: Sendable {
         if countAt == nil { countAt = now.monotonic.advanced(by: Self.countDelay) }
     }
 
-    mutating func diskIsFull(now: Moment) { probeAt = now.monotonic.advanced(by: Self.probeInterval) }
+    mutating func diskIsFull(now: Moment) { probeAt = now.monotonic.advanced(by: Self.probeRetry.wait()) }
 
     mutating func snapshotDone(now: Moment) {
         isSnapshotting = false
@@ -99,7 +99,7 @@ struct UpkeepSchedule: Sendable {
     mutating func snapshotFailed(now: Moment) {
         isSnapshotting = false
         changedDuringSnapshot = false
-        snapshotAt = now.monotonic.advanced(by: Self.snapshotRetry)
+        snapshotAt = now.monotonic.advanced(by: Self.snapshotRetry.wait())
     }
 
     mutating func backupDone(reaches: Timestamp, now: Moment) {
@@ -109,7 +109,7 @@ struct UpkeepSchedule: Sendable {
 
     mutating func backupFailed(now: Moment) {
         isBackingUp = false
-        backupNotBefore = now.monotonic.advanced(by: Self.backupRetry)
+        backupNotBefore = now.monotonic.advanced(by: Self.backupRetry.wait())
     }
 
     mutating func pruned(now: Moment) {
@@ -132,7 +132,7 @@ struct UpkeepSchedule: Sendable {
         checkpointNotBefore = nil
         if case .success(let pages) = remaining { loggedPages = pages }
         guard loggedPages >= Self.checkpointPages else { return }
-        checkpointNotBefore = now.monotonic.advanced(by: Self.checkpointRetry)
+        checkpointNotBefore = now.monotonic.advanced(by: Self.checkpointRetry.wait())
         checkpointAt = checkpointNotBefore
     }
     mutating func rebuilt() { isRebuilding = false }

@@ -81,14 +81,16 @@ public enum ServiceProcess {
 
     /// The lock of a process that has just been killed may be held for another moment.
     private static func takeLock(_ path: String) async throws -> FileLock {
-        for _ in 0..<20 {
+        let retry = Backoff.constant(.milliseconds(50), retries: 20)
+        var failures = 0
+        while true {
             do {
                 return try FileLock(path)
             } catch {
-                guard error.known == .alreadyRunning else { throw error }
-                try await Task.sleep(for: .milliseconds(50))
+                failures += 1
+                guard error.known == .alreadyRunning, retry.allowsRetry(after: failures) else { throw error }
+                try await Task.sleep(for: retry.wait(after: failures))
             }
         }
-        return try FileLock(path)
     }
 }

@@ -147,7 +147,7 @@ extension QueueMachine {
         case .failure(let failure) where failure.retry:
             return [
                 .log(.warning, "the player did not take load \(load) yet: \(failure)"),
-                .timer(Self.reconciliation, at: now.monotonic.advanced(by: .seconds(1))),
+                .timer(Self.reconciliation, at: now.monotonic.advanced(by: Self.retry.wait())),
             ]
         case .failure(let failure):
             // Asking again would be refused again; the mark stays, `play` tries anew.

@@ -92,6 +92,7 @@ struct QueueRules: Sendable {
 extension QueueMachine {
     /// When to ask the library again that did not answer.
     static let ruleRepetition = TimerName("rules")
+    private static let ruleRetry = Backoff.constant(.seconds(5))
     /// The newest episodes of a podcast among which new ones are looked for.
     private static let ruleWindow = UInt32(RequestSizes.episodes)
     /// What was published so long before the last new episode is no news, but a feed that shows its past; in ms.
@@ -229,7 +230,7 @@ extension QueueMachine {
     }
 
     private func repeatChecks(now: Moment) -> OwnerEffect<Never> {
-        .timer(Self.ruleRepetition, at: now.monotonic.advanced(by: .seconds(5)))
+        .timer(Self.ruleRepetition, at: now.monotonic.advanced(by: Self.ruleRetry.wait()))
     }
 
     // MARK: - Alerts

@@ -151,7 +151,7 @@ public struct QueueMachine: OwnerMachine {
             rules.refused(id)
             let settled = unsettled.removeValue(forKey: id)
             // An advance that could not be saved is due still: the player says `finished` until it has its next load.
-            var effects = [Effect.timer(Self.reconciliation, at: now.monotonic.advanced(by: .seconds(1)))]
+            var effects = [Effect.timer(Self.reconciliation, at: now.monotonic.advanced(by: Self.retry.wait()))]
             if let podcast = settled?.podcast { effects += checkAgain(podcast: podcast, now: now) }
             guard let command = settled?.command, failure.code != "duplicateRequest" else { return effects }
             return [.reply(command.id, .failure(failure))] + effects

@@ -41,12 +41,14 @@ public final class FileLock: Sendable {
 
     /// Tries for 50 ms: whoever looks whether the lock is held (`isHeld`) has it for a moment himself.
     private static func take(_ descriptor: Int32) -> Bool {
-        for _ in 0..<10 {
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
-            guard errno == EWOULDBLOCK || errno == EINTR else { return false }
-            usleep(5_000)
+        let retry = Backoff.constant(.milliseconds(5), retries: 10)
+        var failures = 0
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            failures += 1
+            guard errno == EWOULDBLOCK || errno == EINTR, retry.allowsRetry(after: failures) else { return false }
+            usleep(UInt32(retry.wait(after: failures) / .microseconds(1)))
         }
-        return false
+        return true
     }
 
     /// The process that wrote its pid into the file last; nil when there is none. It need not hold the lock any more.

@@ -12,8 +12,10 @@ public struct PublishLink: Sendable {
         public var window = 256
         /// Publishes that may wait for the window.
         public var waiting = 65_536
-        /// Between two heartbeats of the bus, and between two attempts of HELLO.
+        /// Between two heartbeats of the bus.
         public var heartbeat: Duration = .milliseconds(500)
+        /// The waits for an answer to HELLO.
+        public var hello = Backoff.constant(.milliseconds(500))
         /// Heartbeats for one PING.
         public var heartbeatsPerPing = 3
         /// PINGs for one that asks for a PONG.
@@ -215,7 +217,7 @@ extension PublishLink {
         effects.append(.clear)
         effects.append(.send(.hello(generation: generation)))
         heard(now)
-        nextSign = now.advanced(by: limits.heartbeat)
+        nextSign = now.advanced(by: limits.hello.wait())
     }
 
     /// Something has come on the service's own socket.
@@ -273,7 +275,7 @@ extension PublishLink {
             return
         }
         guard now >= nextSign else { return }
-        nextSign = now.advanced(by: limits.heartbeat)
+        nextSign = now.advanced(by: epoch == nil ? limits.hello.wait() : limits.heartbeat)
         if let epoch {
             // No heartbeat: the silence has to be told from a broken subscription.
             ping(epoch, wantsPong: true, now, &effects)

@@ -22,10 +22,8 @@ public struct Answer: Sendable, Hashable {
 public struct RequestTracker: Sendable {
     /// How often, how long, how many.
     public struct Limits: Sendable, Hashable {
-        /// The first wait before a request is repeated; it doubles.
-        public var firstWait: Duration = .milliseconds(50)
-        /// The longest.
-        public var longestWait: Duration = .seconds(1)
+        /// The waits before a request is repeated.
+        public var retry = Backoff.exponential(first: .milliseconds(50), longest: .seconds(1))
         /// How long one sending of a request without a limit may take; and when any is sent again in silence.
         public var attempt: Duration = .seconds(5)
         /// How many may be on their way at once.
@@ -116,7 +114,7 @@ public struct RequestTracker: Sendable {
     private struct Request {
         var asking: Asking
         var phase: Phase
-        var wait: Duration
+        var failures = 0
         var sendings = 0
         /// Whether a sending may have had its effect.
         var mayHaveHappened = false
@@ -190,7 +188,7 @@ extension RequestTracker {
             effects.append(.finish(asking.id, .failure(Failure(.busy, "Too many requests are waiting."))))
             return
         }
-        requests[asking.id] = Request(asking: asking, phase: .queued, wait: limits.firstWait)
+        requests[asking.id] = Request(asking: asking, phase: .queued)
         order.append(asking.id)
     }
 
@@ -238,8 +236,8 @@ extension RequestTracker {
     private mutating func retry(_ id: RequestID, _ failure: Failure, _ now: MonotonicTime, sent: Bool) {
         guard var request = requests[id] else { return }
         if case .sent = request.phase { underway -= 1 }
-        request.phase = .waiting(until: now.advanced(by: request.wait))
-        request.wait = min(request.wait * 2, limits.longestWait)
+        request.failures += 1
+        request.phase = .waiting(until: now.advanced(by: limits.retry.wait(after: request.failures)))
         request.mayHaveHappened = request.mayHaveHappened || sent
         request.lastFailure = failure
         requests[id] = request
@@ -249,7 +247,7 @@ extension RequestTracker {
     /// long wait.
     private mutating func encourage(_ id: RequestID, _ request: Request) {
         if case .waiting = request.phase { requests[id]?.phase = .queued }
-        requests[id]?.wait = limits.firstWait
+        requests[id]?.failures = 0
     }
 
     private mutating func tick(_ now: MonotonicTime, _ effects: inout [Effect]) {

@@ -27,8 +27,8 @@ public struct StreamReducer: Sendable {
     public struct Limits: Sendable, Hashable {
         /// Silence that ends a connection: three heartbeats.
         public var silence: Duration = .milliseconds(1_500)
-        /// The most that it grows to while nobody answers; it doubles with each attempt.
-        public var longestSilence: Duration = .seconds(6)
+        /// The waits for an answer to a join, after which the next one is tried.
+        public var join = Backoff.exponential(first: .milliseconds(1_500), longest: .seconds(6))
         /// The longest that an answer to a fetch may pause.
         public var fetch: Duration = .seconds(2)
         /// The longest that the first chunk may take while it is not known whether the bus knows prefixes in a fetch.
@@ -161,8 +161,7 @@ extension StreamReducer {
         nonce = Self.nonce(seed, joins)
         clearBuffer()
         failedFetches = 0
-        let wait = min(limits.silence * (1 << min(silentJoins, 8)), limits.longestSilence)
-        phase = .syncing(until: now.advanced(by: wait))
+        phase = .syncing(until: now.advanced(by: limits.join.wait(after: silentJoins + 1)))
         effects.append(.open(nonce: nonce))
     }
 
