@@ -145,7 +145,7 @@ extension PlaybackMachine {
 
     /// The session that a load will make, as far as it is known.
     private func upcoming(_ load: NextEpisode.Load, _ found: WireEpisode) -> PlaybackSession {
-        let register = book.registers[found.id] ?? Self.register(of: found)
+        let episodeState = book.unsavedStates[found.id] ?? found.storedState
         var upcoming = PlaybackSession(
             episode: load.request.episode, enclosure: load.enclosure, loadID: load.loadID,
             status: .loading(plays: true),
@@ -153,8 +153,8 @@ extension PlaybackMachine {
                 at: .zero, speed: speed(of: load.request.episode.podcastID), bootID: context.bootID, now: now),
             recovery: StreamRecovery(limits: context.limits),
             audio: AudioIdentity(
-                announced: load.request.episode.duration, recorded: EpisodeDuration(seconds: register.duration)),
-            register: register)
+                announced: load.request.episode.duration, recorded: EpisodeDuration(seconds: episodeState.duration)),
+            episodeState: episodeState)
         if found.download.state == .downloaded, !found.download.path.isEmpty, upcoming.isStream {
             upcoming.localPath = found.download.path
         }
@@ -163,9 +163,9 @@ extension PlaybackMachine {
 
     /// Where a load begins: where it is told to, else where the episode was left, else at its beginning.
     func start(of session: PlaybackSession, explicit: PlaybackPosition?) -> PlaybackPosition {
-        var start = explicit ?? PlaybackPosition(clamping: session.register.position)
+        var start = explicit ?? PlaybackPosition(clamping: session.episodeState.position)
         // In its last moment it begins anew. A place behind its length is no error of the place.
-        if explicit == nil, session.register.duration > 0, abs(start.seconds - session.register.duration) < 1 {
+        if explicit == nil, session.episodeState.duration > 0, abs(start.seconds - session.episodeState.duration) < 1 {
             start = .zero
         }
         return start == .zero && explicit == nil ? afterIntro(of: session) : start

@@ -9,7 +9,7 @@ struct PlaybackBook: Sendable {
     enum Item: Sendable, Hashable, Comparable {
         case session
         case settings
-        case register(String)
+        case episodeState(String)
         case alert(String)
         case setting(podcast: String, key: String)
         case sleep
@@ -21,7 +21,7 @@ struct PlaybackBook: Sendable {
             switch self {
             case .session: (0, "", "")
             case .settings: (1, "", "")
-            case .register(let episode): (2, episode, "")
+            case .episodeState(let episode): (2, episode, "")
             case .alert(let id): (3, id, "")
             case .setting(let podcast, let key): (4, podcast, key)
             case .sleep: (5, "", "")
@@ -46,7 +46,7 @@ struct PlaybackBook: Sendable {
     private(set) var dirty: Set<Item> = []
     private var entries: [TransactionID: Entry] = [:]
     /// The newest states of episodes that are unsaved or on their way.
-    private(set) var registers: [String: WireEpisodeState] = [:]
+    private(set) var unsavedStates: [String: WireEpisodeState] = [:]
     /// Refusals in a row.
     private(set) var refusals = 0
 
@@ -55,15 +55,15 @@ struct PlaybackBook: Sendable {
 
     mutating func mark(_ item: Item) { dirty.insert(item) }
 
-    mutating func mark(_ register: WireEpisodeState) {
-        registers[register.episode] = register
-        dirty.insert(.register(register.episode))
+    mutating func mark(_ episodeState: WireEpisodeState) {
+        unsavedStates[episodeState.episode] = episodeState
+        dirty.insert(.episodeState(episodeState.episode))
     }
 
     /// A state of an episode is being committed by itself. What is unsaved of that episode is written after it, and must not
     /// be older.
-    mutating func supersede(_ register: WireEpisodeState) {
-        if registers[register.episode] != nil { mark(register) }
+    mutating func supersede(_ episodeState: WireEpisodeState) {
+        if unsavedStates[episodeState.episode] != nil { mark(episodeState) }
     }
 
     mutating func begin(_ id: TransactionID, _ entry: Entry) {
@@ -89,11 +89,11 @@ struct PlaybackBook: Sendable {
 
     private mutating func forget() {
         var needed: Set<String> = []
-        for case .register(let episode) in dirty { needed.insert(episode) }
+        for case .episodeState(let episode) in dirty { needed.insert(episode) }
         for case .state(let items, _, _) in entries.values {
-            for case .register(let episode) in items { needed.insert(episode) }
+            for case .episodeState(let episode) in items { needed.insert(episode) }
         }
-        registers = registers.filter { needed.contains($0.key) }
+        unsavedStates = unsavedStates.filter { needed.contains($0.key) }
     }
 }
 
@@ -110,9 +110,9 @@ extension PlaybackMachine {
             return .putting(Self.sessionKey.0, Self.sessionKey.1, record)
         case .settings:
             return .putting(Self.settingsKey.0, Self.settingsKey.1, outputSettings)
-        case .register(let episode):
+        case .episodeState(let episode):
             var change = WireChange()
-            change.putEpisodeState = book.registers[episode] ?? WireEpisodeState()
+            change.putEpisodeState = book.unsavedStates[episode] ?? WireEpisodeState()
             return change
         case .alert(let id):
             // The answer to it is on its way, and must not find it stored again behind it.
@@ -135,10 +135,10 @@ extension PlaybackMachine {
         var changes = [change(.settings)]
         if let session {
             changes.append(change(.session))
-            if session.register.updatedAt > 0 {
-                var register = WireChange()
-                register.putEpisodeState = session.register
-                changes.append(register)
+            if session.episodeState.updatedAt > 0 {
+                var change = WireChange()
+                change.putEpisodeState = session.episodeState
+                changes.append(change)
             }
         }
         changes += settings.everything
@@ -168,21 +168,21 @@ extension PlaybackMachine {
         if session.audio.measured?.source == .declared, let end = session.duration?.seconds, position >= end - 0.5 {
             return
         }
-        guard position > 0 || session.register.position > 0 else { return }
-        let before = session.register
-        session.register.position = position
+        guard position > 0 || session.episodeState.position > 0 else { return }
+        let before = session.episodeState
+        session.episodeState.position = position
         if let duration = session.audio.provenDuration {
-            session.register.duration = duration.seconds
-        } else if position > session.register.duration + 1 {
+            session.episodeState.duration = duration.seconds
+        } else if position > session.episodeState.duration + 1 {
             // It is not as long as it was taken to be, but longer.
-            session.register.duration = 0
+            session.episodeState.duration = 0
         }
         // What has not changed is not of now: it would win over what was heard elsewhere meanwhile.
         let isNewTag = session.audio.saved()
-        guard session.register != before || isNewTag else { return }
-        session.register.updatedAt = now.wall.milliseconds
+        guard session.episodeState != before || isNewTag else { return }
+        session.episodeState.updatedAt = now.wall.milliseconds
         self.session = session
-        book.mark(session.register)
+        book.mark(session.episodeState)
     }
 
     mutating func handleCommitted(_ id: TransactionID) {
@@ -200,7 +200,7 @@ extension PlaybackMachine {
         // A state of an episode that the library has forgotten is not wanted any more.
         let forgotten = failure.known == .notFound || failure.known == .invalidArgument
         let answered = failure.code == "duplicateRequest"
-        switch book.refused(id, keeping: { if case .register = $0 { !forgotten } else { true } }) {
+        switch book.refused(id, keeping: { if case .episodeState = $0 { !forgotten } else { true } }) {
         case .state(_, let request?, let fact)? where !answered:
             pending.refuse(request, Failure(.notSaved, "\(fact), but not saved: \(failure.message)"))
         case .answer(let alert, _, let request)?:

@@ -29,7 +29,7 @@ struct PendingEffects: Sendable {
         var fact: String
         /// Whether anything is another than before.
         var changed: Bool
-        enum Body: Sendable { case state, output, register(WireEpisodeState) }
+        enum Body: Sendable { case state, output, episodeState(WireEpisodeState) }
     }
 
     /// Whether anything has been decided that the stream shows or the database stores.
@@ -116,14 +116,16 @@ extension PlaybackMachine {
         guard pending.commit || reply != nil else { return nil }
         guard !book.dirty.isEmpty else { return reply.map { .reply($0.0, .success($0.1)) } }
         let items = book.dirty.sorted()
-        for case .register(let episode) in items { next.forgetAnswer(about: episode) }
+        for case .episodeState(let episode) in items { next.forgetAnswer(about: episode) }
         let id = nextTransaction()
         book.begin(id, .state(items, request: reply?.0, fact: pending.answer?.fact ?? ""))
         if case .awaitingCommit(nil)? = session?.engine { session?.engine = .awaitingCommit(id) }
         if unsavedEnd == .due { unsavedEnd = .underWay(id) }
         let events = items.compactMap { item -> Publication? in
-            guard case .register(let episode) = item, let register = book.registers[episode] else { return nil }
-            return Publication(.event, .episodeState(episode), register.wireBytes)
+            guard case .episodeState(let episode) = item, let episodeState = book.unsavedStates[episode] else {
+                return nil
+            }
+            return Publication(.event, .episodeState(episode), episodeState.wireBytes)
         }
         return .commit(Transaction(id: id, changes: items.map(change), publications: events, answering: reply))
     }
@@ -138,7 +140,7 @@ extension PlaybackMachine {
         switch answer.body {
         case .state: reply.state = state
         case .output: reply.output = output.wire
-        case .register(let register): reply.episodeState = register
+        case .episodeState(let episodeState): reply.episodeState = episodeState
         }
         return reply.wireBytes
     }

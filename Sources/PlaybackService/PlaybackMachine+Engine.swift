@@ -132,9 +132,9 @@ extension PlaybackMachine {
     /// It has been heard to its end, or to where its listener wants it to end.
     mutating func finish(at position: PlaybackPosition, reason: String) {
         guard let session else { return }
-        var register = marked(session.register, played: true, keepsPosition: false, reason: reason)
-        if let duration = session.duration { register.duration = duration.seconds }
-        self.session?.register = register
+        var episodeState = session.episodeState.marked(played: true, keepsPosition: false, reason: reason, now: now)
+        if let duration = session.duration { episodeState.duration = duration.seconds }
+        self.session?.episodeState = episodeState
         self.session?.status = .finished
         self.session?.engine = .closed
         self.session?.buffering = false
@@ -146,7 +146,7 @@ extension PlaybackMachine {
         perform(sleepTimer.episodeEnded())
         unsavedEnd = .due
         book.mark(.session)
-        book.mark(register)
+        book.mark(episodeState)
         pending.commit = true
     }
 

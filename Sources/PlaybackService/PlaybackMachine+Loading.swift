@@ -32,19 +32,19 @@ extension PlaybackMachine {
         endAlertsOfOthers()
         speed = speed(of: load.episode.podcastID)
         sound = sound(of: load.episode.podcastID)
-        var register = WireEpisodeState()
-        register.episode = load.episode.id
-        register.played = load.episode.played
-        register.position = load.episode.position.isFinite ? max(0, load.episode.position) : 0
+        var episodeState = WireEpisodeState()
+        episodeState.episode = load.episode.id
+        episodeState.played = load.episode.played
+        episodeState.position = load.episode.position.isFinite ? max(0, load.episode.position) : 0
         session = PlaybackSession(
             episode: load.episode, enclosure: source, loadID: loadID, queueEntry: load.queueEntry, queue: load.queue,
             status: .loading(plays: !load.paused && !sleeps), engine: .lookingUp(command.id, explicit: explicit),
             tracker: PositionTracker(
-                at: explicit ?? PlaybackPosition(clamping: register.position), speed: speed, bootID: context.bootID,
+                at: explicit ?? PlaybackPosition(clamping: episodeState.position), speed: speed, bootID: context.bootID,
                 now: now),
             recovery: StreamRecovery(limits: context.limits),
             audio: AudioIdentity(announced: load.episode.duration),
-            register: register)
+            episodeState: episodeState)
         chapters.load(load.episode.id)
         if sleeps, !load.paused { session?.pausedBy = .sleepTimer }
         pending.state = true
@@ -69,10 +69,7 @@ extension PlaybackMachine {
     static func lookup(_ load: LoadID) -> CallID { CallID("lookup/\(load.text)") }
 
     mutating func handleAnswer(_ call: CallID, _ result: Result<[UInt8], Failure>) {
-        if let marking = markings.removeValue(forKey: call) {
-            return mark(played: marking.played, why: marking.reason, for: marking.request, result)
-        }
-        if let marking = bulkMarkings.removeValue(forKey: call) { return mark(marking, result) }
+        if let marking = episodeStates.takeMarking(awaiting: call) { return finish(marking, result) }
         if let making = bookmarks.takeCommand(awaiting: call) { return makeBookmark(making, result) }
         if call.text.hasPrefix(Self.chapterLookup) { return handleChapters(call, result) }
         if call.text.hasPrefix(Self.census) { return takeCensus(call, result) }
@@ -97,10 +94,10 @@ extension PlaybackMachine {
         guard let session, session.isStateMissing else { return }
         self.session?.isStateMissing = false
         self.session?.wasLookedUp = true
-        if session.register.updatedAt == 0, let register = state(of: session.episode.id, found) {
-            self.session?.register = register
+        if session.episodeState.updatedAt == 0, let episodeState = state(of: session.episode.id, found) {
+            self.session?.episodeState = episodeState
             if session.audio.recorded == nil {
-                self.session?.audio.restore(EpisodeDuration(seconds: register.duration))
+                self.session?.audio.restore(EpisodeDuration(seconds: episodeState.duration))
             }
         }
         if let found { showChapters(of: found) }
@@ -114,10 +111,10 @@ extension PlaybackMachine {
     private mutating func takeEpisode(_ found: WireEpisode?) {
         guard let session, case .lookingUp(let request, let explicit) = session.engine else { return }
         // What was changed while the library was asked again is newer than its answer.
-        if let register = state(of: session.episode.id, found),
-            !session.wasLookedUp || register.updatedAt >= session.register.updatedAt
+        if let episodeState = state(of: session.episode.id, found),
+            !session.wasLookedUp || episodeState.updatedAt >= session.episodeState.updatedAt
         {
-            self.session?.register = register
+            self.session?.episodeState = episodeState
         }
         self.session?.wasLookedUp = !session.isStateMissing
         if let found {
@@ -127,14 +124,9 @@ extension PlaybackMachine {
         begin(at: explicit, for: request)
     }
 
-    /// The newest state of an episode that is known: not saved yet, or stored; the library may have looked before what was
-    /// left last was stored, and answered behind that.
+    /// The newest state of an episode that is known: not saved yet, left, or stored.
     private func state(of episode: String, _ found: WireEpisode?) -> WireEpisodeState? {
-        if let unsaved = book.registers[episode] { return unsaved }
-        guard let left, left.episode == episode, left.updatedAt > found?.state.updatedAt ?? 0 else {
-            return found.map(Self.register)
-        }
-        return left
+        book.unsavedStates[episode] ?? episodeStates.newest(of: episode, found)
     }
 
     /// The episode that persistence answered with.
@@ -145,16 +137,9 @@ extension PlaybackMachine {
         return reply.episodes.episodes.first
     }
 
-    /// Its state as it is stored.
-    static func register(of episode: WireEpisode) -> WireEpisodeState {
-        var state = episode.state
-        state.episode = episode.id
-        return state
-    }
-
     /// All is known: the load becomes durable, then the engine opens it.
     private mutating func begin(at explicit: PlaybackPosition?, for request: RequestID?) {
-        let duration = session.flatMap { EpisodeDuration(seconds: $0.register.duration) }
+        let duration = session.flatMap { EpisodeDuration(seconds: $0.episodeState.duration) }
         session?.audio.begins(duration, isAnew: explicit == nil)
         guard let session else { return }
         let start = start(of: session, explicit: explicit)
@@ -208,7 +193,7 @@ extension PlaybackMachine {
         // Where it was heard to counts more than what else is stored of it.
         if session.isOpened { self.session?.isStateMissing = false }
         markPosition()
-        left = self.session?.register
+        if let state = self.session?.episodeState { episodeStates.left(state) }
         if session.engine == .open { pending.perform(.engine(.unload)) }
         if case .lookingUp(let request?, _) = session.engine {
             let failure = Failure(.revisionMismatch, "Something else was loaded in the meantime.")

@@ -38,7 +38,7 @@ extension PlaybackMachine {
         let podcast = session.episode.podcastID
         return Milestones(
             duration: session.audio.provenDuration, outro: settings.number(.skipOutro, podcast: podcast),
-            threshold: session.register.played
+            threshold: session.episodeState.played
                 ? nil : PlayedThreshold(settings.value(.playedThreshold, podcast: podcast)),
             recheckNext: next.needsRecheck, chapterEnd: sleepTimer.phase == .endOfChapter ? chapters.end : nil,
             playedFrom: session.tracker.playedFrom, unplayedFrom: session.tracker.unplayedFrom)
@@ -76,12 +76,13 @@ extension PlaybackMachine {
     }
 
     private mutating func countAsPlayed() {
-        guard let session, !session.register.played else { return }
+        guard let session, !session.episodeState.played else { return }
         let threshold = settings.value(.playedThreshold, podcast: session.episode.podcastID)
         let reason = threshold.hasSuffix("%") ? "\(threshold) of it heard" : "heard to \(threshold) s before its end"
-        let register = marked(session.register, played: true, keepsPosition: true, reason: reason)
-        self.session?.register = register
-        book.mark(register)
+        let episodeState = session.episodeState.marked(
+            played: true, keepsPosition: true, reason: reason, now: now)
+        self.session?.episodeState = episodeState
+        book.mark(episodeState)
         markPosition()
         pending.commit = true
     }

@@ -166,13 +166,13 @@ extension PlaybackMachine {
     /// What is opened is compared with what was begun.
     mutating func identify(_ tag: AudioTag) {
         guard let session, !tag.text.isEmpty else { return }
-        let begun = AudioTag(stored: session.register.audioTag)
+        let begun = AudioTag(stored: session.episodeState.audioTag)
         self.session?.audio.identify(tag, begun: begun)
         if session.isOpened, session.engine == .open { keepTag() }
         if tag.text == begun.text { endAlerts(code: "audioChanged") }
         let position = session.position(at: now.monotonic)
         guard tag.differs(from: begun), !session.audio.acceptsReplacement,
-            position.seconds > 1 || session.register.position > 1
+            position.seconds > 1 || session.episodeState.position > 1
         else { return }
         raise(
             "audioChanged", title: "The audio is not the same any more",
@@ -183,7 +183,9 @@ extension PlaybackMachine {
 
     /// What is open is the episode, and what it is compared with from now on.
     mutating func keepTag() {
-        guard let session, let tag = self.session?.audio.newTag(insteadOf: session.register.audioTag) else { return }
-        self.session?.register.audioTag = tag
+        guard let session, let tag = self.session?.audio.newTag(insteadOf: session.episodeState.audioTag) else {
+            return
+        }
+        self.session?.episodeState.audioTag = tag
     }
 }

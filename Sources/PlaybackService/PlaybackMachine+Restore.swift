@@ -83,9 +83,9 @@ extension PlaybackMachine {
     /// A process that died before the library had told it of a load has stored what came with that, which may be long past,
     /// and where somebody wanted to be in it.
     private mutating func lookUpIfUnknown() {
-        guard let session, session.register.updatedAt == 0, session.status == .paused else { return }
+        guard let session, session.episodeState.updatedAt == 0, session.status == .paused else { return }
         let place = session.tracker.anchor.position
-        lookUpAgain(at: place.seconds == session.register.position ? nil : place)
+        lookUpAgain(at: place.seconds == session.episodeState.position ? nil : place)
     }
 
     /// What was loaded cannot be known any more; the episodes' own positions are stored elsewhere.

@@ -119,8 +119,7 @@ public struct PlaybackMachine: OwnerMachine {
     var answering: [String: [Command]] = [:]
     /// Answers under way that play nothing any more, because somebody has paused or stopped since.
     var overruled: Set<String> = []
-    var bulkMarkings: [CallID: BulkMarking] = [:]
-    var markings: [CallID: (request: RequestID, played: Bool, reason: String)] = [:]
+    var episodeStates = EpisodeStates()
     var bookmarks = BookmarkStore()
     var chapters = ChapterTracker()
     /// Podcasts that something is kept for, and of which the library is being asked whether they are there.
@@ -134,8 +133,6 @@ public struct PlaybackMachine: OwnerMachine {
     var isStopping = false
     /// The machine waits to sleep.
     var isSuspending = false
-    /// The state of the episode that was loaded before.
-    var left: WireEpisodeState?
     var next = NextEpisode()
     /// Whether the engine carries out what it is told.
     var liveness = EngineLiveness()

@@ -64,10 +64,10 @@ struct PlaybackSession: Sendable, Hashable {
     /// What has paused it.
     var pausedBy = WirePlaybackState.PausedBy.somebody
     /// The episode's stored state; its played mark outlives new positions.
-    var register: WireEpisodeState
+    var episodeState: WireEpisodeState
     /// What is stored of the episode could not be found out in time; it is asked for until it comes.
     var isStateMissing = false
-    /// The library has told of the episode once: what it is asked for again changes nothing of `register`.
+    /// The library has told of the episode once: what it is asked for again changes nothing of `episodeState`.
     var wasLookedUp = false
     /// When it played on after a crash of the process.
     var resumedAt: MonotonicTime?
@@ -166,7 +166,7 @@ extension PlaybackSession {
         record.fleetRun = context.fleetRun
         record.clean = clean
         record.resumedAt = resumedAt?.nanoseconds ?? 0
-        record.register = register
+        record.register = episodeState
         record.localPath = localPath ?? ""
         record.skip = skip
         record.skippedAlert = skippedAlert
@@ -207,9 +207,9 @@ extension PlaybackSession {
         queue = record.queue
         audio = AudioIdentity(
             announced: record.episode.duration, recorded: EpisodeDuration(seconds: record.duration))
-        register = record.register
-        register.episode = record.episode.id
-        wasLookedUp = register.updatedAt > 0
+        episodeState = record.register
+        episodeState.episode = record.episode.id
+        wasLookedUp = episodeState.updatedAt > 0
         if record.resumedAt > 0, record.bootID == context.bootID {
             resumedAt = MonotonicTime(nanoseconds: record.resumedAt)
         }

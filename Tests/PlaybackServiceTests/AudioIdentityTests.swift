@@ -1,0 +1,83 @@
+import PodcastModel
+import Testing
+
+@testable import PlaybackService
+
+/// Whether what is open is still the audio that was begun.
+struct AudioIdentityTests {
+    private static let begun = AudioTag(etag: "1", size: 0)
+    private var audio = AudioIdentity(announced: 600)
+
+    private func length(
+        _ seconds: Double, _ source: MeasuredDuration.Source = .declared
+    ) throws -> MeasuredDuration {
+        MeasuredDuration(try #require(EpisodeDuration(seconds: seconds)), source)
+    }
+
+    private mutating func replacement(_ measured: MeasuredDuration, playedFrom: Double = 0) -> Failure? {
+        audio.replacement(measured, playedFrom: PlaybackPosition(clamping: playedFrom), title: "x")
+    }
+
+    private mutating func start(at position: Double) -> Double? {
+        audio.start(insteadOf: PlaybackPosition(clamping: position))?.seconds
+    }
+
+    @Test mutating func `audio of less than half its recorded length is not the episode, unless its listener says so`()
+        throws
+    {
+        audio.restore(EpisodeDuration(seconds: 1_000))
+        #expect(replacement(try length(400)) != nil && audio.isReplaced)
+        audio.opens(isStream: true)
+        #expect(!audio.isReplaced)
+        audio.acceptReplacement()
+        #expect(replacement(try length(400)) == nil && !audio.isReplaced)
+    }
+
+    @Test mutating func `audio that is as long as its feed says is the episode`() throws {
+        audio.restore(EpisodeDuration(seconds: 2_000))
+        #expect(replacement(try length(610)) == nil)
+    }
+
+    @Test mutating func `what was heard counts against a declared length only, and not if the tag is the same`() throws
+    {
+        #expect(replacement(try length(100, .estimated), playedFrom: 300) == nil)
+        #expect(replacement(try length(100), playedFrom: 300) != nil)
+        audio.identify(Self.begun, begun: Self.begun)
+        #expect(replacement(try length(100), playedFrom: 300) == nil)
+    }
+
+    @Test mutating func `a position in the last moment is heard out, or begun anew`() throws {
+        audio.measured(try length(600))
+        #expect(start(at: 598) == nil)
+        #expect(start(at: 599.5) == 599)
+        audio.begins(nil, isAnew: true)
+        #expect(start(at: 599.5) == 0)
+        #expect(start(at: 599.5) == 599)
+    }
+
+    @Test mutating func `a position behind the end of other audio leads to half a minute before the end`() throws {
+        audio.measured(try length(600))
+        audio.identify(AudioTag(etag: "2", size: 0), begun: Self.begun)
+        #expect(start(at: 700) == 570)
+        audio.acceptReplacement()
+        #expect(start(at: 700) == 0)
+    }
+
+    @Test mutating func `where nothing is heard behind the declared end it goes on before it, once`() throws {
+        audio.measured(try length(600))
+        #expect(start(at: 700) == nil)
+        let end = EndOfFile(position: PlaybackPosition(clamping: 700), measured: try length(600))
+        let playedFrom = PlaybackPosition(clamping: 700)
+        #expect(audio.resumption(afterEnd: end, playedFrom: playedFrom)?.seconds == 570)
+        #expect(audio.resumption(afterEnd: end, playedFrom: playedFrom) == nil)
+    }
+
+    @Test mutating func `a replacement’s tag is not kept in place of the one that was begun`() {
+        audio.identify(AudioTag(etag: "2", size: 0), begun: Self.begun)
+        #expect(audio.newTag(insteadOf: "etag:2") == nil && !audio.saved())
+        #expect(audio.newTag(insteadOf: Self.begun.text) == "etag:2")
+        #expect(audio.saved() && !audio.saved())
+        audio.acceptReplacement()
+        #expect(audio.newTag(insteadOf: Self.begun.text) == nil && audio.newTag(insteadOf: "") == "etag:2")
+    }
+}
