@@ -141,6 +141,9 @@ let package = Package(
                 nioCore, nioPosix, nioHTTP1, sqlite, locks, logging, lifecycle,
             ],
             path: "Tests/TestSupport", swiftSettings: strict),
+        .target(
+            name: "EngineDouble", dependencies: ["PlaybackService", "PodcastModel", locks], path: "Tests/EngineDouble",
+            swiftSettings: strict),
         tests("PodcastModelTests", ["PodcastModel", "TestSupport"]),
         tests("WireMessagesTests", ["WireMessages", "PodcastModel", protobuf]),
         tests("ZeroMQTests", ["ZeroMQ", "LibC", "TestSupport", locks]),
@@ -151,7 +154,7 @@ let package = Package(
         tests("OwnerKitTests", shared + ["OwnerKit", "ProcessKit", lifecycle]),
         tests("BusBrokerTests", shared + ["BusBroker", "ZeroMQ", "LibC", "CConnectionGuard"]),
         tests("PersistenceServiceTests", shared + ["PersistenceService", "OwnerKit", grdb, sqlite]),
-        tests("PlaybackServiceTests", shared + ["PlaybackService", "OwnerKit"]),
+        tests("PlaybackServiceTests", shared + ["PlaybackService", "OwnerKit", "EngineDouble"]),
         tests("QueueServiceTests", shared + ["QueueService", "OwnerKit"]),
         tests("FeedsServiceTests", shared + ["FeedsService", "FeedFetching", "FeedParsing", "OwnerKit", "ProcessKit"]),
         tests("DownloadsServiceTests", shared + ["DownloadsService", "OwnerKit", "LibC"]),
@@ -161,7 +164,7 @@ let package = Package(
             "FleetTests",
             shared + [
                 "BusBroker", "PersistenceService", "PlaybackService", "QueueService", "FeedsService",
-                "DownloadsService", "OwnerKit", "LibC", lifecycle,
+                "DownloadsService", "OwnerKit", "EngineDouble", "LibC", lifecycle,
             ]),
         .target(name: "CLogindDouble", path: "Tests/CLogindDouble"),
         tests("ProcessTests", shared + ["ProcessKit", "ZeroMQ", "CProcess", "CLogindDouble"]),
@@ -172,7 +175,7 @@ let package = Package(
 // benchmark's harness. One `swift build` then builds what is installed, and neither tests nor what only they need.
 if let wanted = Context.environment["LOCKSTEP_TARGETS"] {
     package.targets.removeAll { target in
-        target.type == .test || ["TestSupport", "CLogindDouble"].contains(target.name)
+        target.type == .test || ["TestSupport", "EngineDouble", "CLogindDouble"].contains(target.name)
             || target.name == "lockstep-bench" && wanted != "bench"
     }
 }

@@ -185,6 +185,19 @@ extension PlaybackMachine {
         book.mark(session.episodeState)
     }
 
+    /// Notes the position as unsaved, and saves it now.
+    mutating func savePosition() {
+        markPosition()
+        pending.commit = true
+    }
+
+    /// Saves what is loaded now, and shows it.
+    mutating func saveSession() {
+        book.mark(.session)
+        pending.state = true
+        pending.commit = true
+    }
+
     mutating func handleCommitted(_ id: TransactionID) {
         timers.wanted[PlaybackTimers.retry] = nil
         switch book.committed(id) {

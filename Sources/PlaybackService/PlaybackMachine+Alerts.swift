@@ -177,9 +177,7 @@ extension PlaybackMachine {
             case "skip" where session.status.isFailed:
                 self.session?.skip = true
                 self.session?.skippedAlert = alert
-                book.mark(.session)
-                pending.state = true
-                pending.commit = true
+                saveSession()
             case "restart":
                 move(to: .zero)
                 if !isOverruled { play() }

@@ -91,8 +91,7 @@ extension PlaybackMachine {
             self.session?.buffering = false
             self.session?.tracker.paused(now: now, settles: true)
             setAnchor(position, running: false)
-            markPosition()
-            pending.commit = true
+            savePosition()
         case .loading(plays: true) where session.engine == .closed:
             // It waits for its next try, which is for whoever resumes it.
             self.session?.status = .paused
@@ -105,9 +104,7 @@ extension PlaybackMachine {
             self.session?.status = .loading(plays: false)
             self.session?.recovery.end()
             self.session?.tracker.paused(now: now)
-            book.mark(.session)
-            pending.state = true
-            pending.commit = true
+            saveSession()
         case .loading, .paused, .failed, .finished:
             return
         }
@@ -154,9 +151,7 @@ extension PlaybackMachine {
         } else if opens {
             openEngine()
         }
-        book.mark(.session)
-        pending.state = true
-        pending.commit = true
+        saveSession()
     }
 
     private mutating func seek(_ seek: WireSeek, _ command: Command) throws(Failure) {
@@ -187,8 +182,7 @@ extension PlaybackMachine {
         } else if case .lookingUp(let request, _) = session.engine {
             self.session?.engine = .lookingUp(request, explicit: position)
         }
-        markPosition()
-        pending.commit = true
+        savePosition()
     }
 
     /// Lets the engine go to a position; what it reports before it is there is out of date.
@@ -225,8 +219,7 @@ extension PlaybackMachine {
                 if session.status != .paused { self.session?.tracker.paused(now: now) }
                 if isClosing {
                     setAnchor(session.position(at: now.monotonic), running: false)
-                    markPosition()
-                    pending.commit = true
+                    savePosition()
                 }
             case .failed, .finished:
                 break

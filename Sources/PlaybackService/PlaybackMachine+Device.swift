@@ -70,8 +70,7 @@ extension PlaybackMachine {
         guard let session, session.isOpened, session.engine == .open else { return }
         setAnchor(position, running: false)
         seekEngine(to: position)
-        markPosition()
-        pending.commit = true
+        savePosition()
     }
 
     /// Nothing waits for a device any longer.
@@ -83,9 +82,7 @@ extension PlaybackMachine {
     private mutating func stayPaused() {
         guard session?.pausedBy == .soundDevice else { return }
         session?.pausedBy = .somebody
-        book.mark(.session)
-        pending.state = true
-        pending.commit = true
+        saveSession()
     }
 
     /// Raises an alert about the device, unless somebody has answered what is so still, or is about to.

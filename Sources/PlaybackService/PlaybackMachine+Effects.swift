@@ -148,14 +148,12 @@ extension PlaybackMachine {
     private mutating func setTimers() {
         let playing = session?.status == .playing && session?.engine == .open && !isStopping
         let isWaiting = session?.status == .loading(plays: true) && session?.isOpened == true
-        timers.wanted[PlaybackTimers.recovery] =
-            isStopping ? nil : session?.recovery.nextAt(isOpen: session?.engine == .open)
+        let fade = settings.number(.sleepFade)
+        let sleepsAt = sleepTimer.nextAt(isPlaying: session?.status == .playing, fade: fade, now: now.monotonic)
+        let recoversAt = session?.recovery.nextAt(isOpen: session?.engine == .open)
+        timers.wanted[PlaybackTimers.recovery] = isStopping ? nil : recoversAt
         timers.wanted[PlaybackTimers.milestone] = isStopping ? nil : nextMilestone()
-        timers.wanted[PlaybackTimers.sleep] =
-            isStopping
-            ? nil
-            : sleepTimer.nextAt(
-                isPlaying: session?.status == .playing, fade: settings.number(.sleepFade), now: now.monotonic)
+        timers.wanted[PlaybackTimers.sleep] = isStopping ? nil : sleepsAt
         timers.wanted[PlaybackTimers.device] = isStopping ? nil : output.loss.nextAt
         timers.wanted[PlaybackTimers.liveness] = nextCheck
         if !playing { timers.wanted[PlaybackTimers.save] = nil }

@@ -77,8 +77,7 @@ extension PlaybackMachine {
         case .paused:
             guard session.tracker.hasComeToRest(elsewhere: progress, now: now.monotonic) else { return }
             setAnchor(progress.position, running: false)
-            markPosition()
-            pending.commit = true
+            savePosition()
         case .loading, .finished, .failed:
             break
         }

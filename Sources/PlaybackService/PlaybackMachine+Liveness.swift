@@ -51,8 +51,7 @@ extension PlaybackMachine {
         perform(
             output.loss.stopsAnswering(
                 isPlaying: session.wantsToPlay, at: session.tracker.lastHeard, now: now.monotonic))
-        markPosition()
-        pending.commit = true
+        savePosition()
     }
 
     /// Ends the process when nothing is on its way to the database any more, or it took too long.

@@ -103,8 +103,7 @@ extension PlaybackMachine {
         if let found { showChapters(of: found) }
         // Where nothing was heard yet the stored place is the better one.
         guard session.position(at: now.monotonic).seconds > session.tracker.playedFrom.seconds + 0.5 else { return }
-        markPosition()
-        pending.commit = true
+        savePosition()
     }
 
     /// What the library knows of the episode that is being loaded; nil: nothing.

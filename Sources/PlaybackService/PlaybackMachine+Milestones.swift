@@ -83,8 +83,7 @@ extension PlaybackMachine {
             played: true, keepsPosition: true, reason: reason, now: now)
         self.session?.episodeState = episodeState
         book.mark(episodeState)
-        markPosition()
-        pending.commit = true
+        savePosition()
     }
 
     // MARK: Resuming

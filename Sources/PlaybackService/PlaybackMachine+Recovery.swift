@@ -77,8 +77,7 @@ extension PlaybackMachine {
         closeFile()
         setAnchor(session.position(at: now.monotonic), running: false)
         self.session?.status = .loading(plays: session.wantsToPlay)
-        markPosition()
-        pending.commit = true
+        savePosition()
     }
 
     /// What was paused before it was open, and cannot be opened now, is closed.
@@ -86,9 +85,7 @@ extension PlaybackMachine {
         closeFile()
         session?.status = .paused
         pending.logs.append((.warning, "\(session?.episode.id ?? ""): \(failure) It is paused."))
-        book.mark(.session)
-        pending.state = true
-        pending.commit = true
+        saveSession()
     }
 
     mutating func closeFile() {
@@ -109,9 +106,7 @@ extension PlaybackMachine {
         self.session?.tracker.resumed()
         // Its alert ends when it plays.
         lookUpAgain(at: session.tracker.anchor.position)
-        book.mark(.session)
-        pending.state = true
-        pending.commit = true
+        saveSession()
     }
 
     /// The server is asked no more, which its alert then doesn’t promise either.
@@ -156,9 +151,7 @@ extension PlaybackMachine {
             "playsStream", title: "The stream plays instead of the file",
             "The downloaded file of “\(session.episode.title)” cannot be used, so it is streamed from \(clockText(position.seconds)): \(failure.message)",
             .warning, actions: ["dismiss"])
-        book.mark(.session)
-        pending.state = true
-        pending.commit = true
+        saveSession()
     }
 
     // MARK: The same audio

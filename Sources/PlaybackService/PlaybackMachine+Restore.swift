@@ -140,9 +140,7 @@ extension PlaybackMachine {
         if session.localPath != nil, case .web? = session.enclosure {
             pending.logs.append((.info, "The downloaded file of \(session.episode.id) is gone; it will be streamed."))
             self.session?.localPath = nil
-            book.mark(.session)
-            pending.state = true
-            pending.commit = true
+            saveSession()
             return
         }
         let place = session.source.map { " (\($0))" } ?? ""
@@ -152,8 +150,6 @@ extension PlaybackMachine {
             "“\(session.episode.title)” was loaded, but its file is not there any more\(place).", .warning,
             actions: ["dismiss"])
         self.session = nil
-        book.mark(.session)
-        pending.state = true
-        pending.commit = true
+        saveSession()
     }
 }

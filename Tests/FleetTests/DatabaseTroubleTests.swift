@@ -1,4 +1,5 @@
 import BusKit
+import EngineDouble
 import FoundationEssentials
 import NIOConcurrencyHelpers
 import PlaybackService

@@ -1,3 +1,4 @@
+import EngineDouble
 import Foundation
 import Testing
 

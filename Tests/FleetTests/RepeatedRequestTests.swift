@@ -1,4 +1,5 @@
 import BusKit
+import EngineDouble
 import PlaybackService
 import PodcastModel
 import SwiftProtobuf

@@ -1,3 +1,4 @@
+import EngineDouble
 import PlaybackService
 import PodcastModel
 import SwiftProtobuf

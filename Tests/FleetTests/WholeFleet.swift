@@ -1,5 +1,6 @@
 import BusKit
 import DownloadsService
+import EngineDouble
 import FeedsService
 import FoundationEssentials
 import NIOConcurrencyHelpers

@@ -1,3 +1,4 @@
+import EngineDouble
 import PodcastModel
 import TestSupport
 import Testing

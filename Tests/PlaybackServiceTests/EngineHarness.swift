@@ -1,3 +1,4 @@
+import EngineDouble
 import NIOConcurrencyHelpers
 import PodcastModel
 import Testing

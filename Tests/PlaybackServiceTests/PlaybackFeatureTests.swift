@@ -1,4 +1,5 @@
 import BusKit
+import EngineDouble
 import OwnerKit
 import PodcastModel
 import Testing

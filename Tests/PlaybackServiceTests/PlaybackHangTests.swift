@@ -1,4 +1,5 @@
 import BusKit
+import EngineDouble
 import PodcastModel
 import Testing
 import WireMessages

@@ -1,3 +1,4 @@
+import EngineDouble
 import OwnerKit
 import PodcastModel
 import Testing

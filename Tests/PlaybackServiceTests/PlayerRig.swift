@@ -1,4 +1,5 @@
 import BusKit
+import EngineDouble
 import NIOConcurrencyHelpers
 import OwnerKit
 import PodcastModel

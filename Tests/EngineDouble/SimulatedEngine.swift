@@ -1,7 +1,8 @@
 import NIOConcurrencyHelpers
+public import PlaybackService
 public import PodcastModel
 
-/// An engine without sound, whose time passes only when it is told so: for tests, and for trying the fleet out.
+/// An engine without sound, whose time passes only when it is told so.
 public final class SimulatedEngine: AudioEngine {
     /// What a simulated file holds.
     public struct Audio: Sendable, Hashable {
