@@ -134,10 +134,11 @@ struct AudioIdentity: Sendable, Hashable {
         // One that is as long as its feed says is the episode: what was there before was not.
         if let announced, abs(length / announced.seconds - 1) < 0.1 { return nil }
         isReplaced = true
-        let before = recorded >= heard ? "was \(clockText(recorded)) long" : "was left at \(clockText(heard))"
+        let before =
+            recorded >= heard ? "was \(ClockText.format(recorded)) long" : "was left at \(ClockText.format(heard))"
         return Failure(
             .endedEarly,
-            "“\(title)” is \(clockText(length)) long now and \(before); something else may stand in its place.")
+            "“\(title)” is \(ClockText.format(length)) long now and \(before); something else may stand in its place.")
     }
 
     /// Where to begin instead of at a position that is at the end of what is open, or behind it; nil: there.

@@ -114,7 +114,8 @@ struct BookmarkStore: Sendable {
         guard duration == 0 || bookmark.position <= duration else {
             throw Failure(
                 .invalidArgument,
-                "\(clockText(bookmark.position)) is beyond the end of the episode at \(clockText(duration)).")
+                "\(ClockText.format(bookmark.position)) is beyond the end of the episode at \(ClockText.format(duration))."
+            )
         }
     }
 

@@ -100,6 +100,7 @@ struct PlaybackBook: Sendable {
 extension PlaybackMachine {
     static let sessionKey = ("session", "current")
     static let settingsKey = ("settings", "current")
+    private static let saveRetries = Backoff.exponential(first: .seconds(2), longest: .seconds(30))
 
     /// Writes a thing as it is now.
     func change(_ item: PlaybackBook.Item) -> WireChange {
@@ -229,8 +230,7 @@ extension PlaybackMachine {
         default:
             break
         }
-        let wait = min(30, 1 << min(book.refusals, 5))
-        timers.wanted[PlaybackTimers.retry] = now.monotonic.advanced(by: .seconds(wait))
+        timers.wanted[PlaybackTimers.retry] = now.monotonic.advanced(by: Self.saveRetries.wait(after: book.refusals))
         showEnd(id)
         guard session?.engine == .awaitingCommit(id) else { return }
         if session?.resumedAt != nil {

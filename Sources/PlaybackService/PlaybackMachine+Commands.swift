@@ -164,10 +164,11 @@ extension PlaybackMachine {
             throw Self.invalid("\(seek.position) s isn’t a valid position.")
         }
         if let duration = session.duration, position.seconds > duration.seconds {
-            throw Self.invalid("\(clockText(position.seconds)) is beyond the end at \(clockText(duration.seconds)).")
+            throw Self.invalid(
+                "\(ClockText.format(position.seconds)) is beyond the end at \(ClockText.format(duration.seconds)).")
         }
         move(to: position)
-        answer(command, "Moved to \(clockText(position.seconds))")
+        answer(command, "Moved to \(ClockText.format(position.seconds))")
     }
 
     /// Goes to a position; the anchor runs again when the engine says so.
@@ -237,13 +238,4 @@ extension WirePlaybackRequest {
         default: false
         }
     }
-}
-
-/// A position as people write it: `1:02:03`, `12:34`.
-func clockText(_ seconds: Double) -> String {
-    let whole = Int(max(0, min(seconds, 1e9)))
-    func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
-    let tail = "\(two(whole % 60))"
-    let minutes = whole / 60 % 60
-    return whole >= 3_600 ? "\(whole / 3_600):\(two(minutes)):\(tail)" : "\(minutes):\(tail)"
 }

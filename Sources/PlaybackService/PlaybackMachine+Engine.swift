@@ -118,7 +118,8 @@ extension PlaybackMachine {
     /// That it is much shorter than its feed says, which may be wrong about it, or have been right.
     private func remark(on end: PlaybackPosition) -> String {
         guard let announced = session?.audio.announced?.seconds, end.seconds < announced / 2 else { return "" }
-        return " at \(clockText(end.seconds)), where its feed says that it is \(clockText(announced)) long"
+        return
+            " at \(ClockText.format(end.seconds)), where its feed says that it is \(ClockText.format(announced)) long"
     }
 
     /// Why what is open is not the episode, if something stands in its place.

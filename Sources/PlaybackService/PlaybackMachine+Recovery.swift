@@ -149,7 +149,7 @@ extension PlaybackMachine {
         }
         raise(
             "playsStream", title: "The stream plays instead of the file",
-            "The downloaded file of “\(session.episode.title)” cannot be used, so it is streamed from \(clockText(position.seconds)): \(failure.message)",
+            "The downloaded file of “\(session.episode.title)” cannot be used, so it is streamed from \(ClockText.format(position.seconds)): \(failure.message)",
             .warning, actions: ["dismiss"])
         saveSession()
     }
@@ -169,7 +169,7 @@ extension PlaybackMachine {
         else { return }
         raise(
             "audioChanged", title: "The audio is not the same any more",
-            "“\(session.episode.title)” is another file now than the one that was begun; \(clockText(position.seconds)) may be another place in it.",
+            "“\(session.episode.title)” is another file now than the one that was begun; \(ClockText.format(position.seconds)) may be another place in it.",
             .info, actions: ["dismiss"])
         pending.commit = true
     }

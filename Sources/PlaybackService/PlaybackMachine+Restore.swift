@@ -128,7 +128,7 @@ extension PlaybackMachine {
         }
         raise(
             "resumeOrRestart", title: "Resume or restart?",
-            "“\(session.episode.title)” was left at \(clockText(session.tracker.anchor.position.seconds)) more than a day ago.",
+            "“\(session.episode.title)” was left at \(ClockText.format(session.tracker.anchor.position.seconds)) more than a day ago.",
             .info, actions: ["resume", "restart", "dismiss"])
         pending.commit = true
     }

@@ -2,7 +2,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// What is loaded, and how it stands.
+/// The loaded episode and its playback state.
 struct PlaybackSession: Sendable, Hashable {
     /// What the player does with it.
     enum Status: Sendable, Hashable {
@@ -192,7 +192,7 @@ extension PlaybackSession {
         switch record.status {
         case .playing, .loading, .paused: status = .paused
         case .finished: status = .finished
-        case .failed: status = .failed(Failure(record.error))
+        case .failed: status = .failed(record.error.failure)
         case .unknown, .idle, .UNRECOGNIZED: return nil
         }
         self.loadID = loadID
@@ -215,22 +215,5 @@ extension PlaybackSession {
         }
         recovery = StreamRecovery(limits: context.limits)
         tracker = PositionTracker(record, speed: speed, bootID: context.bootID, now: now)
-    }
-}
-
-extension WireFailure {
-    /// A failure as the wire carries it.
-    init(_ failure: Failure) {
-        self.init()
-        code = failure.code
-        message = failure.message
-        retry = failure.retry
-    }
-}
-
-extension Failure {
-    /// A failure that was stored.
-    init(_ wire: WireFailure) {
-        self.init(code: wire.code, message: wire.message, retry: wire.retry)
     }
 }
