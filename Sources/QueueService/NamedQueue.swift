@@ -43,7 +43,7 @@ struct NamedQueue: Sendable {
     // MARK: Changing
 
     /// A change that was taken back or made again.
-    struct Journey {
+    struct HistoryStep {
         var change: OwnerChange
         var description: String
         /// The episodes whose entries came back, as they were then.
@@ -106,18 +106,18 @@ struct NamedQueue: Sendable {
     }
 
     /// Takes the newest change back. Nil: there is none. An entry that comes back while it is `loaded` is current again.
-    mutating func undo(loaded: String, without podcasts: Set<String>) -> Journey? {
-        history.back().map { travel($0.undo, $0.item.description_p, loaded: loaded, without: podcasts) }
+    mutating func undo(loaded: String, without podcasts: Set<String>) -> HistoryStep? {
+        history.back().map { applyHistory($0.undo, $0.item.description_p, loaded: loaded, without: podcasts) }
     }
 
     /// Makes the change again that was taken back last. Nil: there is none.
-    mutating func redo(loaded: String, without podcasts: Set<String>) -> Journey? {
-        history.forth().map { travel($0.redo, $0.item.description_p, loaded: loaded, without: podcasts) }
+    mutating func redo(loaded: String, without podcasts: Set<String>) -> HistoryStep? {
+        history.forth().map { applyHistory($0.redo, $0.item.description_p, loaded: loaded, without: podcasts) }
     }
 
-    private mutating func travel(
+    private mutating func applyHistory(
         _ all: [WireQueueStep], _ description: String, loaded: String, without podcasts: Set<String>
-    ) -> Journey {
+    ) -> HistoryStep {
         let newcomers = WireQueueStep.newcomers(of: all)
         let gone = newcomers.filter { podcasts.contains($0.episode.podcastID) }
         let steps = WireQueueStep.leaving(out: Set(gone.map(\.id)), of: all)
@@ -129,7 +129,7 @@ struct NamedQueue: Sendable {
         }
         let outcome = queue.apply(comesBack ? steps + [.settingCurrent(mark)] : steps)
         queue.revision += 1
-        return Journey(
+        return HistoryStep(
             change: finish(outcome), description: description,
             episodes: newcomers.map(\.episode).filter { !podcasts.contains($0.podcastID) }.map(\.id),
             forgotten: gone.count)

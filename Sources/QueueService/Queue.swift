@@ -104,12 +104,12 @@ struct Queue: Sendable {
 
     /// The entry that plays after `id`, or, if that one is not here any more, in its place.
     func entry(after id: String) -> Entry? {
-        guard let index = index(of: id) else { return standIn }
+        guard let index = index(of: id) else { return fallbackCurrent }
         return index + 1 < entries.count ? entries[index + 1] : nil
     }
 
     /// The entry in the place of a current one that was taken away; else the first.
-    var standIn: Entry? { successor.flatMap { entry($0) } ?? entries.first }
+    var fallbackCurrent: Entry? { successor.flatMap { entry($0) } ?? entries.first }
 
     /// The entry that stands before `id`.
     func entry(before id: String) -> Entry? {
@@ -221,6 +221,17 @@ struct Queue: Sendable {
         return .ordering(before)
     }
 
+    /// The steps that bring the entries of these episodes up to date.
+    func updates(with episodes: [String: WireEpisodeSummary]) -> [WireQueueStep] {
+        let concerned = episodes.count < 8 ? episodes.keys.sorted().compactMap(entry(episode:)) : Array(entries)
+        return concerned.compactMap { entry in
+            guard let episode = episodes[entry.episode], entry.wire.episode != episode else { return nil }
+            var updated = entry.wire
+            updated.episode = episode
+            return .updating(updated)
+        }
+    }
+
     /// The steps that make the entries those of `target`, in its order.
     func steps(to target: [WireQueueEntry]) -> [WireQueueStep] {
         let wanted = Set(target.map(\.id))
@@ -307,6 +318,15 @@ extension WireQueueStep {
         step.insert.entry = entry
         step.insert.after = after
         return step
+    }
+
+    /// New entries in this order, the first behind `after`; an empty one means the front.
+    static func inserting(_ entries: [WireQueueEntry], after: String) -> [WireQueueStep] {
+        var after = after
+        return entries.map { entry in
+            defer { after = entry.id }
+            return .inserting(entry, after: after)
+        }
     }
 
     /// The entries that come with these steps and were not there before: a move takes an entry out and puts it in again.

@@ -15,13 +15,12 @@ extension QueueMachine {
         case .answerAlert(let answer): return try self.answer(answer, of: command, now: now)
         default: break
         }
-        guard let named = queues.current[name] else { throw noQueue(name) }
+        let named = try queues.current.existing(name)
         if request.hasIfRevision, request.ifRevision != named.queue.revision {
-            throw changedMeanwhile(named, expected: request.ifRevision)
+            throw named.changedMeanwhile(expected: request.ifRevision)
         }
         switch request.command {
         case .add(let add): return try self.add(add, to: name, of: command, knowing: episodes, now: now)
-        case .remove(let remove) where !remove.texts.isEmpty: throw Self.unknownCommand
         case .remove(let remove): return try self.remove(remove.entries, from: name, of: command, now: now)
         case .move(let move): return try self.move(move, in: name, of: command, now: now)
         case .clear: return try clear(name, of: command, now: now)
@@ -29,31 +28,25 @@ extension QueueMachine {
         case .next(let next): return try step(from: next.from, in: name, of: command, forward: true, now: now)
         case .previous(let previous):
             return try step(from: previous.from, in: name, of: command, forward: false, now: now)
-        case .undo(let undo): return try travel(name, at: undo.fromRevision, of: command, back: true)
-        case .redo(let redo): return try travel(name, at: redo.fromRevision, of: command, back: false)
+        case .toggle: return try toggle(named, of: command, now: now)
+        case .undo(let undo): return try applyHistory(named, at: undo.fromRevision, of: command, back: true)
+        case .redo(let redo): return try applyHistory(named, at: redo.fromRevision, of: command, back: false)
         case .history(let query):
             var reply = reply(named)
             reply.history = named.history.newest(query.limit == 0 ? QueueHistory.limit : Int(query.limit))
-            return [.reply(command.id, .success(reply.wireBytes))]
+            return [answer(command, reply, about: named)]
         case .delete: return try delete(named, of: command)
         case .sort(let sort): return try self.sort(sort, named, of: command, now: now)
         case .deduplicate: return deduplicate(named, of: command, now: now)
         case .setModes(let modes): return try setModes(modes, of: named, command)
         case .restore(let restore): return try self.restore(restore.revision, named, of: command, now: now)
-        case .create, .setSetting, .answerAlert, .toggle, .playNamed, nil:
+        case .create, .setSetting, .answerAlert, .playNamed, nil:
             throw Self.unknownCommand
         }
     }
 
-    private static let unknownCommand = Failure(
+    static let unknownCommand = Failure(
         .unknownCommand, "The queue service doesn’t know this command; it may come from a newer version.")
-
-    private func changedMeanwhile(_ named: NamedQueue, expected revision: UInt64) -> Failure {
-        Failure(
-            .revisionMismatch,
-            "The queue was changed in the meantime: it is at revision \(named.queue.revision), not \(revision). Check it and try again."
-        )
-    }
 
     // MARK: - Editing
 
@@ -62,33 +55,24 @@ extension QueueMachine {
         now: Moment
     ) throws(Failure) -> [OwnerEffect<Never>] {
         guard !add.episodes.isEmpty else { throw Failure(.invalidArgument, "No episodes were named to add.") }
-        let loaded = player?.queueEntry ?? ""
         var named = named(name)
-        let queue = named.queue
         var reply = reply(named)
-        let new = Set(queue.absent(among: add.episodes))
-        try Self.checkRoom(named, for: new.count)
+        let new = Set(named.queue.absent(among: add.episodes))
+        try named.checkRoom(for: new.count)
         var entries: [WireQueueEntry] = []
         var seen: Set<String> = []
         for (index, episode) in add.episodes.enumerated() where seen.insert(episode).inserted {
             if new.contains(episode) {
-                entries.append(try entry(episode, index, of: command, knowing: episodes, now: now))
+                entries.append(try .adding(episodes[episode], episode, index, of: command, now: now))
             } else {
                 reply.alreadyThere.append(episode)
             }
         }
-        // "Next" is behind what plays: the current entry, or the one that is loaded, or else the front.
-        let anchor = queue.current ?? (queue.index(of: loaded) != nil ? loaded : "")
-        let ahead = queue.successor.flatMap { queue.entry(before: $0)?.id } ?? anchor
-        var after = add.next ? (anchor.isEmpty ? ahead : anchor) : queue.entries.last?.id ?? ""
-        var steps: [WireQueueStep] = []
-        for entry in entries {
-            steps.append(.inserting(entry, after: after))
-            after = entry.id
-        }
+        let anchor = named.anchor(next: add.next, loaded: player?.queueEntry ?? "")
         let what = entries.count == 1 ? "“\(entries[0].episode.title)”" : "\(entries.count) episodes"
         let change = named.edit(
-            steps, add.next ? "Added \(what) to play next" : "Added \(what)", origin: command.origin, now: now.wall)
+            WireQueueStep.inserting(entries, after: anchor), add.next ? "Added \(what) to play next" : "Added \(what)",
+            origin: command.origin, now: now.wall)
         reply.entries = Array(entries.prefix(Self.answeredEntries))
         reply.count = UInt32(entries.count)
         return commit(named, change, reply, answering: command)
@@ -97,25 +81,12 @@ extension QueueMachine {
     private mutating func remove(
         _ ids: [String], from name: String, of command: Command, now: Moment
     ) throws(Failure) -> [OwnerEffect<Never>] {
-        guard !ids.isEmpty else { throw Failure(.invalidArgument, "No entries were named to remove.") }
         var named = named(name)
-        var found: [(index: Int, entry: Queue.Entry)] = []
-        for id in Set(ids).sorted() {
-            guard let index = named.queue.index(of: id) else {
-                throw Failure(
-                    .notFound,
-                    "An entry to remove is no longer in \(QueueName.shown(name)); nothing was removed.")
-            }
-            found.append((index, named.queue.entries[index]))
-        }
-        found.sort { $0.index > $1.index }
-        let what = found.count == 1 ? "“\(found[0].entry.wire.episode.title)”" : "\(found.count) entries"
+        let found = try named.indexed(ids).map(\.entry)
+        let what = found.count == 1 ? "“\(found[0].wire.episode.title)”" : "\(found.count) entries"
         let change = named.edit(
-            found.map { .removing($0.entry.id) }, "Removed \(what)", origin: command.origin, now: now.wall)
-        var reply = reply(named)
-        reply.entries = found.suffix(Self.answeredEntries).reversed().map(\.entry.wire)
-        reply.count = UInt32(found.count)
-        return commit(named, change, reply, answering: command)
+            found.map { .removing($0.id) }, "Removed \(what)", origin: command.origin, now: now.wall)
+        return commit(named, change, reply(named, removing: found.reversed()), answering: command)
     }
 
     private mutating func move(
@@ -127,9 +98,10 @@ extension QueueMachine {
             throw Failure(
                 .notFound, "That entry is no longer in \(QueueName.shown(name)); nothing was moved.")
         }
-        let place = try Self.place(of: move, from: from, in: queue, named: name)
+        let place = try named.index(of: move, from: from)
         var reply = reply(named)
         reply.entries = [entry.wire]
+        reply.index = UInt32(place)
         guard place != from else { return commit(named, OwnerChange(), reply, answering: command) }
         let anchor = place == 0 ? nil : queue.entries[place <= from ? place - 1 : place]
         var steps: [WireQueueStep] = [.removing(move.entry), .inserting(entry.wire, after: anchor?.id ?? "")]
@@ -140,37 +112,6 @@ extension QueueMachine {
         return commit(named, change, reply, answering: command)
     }
 
-    /// The index that the entry at `from` will have.
-    private static func place(
-        of move: WireMoveEntry, from: Int, in queue: Queue, named name: String
-    ) throws(Failure) -> Int {
-        func index(of id: String) throws(Failure) -> Int {
-            guard id != move.entry else {
-                throw Failure(.invalidArgument, "An entry cannot be moved before or after itself.")
-            }
-            guard let index = queue.index(of: id) else {
-                throw Failure(
-                    .notFound, "The other entry is no longer in \(QueueName.shown(name)); nothing was moved.")
-            }
-            // Among the others.
-            return index > from ? index - 1 : index
-        }
-        switch move.to {
-        case .before(let id): return try index(of: id)
-        case .after(let id): return try index(of: id) + 1
-        case .index(let place):
-            guard place < queue.entries.count else {
-                throw Failure(
-                    .invalidArgument,
-                    "\(QueueName.shown(name)) has \(Self.counted(queue.entries.count)); there is no position \(place + 1)."
-                )
-            }
-            return Int(place)
-        case .beforeText, .afterText: throw unknownCommand
-        case nil: throw Failure(.invalidArgument, "The request doesn’t say where to move the entry.")
-        }
-    }
-
     private mutating func clear(
         _ name: String, of command: Command, now: Moment
     ) throws(Failure) -> [OwnerEffect<Never>] {
@@ -178,81 +119,38 @@ extension QueueMachine {
         var named = named(name)
         let going = named.queue.entries.filter { $0.id != loaded }
         let change = named.edit(
-            going.reversed().map { .removing($0.id) }, "Cleared \(Self.counted(going.count))",
+            going.reversed().map { .removing($0.id) }, "Cleared \(Queue.counted(going.count))",
             origin: command.origin, now: now.wall)
-        var reply = reply(named)
-        reply.entries = going.prefix(Self.answeredEntries).map(\.wire)
-        reply.count = UInt32(going.count)
-        reply.description_p = Self.counted(going.count)
+        var reply = reply(named, removing: going)
+        reply.description_p = Queue.counted(going.count)
         return commit(named, change, reply, answering: command)
     }
 
-    private mutating func travel(
-        _ name: String, at revision: UInt64, of command: Command, back: Bool
+    private mutating func applyHistory(
+        _ before: NamedQueue, at revision: UInt64, of command: Command, back: Bool
     ) throws(Failure) -> [OwnerEffect<Never>] {
+        if revision != 0, revision != before.queue.revision {
+            throw before.changedMeanwhile(expected: revision)
+        }
         let loaded = player?.queueEntry ?? ""
-        var named = named(name)
-        if revision != 0, revision != named.queue.revision {
-            throw changedMeanwhile(named, expected: revision)
-        }
         let gone = rules.current.forgotten
-        let journey = back ? named.undo(loaded: loaded, without: gone) : named.redo(loaded: loaded, without: gone)
-        guard let result = journey else {
-            var reply = reply(named)
-            reply.description_p = ""
-            return commit(named, OwnerChange(), reply, answering: command)
-        }
-        // What was there once comes back, also where a limit has been set since.
+        var named = before
+        let step = back ? named.undo(loaded: loaded, without: gone) : named.redo(loaded: loaded, without: gone)
         var reply = reply(named)
-        reply.description_p = result.description + Self.staysOut(result.forgotten)
+        guard let step else { return commit(before, OwnerChange(), reply, answering: command) }
+        // What was there once comes back, also where a limit has been set since.
+        reply.description_p = step.description + NamedQueue.staysOut(step.forgotten)
         // They may have been heard since.
-        return commit(named, result.change, reply, answering: command) + refreshEpisodes(Set(result.episodes))
+        return commit(named, step.change, reply, answering: command) + refreshEpisodes(Set(step.episodes))
     }
 
     // MARK: - Parts
 
-    func entry(
-        _ episode: String, _ index: Int, of command: Command, knowing episodes: [String: WireEpisodeSummary],
-        verb: String = "Added", now: Moment
-    ) throws(Failure) -> WireQueueEntry {
-        guard let summary = episodes[episode] else {
-            throw Failure(.notFound, "There is no episode “\(episode)”; nothing was added.")
-        }
-        try Self.requireAudio(of: summary)
-        var entry = WireQueueEntry()
-        // Derived from the request: the same command repeated makes the same entry.
-        entry.id = QueueEntryID.derived(from: "\(command.id)/\(index)").text
-        entry.episode = summary
-        entry.addedAt = now.wall.milliseconds
-        entry.reason = "\(verb) \(CommandOrigin(command.origin).phrase)"
-        return entry
+    /// The reply to a command that removes these entries. Long lists are not sent back whole.
+    func reply(_ named: NamedQueue, removing entries: [Queue.Entry]) -> WireQueueReply {
+        var reply = reply(named)
+        reply.entries = entries.prefix(Self.answeredEntries).map(\.wire)
+        reply.count = UInt32(clamping: entries.count)
+        return reply
     }
-
-    /// What the player could not even open is refused here, where somebody hears of it and nothing has stopped for it.
-    static func requireAudio(of episode: WireEpisodeSummary) throws(Failure) {
-        do throws(Failure) { _ = try AudioSource(enclosure: episode.enclosureURL) } catch {
-            throw Failure(
-                code: error.code, message: "“\(episode.title)” cannot be played; nothing was changed. \(error.message)")
-        }
-    }
-
-    static func checkRoom(_ named: NamedQueue, for count: Int) throws(Failure) {
-        guard count == 0 || named.queue.entries.count + count <= named.limit else {
-            throw Failure(
-                .limitReached,
-                "\(QueueName.shown(named.name)) holds \(counted(named.queue.entries.count)) and takes at most \(named.limit); nothing was added. Remove some first."
-            )
-        }
-    }
-
-    /// What of forgotten podcasts did not come back, as the end of a sentence.
-    static func staysOut(_ count: Int) -> String {
-        switch count {
-        case 0: ""
-        case 1: "; 1 entry of a forgotten podcast stays out"
-        default: "; \(count) entries of forgotten podcasts stay out"
-        }
-    }
-
-    static func counted(_ count: Int) -> String { count == 1 ? "1 entry" : "\(count) entries" }
 }

@@ -21,8 +21,6 @@ public struct QueueMachine: OwnerMachine {
     public static let observes = [
         "stream/playback/", "stream/feeds/", "stream/bus/service/playback", "stream/bus/service/feeds",
     ]
-    /// So many loads that came before it a load remembers.
-    static let overtakenLimit = 64
     /// So many entries an answer names; long lists are not sent back whole.
     static let answeredEntries = RequestSizes.episodes
     /// When to look again whether the queue has to move on.
@@ -30,64 +28,31 @@ public struct QueueMachine: OwnerMachine {
     /// The wait before a load or an advance that failed is tried again.
     static let retry = Backoff.constant(.seconds(1))
 
-    var queues: SpeculativeState<[String: NamedQueue]>
+    var queues: SpeculativeState<Queues>
     /// What is set, and how far new episodes have been dealt with.
     var rules = SpeculativeState(QueueRules())
     private var lastTransaction: UInt64 = 0
-    private var unsettled: [TransactionID: Unsettled] = [:]
-    /// What waits for the library, in order. One question is under way; those that come meanwhile are asked together.
-    var lookups: [PendingLookup] = []
-    var lookingUp: (call: CallID, count: Int)?
+    private var pendingTransactions: [TransactionID: PendingTransaction] = [:]
+    var lookups = EpisodeLookups<LookupPurpose>()
     /// Names each call once in a life of the process.
-    var callCount: UInt64 = 0
+    private var callCount: UInt64 = 0
 
     /// The player as last seen; nil: not yet.
     var player: WirePlaybackState?
     var playerIsReady = false
     /// Positions of the loaded episode, which entries take over when it is no longer loaded.
     var loadedEpisodeState: WireEpisodeState?
-    /// The load that playback is being asked for.
-    var loadUnderWay: String?
-    /// The newest load that the player has accepted in this life of the queue; the stream may not show it yet.
-    var acceptedLoad: String?
+    var loads = LoadCoordinator()
     /// Whether what fails is passed over.
     var failures = FailureWatch()
-    /// What the player was told last to prepare, and whether it has answered.
-    var prepared: WirePrepareEpisode?
-    var preparing: CallID?
+    /// What was said last of what plays next.
+    private var announced: WireQueueNext?
     var feedsIsReady = false
     /// The load for which feeds was asked for chapters.
     var chaptersAsked = ""
-    /// Podcasts whose new episodes are to be looked for, and the one that the library is being asked about.
-    var ruleChecks: [String] = []
-    var checking: CallID?
-    /// How many episodes each podcast had when it was last looked at.
-    var episodeCounts: [String: UInt32] = [:]
+    var autoEnqueue = AutoEnqueue()
     /// Commands that wait for the player's answer, by call.
-    var resuming: [CallID: Command] = [:]
-
-    /// What to do once a transaction's fate is known.
-    private struct Unsettled: Sendable {
-        var command: Command?
-        var loads: Bool
-        /// The podcast of which new episodes entered by themselves, or would have.
-        var podcast: String?
-    }
-
-    /// Episodes that the library is asked about, in one question or several.
-    struct PendingLookup: Sendable {
-        var episodes: [String]
-        var purpose: Lookup
-        /// How many of them it has been asked about, the question that is under way included.
-        var asked = 0
-        var found: [String: WireEpisodeSummary] = [:]
-    }
-
-    /// What an answer about episodes is for.
-    enum Lookup: Sendable {
-        case command(Command, WireQueueRequest)
-        case refresh
-    }
+    var commandsOfPlayer: [CallID: PlayerCommand] = [:]
 
     /// An owner that knows nothing yet.
     public init() {
@@ -109,18 +74,19 @@ public struct QueueMachine: OwnerMachine {
         queues = SpeculativeState(restored)
         let episodes = restored.values.flatMap { $0.queue.entries.map(\.episode) }
         effects += refreshEpisodes(Set(episodes))
+        announced = next
         return effects
     }
 
     /// Every queue, whole.
     public func retained(now: Moment) -> [Publication] {
-        queues.current.values.sorted { $0.name < $1.name }.flatMap(\.wholePublications)
-            + rules.current.retained
+        queues.current.inOrder.flatMap(\.wholePublications)
+            + rules.current.retained + [Publication(.put, .queueNext, next.wireBytes)]
     }
 
     /// Every record.
     public func everything() -> [WireChange] {
-        queues.current.values.sorted { $0.name < $1.name }.flatMap(\.everything)
+        queues.current.inOrder.flatMap(\.everything)
             + rules.current.everything
     }
 
@@ -128,13 +94,24 @@ public struct QueueMachine: OwnerMachine {
 
     /// Decides.
     public mutating func handle(_ event: OwnerEvent<Never>, now: Moment) -> [OwnerEffect<Never>] {
-        let effects = decide(event, now: now)
+        var effects = decide(event, now: now)
         switch event {
-        case .command, .databaseReplaced, .stopping: return effects
+        case .command, .databaseReplaced, .stopping: break
         // What a full disk refuses is not committed again at once, but with the next news.
-        case .refused: return effects + prepareNext()
-        case .committed, .answered, .observed, .timer, .input: return effects + endPastAlerts() + prepareNext()
+        case .refused: effects += prepareNext()
+        case .committed, .answered, .observed, .timer, .input: effects += endPastAlerts() + prepareNext()
         }
+        return announceNext() + effects
+    }
+
+    /// Puts what plays next where that has changed, once all that it depends on is durable.
+    private mutating func announceNext() -> [Effect] {
+        loads.follow(queues.current.pendingLoads(whileShowing: player?.loadID))
+        guard queues.isSettled else { return [] }
+        let next = next
+        guard next != announced else { return [] }
+        announced = next
+        return [.publish([Publication(.put, .queueNext, next.wireBytes)])]
     }
 
     private mutating func decide(_ event: OwnerEvent<Never>, now: Moment) -> [Effect] {
@@ -144,12 +121,12 @@ public struct QueueMachine: OwnerMachine {
         case .committed(let id):
             queues.committed(id)
             rules.committed(id)
-            guard let settled = unsettled.removeValue(forKey: id), settled.loads else { return [] }
+            guard let settled = pendingTransactions.removeValue(forKey: id), settled.loads else { return [] }
             return requestLoad()
         case .refused(let id, let failure):
             queues.refused(id)
             rules.refused(id)
-            let settled = unsettled.removeValue(forKey: id)
+            let settled = pendingTransactions.removeValue(forKey: id)
             // An advance that could not be saved is due still: the player says `finished` until it has its next load.
             var effects = [Effect.timer(Self.reconciliation, at: now.monotonic.advanced(by: Self.retry.wait()))]
             if let podcast = settled?.podcast { effects += checkAgain(podcast: podcast, now: now) }
@@ -171,11 +148,13 @@ public struct QueueMachine: OwnerMachine {
     private mutating func handle(_ command: Command, now: Moment) -> [Effect] {
         let request: WireQueueRequest
         do {
-            request = try WireQueueRequest(wireBytes: command.payload)
+            let unresolved = try WireQueueRequest(wireBytes: command.payload)
+            let resolver = RequestResolver(queues: queues.current, queuesToPlayFrom: queuesToPlayFrom)
+            request = try resolver.resolved(unresolved, about: name(unresolved))
         } catch {
-            return [
-                .reply(command.id, .failure(Failure(.malformed, "The request to the queue cannot be read: \(error)")))
-            ]
+            let failure =
+                error as? Failure ?? Failure(.malformed, "The request to the queue cannot be read: \(error)")
+            return [.reply(command.id, .failure(failure))]
         }
         let named = episodes(in: request)
         guard named.count <= Queue.limit else {
@@ -213,9 +192,7 @@ public struct QueueMachine: OwnerMachine {
         answering command: Command? = nil, loads: Bool = false, with others: [NamedQueue] = [],
         rules newRules: QueueRules? = nil, checking podcast: String? = nil, deleting: Bool = false
     ) -> [OwnerEffect<Never>] {
-        guard !change.isEmpty else {
-            return command.map { [.reply($0.id, .success(reply.wireBytes))] } ?? []
-        }
+        guard !change.isEmpty else { return command.map { [answer($0, reply, about: named)] } ?? [] }
         var reply = reply
         reply.revision = named.queue.revision
         reply.changed = true
@@ -226,7 +203,8 @@ public struct QueueMachine: OwnerMachine {
             queues[named.name] = deleting ? nil : named
         }
         if let newRules { rules.apply(id) { $0 = newRules } }
-        unsettled[id] = Unsettled(command: command, loads: loads, podcast: podcast)
+        pendingTransactions[id] = PendingTransaction(command: command, loads: loads, podcast: podcast)
+        complete(&reply, about: named)
         let transaction = Transaction(
             id: id, changes: change.changes, publications: change.publications,
             answering: command.map { ($0.id, reply.wireBytes) })
@@ -234,17 +212,23 @@ public struct QueueMachine: OwnerMachine {
     }
 
     /// Whether a decision about what plays waits for the database.
-    var isDecidingLoad: Bool { unsettled.values.contains { $0.loads } }
+    var isDecidingLoad: Bool { pendingTransactions.values.contains { $0.loads } }
+
+    /// A name for a call that no other has.
+    mutating func nextCall(_ kind: String) -> CallID {
+        callCount += 1
+        return CallID("\(kind)/\(callCount)")
+    }
 
     /// The queue as it is now, to be changed and committed.
-    func named(_ name: String) -> NamedQueue { queues.current[name] ?? NamedQueue(name: name) }
+    func named(_ name: String) -> NamedQueue { queues.current.named(name) }
 
     /// The queue that a request is about. Playing without a name goes on in the queue that plays.
     func name(_ request: WireQueueRequest) -> String {
         guard request.queue.isEmpty else { return request.queue }
         switch request.command {
         case .play(let play): return queueToPlay(play)
-        case .next, .previous: return playingQueue
+        case .next, .previous, .toggle: return playingQueue
         default: return QueueName.usual
         }
     }
@@ -262,47 +246,26 @@ public struct QueueMachine: OwnerMachine {
 
     var main: NamedQueue { named(QueueName.usual) }
 
+    // MARK: - Answering
+
     func reply(_ named: NamedQueue) -> WireQueueReply {
         var reply = WireQueueReply()
         reply.revision = named.queue.revision
         return reply
     }
-}
 
-/// Queues out of their records.
-private struct StoredQueues {
-    private(set) var queues: [String: NamedQueue] = [:]
+    /// Answers a command that has changed nothing that must be durable.
+    func answer(_ command: Command, _ reply: WireQueueReply, about named: NamedQueue) -> OwnerEffect<Never> {
+        var reply = reply
+        complete(&reply, about: named)
+        return .reply(command.id, .success(reply.wireBytes))
+    }
 
-    init(_ records: [StoredRecord], report: (String) -> Void) {
-        var headers: [String: WireQueueHeaderRecord] = [:]
-        var entries: [String: [Queue.Entry]] = [:]
-        var histories: [String: QueueHistory] = [:]
-        for record in records {
-            let parts = record.collection.split(separator: "/", maxSplits: 1).map(String.init)
-            do {
-                switch (parts.first, parts.count) {
-                case ("queue", 1):
-                    headers[record.key] = try WireQueueHeaderRecord(wireBytes: record.value)
-                case ("entry", 2):
-                    let stored = try WireQueueEntryRecord(wireBytes: record.value)
-                    entries[parts[1], default: []].append(Queue.Entry(stored.entry, rank: stored.rank))
-                case ("history", 2):
-                    histories[parts[1], default: QueueHistory()].restore(
-                        try WireQueueHistoryRecord(wireBytes: record.value), key: record.key, size: record.value.count)
-                default:
-                    continue
-                }
-            } catch {
-                report("record \(record.collection)/\(record.key) is unreadable: \(error)")
-            }
-        }
-        for name in Set(headers.keys).union(entries.keys) {
-            let header = headers[name] ?? WireQueueHeaderRecord()
-            var history = histories[name] ?? QueueHistory()
-            for revision in history.restored(undone: header.hasUndone ? Int(header.undone) : nil) {
-                report("the queue \(name) cannot be taken back to before revision \(revision): a part of it is missing")
-            }
-            queues[name] = NamedQueue(name: name, header: header, entries: entries[name] ?? [], history: history)
-        }
+    /// Says how it is now, as every reply does.
+    private func complete(_ reply: inout WireQueueReply, about named: NamedQueue) {
+        reply.queue = named.name
+        reply.playing = named.name == playingQueue
+        reply.limit = UInt32(clamping: named.limit)
+        if let entry = following.entry { reply.following = entry }
     }
 }

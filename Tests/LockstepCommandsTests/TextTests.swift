@@ -1,7 +1,7 @@
+import PodcastModel
 import Testing
 
 @testable import LockstepCommands
-@testable import PodcastModel
 
 @Suite struct TextTests {
     @Test(
@@ -151,20 +151,6 @@ import Testing
     ])
     func `failures end with statuses after sysexits`(code: FailureCode, status: LockstepCommands.ExitStatus) {
         #expect(LockstepCommands.ExitStatus(Failure(code, "")) == status)
-    }
-
-    @Test(arguments: [
-        ("paus", "pause"), ("Pause", "pause"), ("queu", "queue"), ("stauts", "status"), ("volum", "volume"),
-        ("sub-scribe", "subscribe"), ("x", nil), ("", nil), ("equaliser", nil),
-    ])
-    func `a mistyped word leads to the nearest one`(text: String, word: String?) {
-        let words = ["pause", "queue", "status", "volume", "subscribe"]
-        #expect(NearestWord.among(words, to: text) == word)
-    }
-
-    @Test func `distances count what is wrong`() {
-        let cases = [("", "", 0), ("a", "", 1), ("ab", "ba", 1), ("kitten", "sitting", 3), ("abc", "abc", 0)]
-        for (left, right, distance) in cases { #expect(NearestWord.distance(Array(left), Array(right)) == distance) }
     }
 
     @Test(arguments: [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")])

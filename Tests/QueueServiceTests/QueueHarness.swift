@@ -17,6 +17,8 @@ struct QueueHarness {
     var answers: [RequestID: Result<WireQueueReply, Failure>] = [:]
     /// Loads and resumes that the player was asked for.
     var playerRequests: [WirePlaybackRequest] = []
+    /// The calls that carried these.
+    private(set) var callsToPlayer: [Call] = []
     /// What the player was told to prepare.
     var preparations: [WirePrepareEpisode] = []
     /// Episodes whose chapters feeds was asked for, and those that the player was told to look up again.
@@ -263,6 +265,7 @@ struct QueueHarness {
         }
         let before = player
         playerRequests.append(request)
+        callsToPlayer.append(call)
         switch request.command {
         case .load(let load):
             player.status = load.paused ? .paused : .playing
@@ -272,6 +275,8 @@ struct QueueHarness {
             player.queue = load.queue
         case .setPaused(let pause):
             player.status = pause.paused ? .paused : .playing
+        case .togglePaused:
+            player.status = player.status == .playing ? .paused : .playing
         default:
             break
         }

@@ -285,7 +285,7 @@ struct QueueListTests {
         queue.playerChanges { $0.status = .finished }
         #expect(queue.player.status == .finished)
         #expect(queue.numbers == [1, 2] && queue.current == 2)
-        let state = try #require(queue.published.last { $0.kind == .put })
+        let state = try #require(queue.published.last { $0.kind == .put && $0.topic == .queue("main") })
         #expect(try WireQueueState(wireBytes: state.payload).modes.keep)
     }
 

@@ -95,7 +95,7 @@ struct QueueModelTests {
         let machine = queue.machine.main.queue
         var seen: WireQueueState?
         var deltas = 0
-        for publication in queue.published {
+        for publication in queue.published where publication.topic == .queue("main") {
             if publication.kind == .put {
                 seen = try WireQueueState(wireBytes: publication.payload)
                 deltas = 0

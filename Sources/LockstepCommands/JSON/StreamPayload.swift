@@ -30,6 +30,7 @@ enum StreamPayload {
         case ("queue", "queue", 4):
             return event.header.kind == .delta
                 ? json(try WireQueueDelta(wireBytes: event.payload)) : try WireQueueState(wireBytes: event.payload).json
+        case ("queue", "next", 3): return json(try WireQueueNext(wireBytes: event.payload))
         case ("feeds", "podcast", 4): return try WirePodcast(wireBytes: event.payload).json(unplayed: .null)
         case ("feeds", "episodes", 4): return json(try WireEpisodesChanged(wireBytes: event.payload))
         case ("playback", "bookmarks", 4):
@@ -97,6 +98,41 @@ enum StreamPayload {
             "position": .seconds(anchor.position), "running": .bool(anchor.running),
             "at": .moment(milliseconds: anchor.wall), "monotonic": .number(Double(anchor.at) / 1e9),
             "bootId": .string(anchor.bootID), "speed": anchor.speed == 0 ? .null : .number(anchor.speed),
+        ])
+    }
+
+    private static func json(_ next: WireQueueNext) -> JSONValue {
+        func entry(_ entry: WireQueueEntry) -> JSONValue {
+            .object(["id": .string(entry.id), "episode": entry.episode.json])
+        }
+        let reason: JSONValue =
+            switch next.reason {
+            case .nothingLoaded: .string("nothingLoaded")
+            case .ended: .string("ended")
+            case .lastEntry: .string("lastEntry")
+            case .noOtherEntry: .string("noOtherEntry")
+            case .unknown, .UNRECOGNIZED: .null
+            }
+        return .object([
+            "queue": .string(next.queue), "current": next.hasCurrent ? entry(next.current) : .null,
+            "following": next.hasFollowing ? entry(next.following) : .null, "reason": reason,
+            "loads": .array(next.loads.map(json)),
+        ])
+    }
+
+    private static func json(_ load: WireDecidedLoad) -> JSONValue {
+        let outcome: JSONValue =
+            switch load.outcome {
+            case .pending: .string("pending")
+            case .accepted: .string("accepted")
+            case .refused: .string("refused")
+            case .superseded: .string("superseded")
+            case .unknown, .UNRECOGNIZED: .null
+            }
+        return .object([
+            "loadId": .string(load.loadID), "queue": .string(load.queue), "entry": .string(load.entry),
+            "outcome": outcome, "error": load.hasFailure ? load.failure.json : .null,
+            "afterLoad": .text(load.afterLoad),
         ])
     }
 

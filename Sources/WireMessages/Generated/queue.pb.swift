@@ -70,8 +70,8 @@ public nonisolated struct WireQueueRequest: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Its name. Empty: for toggle, next, previous and `play.resume` the one that plays; for an entry or an episode to play see
-  /// queue.md; else `main`.
+  /// Its name. Empty: for toggle, play, next and previous the one that plays (an entry or an episode is played where it is); for
+  /// play_named see queue.md; else `main`.
   public var queue: String = String()
 
   /// refuse with `revisionMismatch` unless the queue is at this revision
@@ -575,8 +575,8 @@ public nonisolated struct WirePlay: Sendable {
   fileprivate var _position: Double? = nil
 }
 
-/// Plays the entry that somebody names. A command of its own: a service of an earlier version refuses it, where it would take
-/// an unknown field of `Play` for `resume`.
+/// Plays what somebody names who sees the queues: in Up Next or the queue that plays, unless the request names a queue. A command
+/// of its own: a service of an earlier version refuses it, where it would take an unknown field of `Play` for `resume`.
 public nonisolated struct WirePlayNamed: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -601,6 +601,15 @@ public nonisolated struct WirePlayNamed: Sendable {
     set {what = .entryText(newValue)}
   }
 
+  /// an id; added to Up Next, or to the queue that is named, if it is in neither of these
+  public var episode: String {
+    get {
+      if case .episode(let v)? = what {return v}
+      return String()
+    }
+    set {what = .episode(newValue)}
+  }
+
   /// as in `Play`
   public var position: Double {
     get {_position ?? 0}
@@ -617,6 +626,8 @@ public nonisolated struct WirePlayNamed: Sendable {
     /// from 1
     case number(UInt32)
     case entryText(String)
+    /// an id; added to Up Next, or to the queue that is named, if it is in neither of these
+    case episode(String)
 
   }
 
@@ -2274,7 +2285,7 @@ nonisolated extension WirePlay: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension WirePlayNamed: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".PlayNamed"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{3}entry_text\0\u{1}position\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{3}entry_text\0\u{1}position\0\u{1}episode\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2299,6 +2310,14 @@ nonisolated extension WirePlayNamed: SwiftProtobuf.Message, SwiftProtobuf._Messa
         }
       }()
       case 3: try { try decoder.decodeSingularDoubleField(value: &self._position) }()
+      case 4: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.what != nil {try decoder.handleConflictingOneOf()}
+          self.what = .episode(v)
+        }
+      }()
       default: break
       }
     }
@@ -2318,10 +2337,13 @@ nonisolated extension WirePlayNamed: SwiftProtobuf.Message, SwiftProtobuf._Messa
       guard case .entryText(let v)? = self.what else { preconditionFailure() }
       try visitor.visitSingularStringField(value: v, fieldNumber: 2)
     }()
-    case nil: break
+    default: break
     }
     try { if let v = self._position {
       try visitor.visitSingularDoubleField(value: v, fieldNumber: 3)
+    } }()
+    try { if case .episode(let v)? = self.what {
+      try visitor.visitSingularStringField(value: v, fieldNumber: 4)
     } }()
     try unknownFields.traverse(visitor: &visitor)
   }

@@ -1,0 +1,232 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+// What a command would do to a queue: decided from its entries alone.
+
+extension NamedQueue {
+    /// Refuses entries that the queue has no room for.
+    func checkRoom(for count: Int) throws(Failure) {
+        guard count == 0 || queue.entries.count + count <= limit else {
+            throw Failure(
+                .limitReached,
+                "\(QueueName.shown(name)) holds \(queue.counted) and takes at most \(limit); nothing was added. Remove some first."
+            )
+        }
+    }
+
+    /// The entry behind which new ones are added: the last one, or with `next` the current one, else the loaded one.
+    func anchor(next: Bool, loaded: String) -> String {
+        guard next else { return queue.entries.last?.id ?? "" }
+        let anchor = queue.current ?? (queue.index(of: loaded) != nil ? loaded : "")
+        return anchor.isEmpty ? queue.successor.flatMap { queue.entry(before: $0)?.id } ?? "" : anchor
+    }
+
+    /// The entries of these ids with their indices, the last one first.
+    func indexed(_ ids: [String]) throws(Failure) -> [(index: Int, entry: Queue.Entry)] {
+        guard !ids.isEmpty else { throw Failure(.invalidArgument, "No entries were named to remove.") }
+        var found: [(index: Int, entry: Queue.Entry)] = []
+        for id in Set(ids) {
+            guard let index = queue.index(of: id) else {
+                throw Failure(
+                    .notFound,
+                    "An entry to remove is no longer in \(QueueName.shown(name)); nothing was removed.")
+            }
+            found.append((index, queue.entries[index]))
+        }
+        return found.sorted { $0.index > $1.index }
+    }
+
+    /// The index that the entry at `from` will have.
+    func index(of move: WireMoveEntry, from: Int) throws(Failure) -> Int {
+        func index(of id: String) throws(Failure) -> Int {
+            guard id != move.entry else {
+                throw Failure(.invalidArgument, "An entry cannot be moved before or after itself.")
+            }
+            guard let index = queue.index(of: id) else {
+                throw Failure(
+                    .notFound, "The other entry is no longer in \(QueueName.shown(name)); nothing was moved.")
+            }
+            // Among the others.
+            return index > from ? index - 1 : index
+        }
+        switch move.to {
+        case .before(let id): return try index(of: id)
+        case .after(let id): return try index(of: id) + 1
+        case .index(let index):
+            guard index < queue.entries.count else {
+                throw Failure(
+                    .invalidArgument,
+                    "\(QueueName.shown(name)) has \(queue.counted); there is no position \(index + 1).")
+            }
+            return Int(index)
+        case .beforeText, .afterText, nil:
+            throw Failure(.invalidArgument, "The request doesn’t say where to move the entry.")
+        }
+    }
+
+    /// The entries as they were at a revision, without those of forgotten podcasts, and how many of these there are.
+    func entries(
+        at revision: UInt64, without podcasts: Set<String>
+    ) throws(Failure) -> (entries: [WireQueueEntry], forgotten: Int) {
+        guard let past = entries(at: revision) else {
+            throw Failure(
+                .notFound,
+                "The history of \(QueueName.shown(name)) has no revision \(revision). `lockstep queue history\(QueueName.option(name))` shows those that can be restored."
+            )
+        }
+        let target = past.filter { queue.index(of: $0.id) != nil || !podcasts.contains($0.episode.podcastID) }
+        // Undoing leads back whatever the limit; this is a new change.
+        guard target.count <= max(limit, queue.entries.count) else {
+            throw Failure(
+                .limitReached,
+                "At revision \(revision) \(QueueName.shown(name)) held \(Queue.counted(target.count)), and it takes at most \(limit) now; nothing was changed. Raise its limit, or undo changes with `lockstep queue undo`."
+            )
+        }
+        return (target, past.count - target.count)
+    }
+
+    /// The entries whose audio an earlier one has. What is among `kept` stays, whichever stands first.
+    func duplicates(keeping kept: [String]) -> [Queue.Entry] {
+        let entries = queue.entries
+        var going: [Queue.Entry] = []
+        var known: Set<String> = []
+        for entry in entries where kept.contains(entry.id) { known.formUnion(entry.wire.episode.audioNames) }
+        for entry in entries where !kept.contains(entry.id) {
+            let names = entry.wire.episode.audioNames
+            if known.isDisjoint(with: names) { known.formUnion(names) } else { going.append(entry) }
+        }
+        return going
+    }
+}
+
+// MARK: - Refusals and texts
+
+extension NamedQueue {
+    /// The refusal of a command that expects another revision.
+    func changedMeanwhile(expected revision: UInt64) -> Failure {
+        Failure(
+            .revisionMismatch,
+            "The queue was changed in the meantime: it is at revision \(queue.revision), not \(revision). Check it and try again."
+        )
+    }
+
+    /// The refusal to play from a queue without entries. Who came to its end may want to go on with the usual one.
+    func empty(else main: NamedQueue) -> Failure {
+        let add = "Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`"
+        let others = name == main.name || main.queue.entries.isEmpty
+        let back = others ? "" : ", or go on with Up Next: `lockstep play --queue \(main.name)`"
+        return Failure(.queueEmpty, "\(QueueName.shown(name)) is empty. \(add)\(back).")
+    }
+
+    /// What of forgotten podcasts did not come back, as the end of a sentence.
+    static func staysOut(_ count: Int) -> String {
+        switch count {
+        case 0: ""
+        case 1: "; 1 entry of a forgotten podcast stays out"
+        default: "; \(count) entries of forgotten podcasts stay out"
+        }
+    }
+}
+
+extension Queue {
+    /// How many entries it has, in words.
+    var counted: String { Self.counted(entries.count) }
+
+    /// A number of entries in words.
+    static func counted(_ count: Int) -> String { count == 1 ? "1 entry" : "\(count) entries" }
+}
+
+// MARK: - Requests
+
+extension WireQueueModes {
+    /// The modes as a request sets them.
+    func applying(_ set: WireSetModes) throws(Failure) -> WireQueueModes {
+        var modes = self
+        if set.hasRepeat {
+            if case .UNRECOGNIZED(let value) = set.repeat {
+                throw Failure(.invalidArgument, "“\(value)” isn’t a repeat mode; use off, all or one.")
+            }
+            modes.repeat = set.repeat
+        }
+        if set.hasConsume { modes.keep = !set.consume }
+        if set.hasLimit {
+            guard set.limit <= UInt32(Queue.limit) else {
+                throw Failure(.invalidArgument, "A queue takes at most \(Queue.limit) entries, not \(set.limit).")
+            }
+            modes.limit = set.limit
+        }
+        return modes
+    }
+}
+
+extension WirePlay {
+    /// Where it is to begin; nil: where it was left.
+    func place() throws(Failure) -> PlaybackPosition? {
+        guard hasPosition else { return nil }
+        guard let place = PlaybackPosition(seconds: position) else {
+            throw Failure(.invalidArgument, "An episode cannot begin at \(position) s; nothing was changed.")
+        }
+        if episode.isEmpty, entry.isEmpty {
+            throw Failure(.invalidArgument, "The request doesn’t say which episode begins there; nothing was changed.")
+        }
+        return place
+    }
+}
+
+extension WireQueueEntry {
+    /// A new entry that a command adds.
+    ///
+    /// - Parameters:
+    ///   - summary: what the library knows of the episode; nil: nothing.
+    ///   - index: which of the command's entries it is. The same command repeated makes the same entry.
+    static func adding(
+        _ summary: WireEpisodeSummary?, _ episode: String, _ index: Int, of command: Command, verb: String = "Added",
+        now: Moment
+    ) throws(Failure) -> WireQueueEntry {
+        guard let summary else {
+            throw Failure(.notFound, "There is no episode “\(episode)”; nothing was added.")
+        }
+        try summary.requireAudio()
+        var entry = WireQueueEntry()
+        entry.id = QueueEntryID.derived(from: "\(command.id)/\(index)").text
+        entry.episode = summary
+        entry.addedAt = now.wall.milliseconds
+        entry.reason = "\(verb) \(CommandOrigin(command.origin).phrase)"
+        return entry
+    }
+}
+
+extension WireEpisodeSummary {
+    /// Refuses what the player could not even open here, where somebody hears of it and nothing has stopped for it.
+    func requireAudio() throws(Failure) {
+        do throws(Failure) { _ = try AudioSource(enclosure: enclosureURL) } catch {
+            throw Failure(
+                code: error.code, message: "“\(title)” cannot be played; nothing was changed. \(error.message)")
+        }
+    }
+
+    /// By what the episode's audio is known: two episodes that share one of these are the same.
+    fileprivate var audioNames: Set<String> {
+        var names: Set<String> = []
+        let whole = enclosureURL.prefix { $0 != "#" }
+        if !whole.isEmpty { names.insert("url:\(whole)") }
+        let telling = "\(published)/\(duration.rounded())/\(title)"
+        // Some servers tell episodes apart by the query alone: it is left out behind the name of an audio file, where it
+        // counts listeners, and still only for what is alike in all else.
+        let address = whole.prefix { $0 != "?" }
+        let ending = address.split(separator: "/").dropFirst(2).last?.split(separator: ".").dropFirst().last ?? ""
+        if Self.audioEndings.contains(ending.lowercased()) {
+            names.insert("file:\(address) \(telling)")
+        }
+        // Bulletins have one title and one length all day long: their time tells them apart.
+        if !title.isEmpty, duration > 0, published != 0 {
+            names.insert("title:\(podcastID) \(telling)")
+        }
+        return names
+    }
+
+    private static let audioEndings: Set = [
+        "mp3", "m4a", "m4b", "mp4", "aac", "ogg", "oga", "opus", "flac", "wav",
+    ]
+}

@@ -1,0 +1,69 @@
+import PodcastModel
+import WireMessages
+
+/// What follows a loaded entry in its queue.
+struct NextEntry: Sendable {
+    var queue: NamedQueue
+    /// The entry that plays next; nil: nothing follows.
+    var entry: Queue.Entry?
+    /// Whether the entry that has ended leaves.
+    var leaves: Bool
+}
+
+extension NamedQueue {
+    /// What follows the loaded entry when it has ended, or when it is passed over because it failed.
+    func nextEntry(after loaded: String, skipping: Bool) -> NextEntry {
+        let own = queue.entry(loaded)
+        let leaves = own != nil && !skipping && !modes.keep && modes.repeat != .one
+        // The mark stands elsewhere already: something else was asked for while the end came.
+        if let current = queue.current, current != loaded {
+            return NextEntry(queue: self, entry: queue.entry(current), leaves: leaves)
+        }
+        if let own, modes.repeat == .one, !skipping { return NextEntry(queue: self, entry: own, leaves: false) }
+        var next = queue.entry(after: loaded)
+        if next == nil, modes.repeat == .all, let first = queue.entries.first,
+            first.id != loaded || !leaves && !skipping
+        {
+            next = first
+        }
+        return NextEntry(queue: self, entry: next, leaves: leaves)
+    }
+
+    /// The entry that follows what the player shows, which is of this queue, or why none does.
+    func following(_ state: WirePlaybackState) -> (entry: WireQueueEntry?, reason: WireQueueNext.Reason) {
+        let hasEnded = state.status == .finished && advancedLoad == state.loadID
+        if hasEnded || state.status == .failed && state.skip { return (nil, .ended) }
+        if let entry = nextEntry(after: state.queueEntry, skipping: state.status == .failed).entry {
+            return (entry.wire, .unknown)
+        }
+        let isAlone = queue.entries.allSatisfy { $0.id == state.queueEntry }
+        return (nil, isAlone ? .noOtherEntry : .lastEntry)
+    }
+
+    /// The entry that the queue is started with: the one behind a current one that stays where it is though it has ended.
+    func entryToStart(after player: WirePlaybackState?) -> String? {
+        guard let current = queue.current, player?.status == .finished, player?.queueEntry == current,
+            modes.repeat != .one
+        else { return queue.current ?? queue.fallbackCurrent?.id }
+        let first = modes.repeat == .all ? queue.entries.first : nil
+        return (queue.entry(after: current) ?? first)?.id ?? current
+    }
+
+    /// The neighbour of the current entry. A queue that begins again after its last entry has no edge.
+    func neighbour(forward: Bool) -> Queue.Entry? {
+        let current = queue.current ?? ""
+        let neighbour =
+            forward
+            ? queue.entry(after: current) : queue.entry(before: current.isEmpty ? queue.successor ?? "" : current)
+        let round = modes.repeat == .all ? (forward ? queue.entries.first : queue.entries.last) : nil
+        return neighbour ?? round
+    }
+}
+
+extension WirePlaybackState {
+    /// Whether an episode is loaded that can be paused and resumed.
+    var isLoaded: Bool { !loadID.isEmpty && ![.idle, .finished].contains(status) }
+
+    /// Whether what follows is to play: who leaves what failed, or has ended, wants to go on listening.
+    var isToPlay: Bool { [.playing, .failed, .finished].contains(status) || status == .loading && willPlay }
+}

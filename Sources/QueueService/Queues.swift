@@ -1,0 +1,68 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import WireMessages
+
+/// All queues, by name.
+typealias Queues = [String: NamedQueue]
+
+extension Queues {
+    /// All of them, in order of their names.
+    var inOrder: [NamedQueue] { values.sorted { $0.name < $1.name } }
+
+    /// The queue of a name; an empty one where there is none.
+    func named(_ name: String) -> NamedQueue { self[name] ?? NamedQueue(name: name) }
+
+    /// The queue of a name that somebody gave.
+    ///
+    /// - Throws: `notFound`, which names the nearest one.
+    func existing(_ name: String) throws(Failure) -> NamedQueue {
+        if let named = self[name] { return named }
+        let advice = NearestWord.among(keys.sorted(), to: name).map { "Did you mean \($0)? " } ?? ""
+        throw Failure(.notFound, "There is no queue “\(name)”. \(advice)`lockstep queues` lists them.")
+    }
+
+    /// Whether any of them holds the episode.
+    func hold(episode: String) -> Bool { values.contains { $0.queue.entry(episode: episode) != nil } }
+
+    /// The queue that a load came from, also when its entry was taken away since.
+    func source(of state: WirePlaybackState) -> NamedQueue {
+        inOrder.first { $0.queue.index(of: state.queueEntry) != nil } ?? self[state.queue] ?? named(QueueName.usual)
+    }
+
+    // MARK: Loads
+
+    /// The loads that the player is still to accept and that the load which it shows, if any is known, does not make void.
+    func pendingLoads(whileShowing shown: String?) -> [(queue: String, load: LoadCoordinator.PendingLoad)] {
+        inOrder.compactMap { named in
+            guard let pending = named.pending, !pending.entry.isEmpty, shown.map(pending.follows) ?? true else {
+                return nil
+            }
+            return (named.name, pending)
+        }
+    }
+
+    /// The loads that were decided earlier and that the player may have begun, or begin yet, without its having been
+    /// seen: a load that is decided now follows any of them. Those that the player was asked for last come last, where the
+    /// limit does not reach.
+    func loadsToSupersede(_ latest: [String]) -> [String] {
+        let waiting = inOrder.compactMap(\.pending).flatMap { $0.overtakes + [$0.loadID] }
+        return Array((waiting + latest).suffix(64))
+    }
+
+    /// The other queues that have a pending load, without it: the newest decision counts over all queues.
+    func withoutPendingLoads(but name: String) -> [NamedQueue] {
+        inOrder.filter { $0.name != name && $0.pending != nil }.map {
+            var named = $0
+            named.pending = nil
+            return named
+        }
+    }
+}
+
+extension WireQueueHeaderRecord.PendingLoad {
+    /// Whether the load is still wanted when the player shows another one, or none.
+    func follows(_ shown: String) -> Bool {
+        shown.isEmpty || shown == loadID || shown == replacesLoad || overtakes.contains(shown)
+    }
+}

@@ -1,0 +1,326 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import SwiftProtobuf
+import Testing
+import WireMessages
+
+@testable import QueueService
+
+/// What the queue's replies say, and what it finds out for whoever asks.
+struct QueueAnswerTests {
+    private func reply(_ result: Result<WireQueueReply, Failure>?) throws -> WireQueueReply {
+        try #require(result).get()
+    }
+
+    /// Up Next with 1 to 3, of which 1 plays, and a queue “evening” with 4 to 6.
+    private static var two: QueueHarness {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        queue.ask { ($0.queue, $0.create) = ("evening", WireCreateQueue()) }
+        queue.ask {
+            $0.queue = "evening"
+            $0.add.episodes = (4...6).map(QueueHarness.episode)
+        }
+        queue.play(1)
+        return queue
+    }
+
+    // MARK: - Toggle
+
+    @Test func `toggle hands what is loaded to the player and gives its answer`() throws {
+        var queue = Self.two
+        let id = RequestID(high: 3, low: 3)
+        let paused = try reply(queue.ask(id: id) { $0.toggle = WireTogglePlayback() })
+        #expect(paused.changed && paused.player.status == .paused && paused.queue == "main" && paused.loadID.isEmpty)
+        #expect(queue.playerRequests.last?.command == .togglePaused(WireTogglePaused()))
+        #expect(queue.callsToPlayer.last?.request == id.derived("toggle"), "a repeat must be the same request there")
+        let resumed = try reply(queue.ask { $0.toggle = WireTogglePlayback() })
+        #expect(resumed.changed && resumed.player.status == .playing)
+    }
+
+    @Test(arguments: [WirePlaybackState.Status.idle, .finished])
+    func `toggle starts the queue where nothing is loaded`(_ status: WirePlaybackState.Status) throws {
+        var queue = QueueHarness()
+        queue.ask { $0.setModes.consume = false }
+        queue.add(1)
+        if status == .finished { queue.play(1) }
+        queue.playerChanges { $0.status = status }
+        queue.add(2)
+        let started = try reply(queue.ask { $0.toggle = WireTogglePlayback() })
+        #expect(started.changed && !started.loadID.isEmpty && !started.hasPlayer)
+        #expect(queue.player.status == .playing)
+    }
+
+    @Test func `toggle starts the queue when the player says that nothing is loaded`() throws {
+        var queue = Self.two
+        queue.playerAnswers = false
+        let id = RequestID(high: 3, low: 4)
+        queue.ask(id: id) { $0.toggle = WireTogglePlayback() }
+        queue.playerChanges { $0 = .with { $0.status = .idle } }
+        queue.playerAnswers = true
+        queue.failHeldCalls(Failure(.nothingLoaded, "Nothing is loaded."))
+        #expect(try reply(queue.answers[id]).changed)
+        #expect(queue.player.episode.id == QueueHarness.episode(1) && queue.player.status == .playing)
+    }
+
+    @Test func `toggle of an empty queue says so, and without a player that it is not there`() {
+        var queue = QueueHarness()
+        #expect(queue.ask { $0.toggle = WireTogglePlayback() }?.failure?.known == .queueEmpty)
+        queue.playerReady(false)
+        #expect(queue.ask { $0.toggle = WireTogglePlayback() }?.failure?.known == .unavailable)
+    }
+
+    @Test func `toggle pauses a load that is on its way, and once more lets it play`() throws {
+        var queue = Self.two
+        queue.playerAnswers = false
+        queue.ask { $0.next = WireNext() }
+        let paused = try reply(queue.ask { $0.toggle = WireTogglePlayback() })
+        #expect(paused.changed && paused.entries.map(\.episode.id) == [QueueHarness.episode(2)])
+        queue.ask { $0.toggle = WireTogglePlayback() }
+        queue.ask { $0.toggle = WireTogglePlayback() }
+        queue.playerAnswers = true
+        queue.answerHeldCalls()
+        #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
+    }
+
+    // MARK: - Facts
+
+    @Test func `every reply says which queue it is about, whether that plays, its limit and what follows`() throws {
+        var queue = Self.two
+        queue.ask {
+            $0.queue = "evening"
+            $0.setModes.limit = 20
+        }
+        let added = try reply(queue.add(7))
+        #expect(added.queue == "main" && added.playing && added.limit == 10_000)
+        #expect(added.following.episode.id == QueueHarness.episode(2))
+        let asked = try reply(queue.ask { ($0.queue, $0.history) = ("evening", WireHistoryQuery()) })
+        #expect(asked.queue == "evening" && !asked.playing && asked.limit == 20 && !asked.changed)
+        #expect(asked.following.episode.id == QueueHarness.episode(2))
+    }
+
+    @Test func `playing what plays changes nothing and says what the player does`() throws {
+        var queue = Self.two
+        let plays: [(inout WireQueueRequest) -> Void] = [
+            { $0.play.resume = true }, { $0.play.episode = QueueHarness.episode(1) }, { $0.playNamed.number = 1 },
+        ]
+        for play in plays {
+            let told = try reply(queue.ask(play))
+            #expect(!told.changed && told.player == queue.player && told.loadID.isEmpty && told.queue == "main")
+        }
+        queue.playerChanges { $0.status = .paused }
+        let resumed = try reply(queue.ask { $0.play.resume = true })
+        #expect(resumed.changed && resumed.player.status == .playing)
+    }
+
+    @Test func `a move says where the entry is now, and whether it was there already`() throws {
+        var queue = Self.two
+        let (first, last) = (queue.entry(1), queue.entry(3))
+        let moved = try reply(queue.ask { ($0.move.entry, $0.move.after) = (first, last) })
+        #expect(moved.changed && moved.index == 2)
+        let again = try reply(queue.ask { ($0.move.entry, $0.move.index) = (first, 2) })
+        #expect(!again.changed && again.index == 2)
+    }
+
+    @Test func `nothing to undo, the same modes and the same setting are no change`() throws {
+        var queue = QueueHarness()
+        #expect(try !reply(queue.ask { $0.undo = WireUndo() }).changed)
+        #expect(try !reply(queue.ask { $0.setModes.consume = true }).changed)
+        func set(_ value: String) throws -> WireQueueReply {
+            try reply(queue.ask { ($0.setSetting.key, $0.setSetting.value) = ("autoEnqueue", value) })
+        }
+        let first = try set("top")
+        #expect(first.changed && first.setting.changed && first.setting.value == "top" && first.setting.source == .all)
+        let same = try set("top")
+        #expect(!same.changed && !same.setting.changed && same.setting.value == "top")
+        let unset = try set("")
+        #expect(unset.setting.changed && unset.setting.value == "off" && unset.setting.source == .default)
+    }
+
+    @Test func `a queue that is not there is refused with the nearest name`() {
+        var queue = Self.two
+        let refused = queue.ask { ($0.queue, $0.clear) = ("evenning", WireClearQueue()) }?.failure
+        #expect(refused?.known == .notFound)
+        #expect(refused?.message.contains("Did you mean evening?") == true)
+    }
+
+    // MARK: - Whose entry is meant
+
+    @Test func `an entry is named by number, ID, the beginning of one, its title or a part of it`() throws {
+        let texts = ["3", QueueHarness.episode(3), "Episode e1003", "EPISODE E1003", "de e1003"]
+        for text in texts {
+            var queue = Self.two
+            let played = try reply(queue.ask { $0.playNamed.entryText = text })
+            #expect(played.changed && queue.current == 3, "\(text)")
+        }
+        var queue = Self.two
+        let prefix = String(queue.entry(3).prefix(12))
+        #expect(try reply(queue.ask { $0.playNamed.entryText = prefix }).entries.map(\.id) == [queue.entry(3)])
+        let removed = try reply(queue.ask { $0.remove.texts = ["1", "e1002", "de e1002"] })
+        #expect(removed.count == 2 && queue.numbers == [3])
+        let moved = try reply(
+            queue.ask {
+                $0.queue = "evening"
+                $0.move.entryText = "de e1006"
+                $0.move.beforeText = "1"
+            })
+        #expect(moved.index == 0 && moved.queue == "evening")
+    }
+
+    @Test func `a number that two queues have is ambiguous while the other one plays, unless one is named`() throws {
+        var queue = Self.two
+        queue.ask { ($0.queue, $0.playNamed.number) = ("evening", 1) }
+        #expect(queue.player.episode.id == QueueHarness.episode(4))
+        let refused = queue.ask { $0.playNamed.number = 2 }?.failure
+        #expect(refused?.known == .ambiguous)
+        #expect(try WireCandidates(wireBytes: refused?.detail ?? []).candidates.count == 2)
+        queue.add(7)
+        #expect(try reply(queue.ask { $0.playNamed.number = 4 }).queue == "main")
+        #expect(queue.current == 7)
+    }
+
+    @Test func `texts that name nothing, or several entries, are refused and nothing changes`() throws {
+        var queue = Self.two
+        let revision = queue.machine.main.queue.revision
+        let refusals: [((inout WireQueueRequest) -> Void, FailureCode)] = [
+            ({ $0.playNamed.number = 0 }, .notFound), ({ $0.playNamed.number = .max }, .notFound),
+            ({ $0.playNamed.entryText = "" }, .notFound), ({ $0.playNamed.entryText = "no such title" }, .notFound),
+            ({ $0.playNamed.entryText = "episode" }, .ambiguous),
+            ({ $0.playNamed = WirePlayNamed() }, .invalidArgument),
+            ({ $0.remove.texts = [String](repeating: "1", count: 101) }, .invalidArgument),
+            ({ ($0.remove.texts, $0.remove.entries) = (["1"], ["x"]) }, .invalidArgument),
+            ({ $0.remove.texts = ["1", "no such title"] }, .notFound),
+            ({ ($0.move.entryText, $0.move.afterText) = ("1", "1") }, .invalidArgument),
+            ({ ($0.queue, $0.playNamed.number) = ("nowhere", 1) }, .notFound),
+        ]
+        for (index, (ask, code)) in refusals.enumerated() {
+            #expect(queue.ask(ask)?.failure?.known == code, "case \(index)")
+        }
+        #expect(queue.machine.main.queue.revision == revision)
+    }
+
+    @Test func `an episode that somebody names is played where it is if that queue plays, else in Up Next`() throws {
+        var queue = Self.two
+        func play(_ number: Int, in name: String = "") throws -> String {
+            try reply(queue.ask { ($0.queue, $0.playNamed.episode) = (name, QueueHarness.episode(number)) }).queue
+        }
+        #expect(try play(5) == "main")
+        #expect(queue.numbers == [5, 1, 2, 3])
+        #expect(try play(4, in: "evening") == "evening")
+        #expect(try play(6) == "evening")
+        #expect(try play(2) == "main")
+        #expect(try play(9, in: "evening") == "evening")
+        #expect(try play(8) == "main")
+        #expect(queue.ask { $0.playNamed.episode = "e1099" }?.failure?.known == .notFound)
+    }
+
+    @Test func `resuming another queue than the one that plays starts it`() throws {
+        var queue = Self.two
+        let started = try reply(queue.ask { ($0.queue, $0.play.resume) = ("evening", true) })
+        #expect(started.changed && started.queue == "evening" && started.playing)
+        #expect(queue.player.episode.id == QueueHarness.episode(4))
+    }
+
+    @Test func `a way to play that a later version knows is refused and not taken for resuming`() throws {
+        var queue = Self.two
+        queue.playerChanges { $0.status = .paused }
+        // QueueRequest.play with the field 99 alone.
+        let id = RequestID(high: 4, low: 4)
+        let payload: [UInt8] = [0x72, 0x03, 0x98, 0x06, 0x01]
+        queue.perform(queue.machine.handle(.command(.init(id: id, origin: "test", payload: payload)), now: queue.now))
+        #expect(queue.answers[id]?.failure?.known == .unknownCommand)
+        #expect(queue.player.status == .paused)
+    }
+
+    // MARK: - What plays next
+
+    @Test func `what plays next is on the stream, with the reason where nothing does`() throws {
+        var queue = QueueHarness()
+        #expect(queue.machine.next.reason == .nothingLoaded && queue.machine.next.queue == "main")
+        queue.add(1, 2, 3)
+        queue.play(1)
+        #expect(queue.next?.following.id == queue.entry(2) && queue.next?.current.id == queue.entry(1))
+        queue.ask { $0.setModes.repeat = .one }
+        #expect(queue.next?.following.id == queue.entry(1))
+        queue.playerChanges { $0.status = .failed }
+        #expect(queue.next?.following.id == queue.entry(2), "what failed is passed over, not repeated")
+        queue.ask { $0.setModes.repeat = .off }
+        queue.play(3)
+        #expect(queue.next?.hasFollowing == false && queue.next?.reason == .lastEntry)
+        queue.ask { $0.remove.texts = ["1", "2"] }
+        #expect(queue.next?.reason == .noOtherEntry)
+        queue.playerChanges { $0.status = .finished }
+        queue.add(4)
+        #expect(queue.next?.hasFollowing == false && queue.next?.reason == .ended)
+        queue.playerChanges { $0 = .with { $0.status = .idle } }
+        #expect(queue.next?.reason == .nothingLoaded)
+    }
+
+    @Test func `what plays next is told when it is durable, and in step with what survives a refusal`() {
+        var queue = Self.two
+        let before = queue.next
+        queue.holdsCommits = true
+        queue.ask { $0.next = WireNext() }
+        #expect(queue.next == before)
+        queue.refuse()
+        #expect(queue.next?.current == before?.current && queue.next?.following == before?.following)
+        queue.ask { $0.next = WireNext() }
+        queue.settle()
+        #expect(queue.next?.current.episode.id == QueueHarness.episode(2))
+        queue.restart()
+        #expect(queue.next?.current.episode.id == QueueHarness.episode(2))
+    }
+
+    @Test func `a decided load is pending until the player has it, and then accepted`() throws {
+        var queue = Self.two
+        queue.playerAnswers = false
+        let load = try reply(queue.ask { $0.next = WireNext() }).loadID
+        #expect(queue.next?.loads.last?.loadID == load && queue.outcome(of: load) == .pending)
+        #expect(queue.next?.following.id == queue.entry(2))
+        queue.restart()
+        #expect(queue.outcome(of: load) == .pending)
+        queue.playerAnswers = true
+        queue.answerHeldCalls()
+        #expect(queue.outcome(of: load) == .accepted && queue.next?.following.id == queue.entry(3))
+        queue.playerChanges { $0.status = .finished }
+        #expect(queue.next?.loads.last?.afterLoad == load)
+    }
+
+    @Test func `a load that the player refuses, or that something else takes the place of, says so`() throws {
+        var queue = Self.two
+        queue.playerAnswers = false
+        let refused = try reply(queue.ask { $0.next = WireNext() }).loadID
+        queue.failHeldCalls(Failure(.badURL, "No address."))
+        #expect(queue.outcome(of: refused) == .refused)
+        #expect(queue.next?.loads.last?.failure.code == "badURL")
+        let first = try reply(queue.ask { $0.playNamed.number = 3 }).loadID
+        let second = try reply(queue.ask { ($0.queue, $0.playNamed.number) = ("evening", 1) }).loadID
+        #expect(queue.outcome(of: second) == .pending && queue.next?.queue == "evening")
+        queue.ask { ($0.queue, $0.remove.texts) = ("evening", ["1"]) }
+        #expect(queue.outcome(of: second) == .superseded)
+        queue.playerAnswers = true
+        queue.answerHeldCalls()
+        #expect([.accepted, .superseded].contains(queue.outcome(of: first)))
+    }
+
+    @Test func `the outcomes of the newest eight loads are told`() throws {
+        var queue = QueueHarness()
+        queue.add(1, 2, 3)
+        var loads: [String] = []
+        for number in 1...12 { loads.append(try reply(queue.play(number % 3 + 1)).loadID) }
+        #expect(queue.next?.loads.map(\.loadID) == Array(loads.suffix(8)))
+        #expect(queue.next?.loads.allSatisfy { $0.outcome == .accepted } == true)
+    }
+}
+
+extension QueueHarness {
+    /// What was put last of what plays next.
+    fileprivate var next: WireQueueNext? {
+        published.last { $0.topic == .queueNext }.flatMap { try? WireQueueNext(wireBytes: $0.payload) }
+    }
+
+    fileprivate func outcome(of load: String) -> WireDecidedLoad.Outcome? {
+        next?.loads.last { $0.loadID == load }?.outcome
+    }
+}
