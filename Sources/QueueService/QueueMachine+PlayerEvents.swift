@@ -108,6 +108,9 @@ extension QueueMachine {
         case .episodeState(let state): return observe(state)
         case .episodeStates(let episodes): return refreshQueued(episodes)
         case .podcast(let id, let podcast, let isGone): return observe(podcast, id: id, isGone: isGone)
+        case .podcastForgotten(let id):
+            return observe(nil, id: id, isGone: true)
+                + queues.current.removing(podcast: id, now: now.wall).flatMap { commit($0, $1) }
         case .episodes(let news): return observe(news)
         case nil: return []
         }

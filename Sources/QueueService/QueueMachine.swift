@@ -21,7 +21,7 @@ public struct QueueMachine: OwnerMachine {
     public static let observes = [
         "stream/playback/", "stream/feeds/", "stream/bus/service/playback", "stream/bus/service/feeds",
     ]
-    /// So many entries an answer names; long lists are not sent back whole.
+    /// The maximum number of entries in an answer; long lists are not sent back whole.
     static let answeredEntries = RequestSizes.episodes
     /// When to look again whether the queue has to move on.
     static let reconciliation = TimerName("reconcile")
@@ -72,10 +72,8 @@ public struct QueueMachine: OwnerMachine {
             })
         restored[QueueName.usual] = restored[QueueName.usual] ?? NamedQueue(name: QueueName.usual)
         queues = SpeculativeState(restored)
-        let episodes = restored.values.flatMap { $0.queue.entries.map(\.episode) }
-        effects += refreshEpisodes(Set(episodes))
         announced = next
-        return effects
+        return effects + refreshEpisodes(Set(restored.values.flatMap { $0.queue.entries.map(\.episode) }))
     }
 
     /// Every queue, whole.
@@ -86,8 +84,7 @@ public struct QueueMachine: OwnerMachine {
 
     /// Every record.
     public func everything() -> [WireChange] {
-        queues.current.inOrder.flatMap(\.everything)
-            + rules.current.everything
+        queues.current.inOrder.flatMap(\.everything) + rules.current.everything
     }
 
     // MARK: - Deciding
@@ -126,6 +123,8 @@ public struct QueueMachine: OwnerMachine {
         case .refused(let id, let failure):
             queues.refused(id)
             rules.refused(id)
+            // At the start of an epoch it may have been put with what is taken back now.
+            announced = nil
             let settled = pendingTransactions.removeValue(forKey: id)
             // An advance that could not be saved is due still: the player says `finished` until it has its next load.
             var effects = [Effect.timer(Self.reconciliation, at: now.monotonic.advanced(by: Self.retry.wait()))]

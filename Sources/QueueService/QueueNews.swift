@@ -11,6 +11,9 @@ enum QueueNews: Sendable {
     case episodeStates([String])
     /// A podcast; nil: it is unreadable, or gone.
     case podcast(String, WirePodcast?, isGone: Bool)
+    /// Somebody has forgotten a podcast. What the bus deletes because feeds did not put it again has origin sequence 0: feeds may
+    /// have lost it.
+    case podcastForgotten(String)
     case episodes(WireEpisodesChanged)
 
     /// Nil for what the queue has no use for, or cannot read.
@@ -32,6 +35,8 @@ enum QueueNews: Sendable {
             self = .episodeState(state)
         case ("bus", "service", 4) where parts[3] == "playback": self = .playerIsReady(isReady())
         case ("bus", "service", 4) where parts[3] == "feeds": self = .feedsIsReady(isReady())
+        case ("feeds", "podcast", 4) where event.header.kind == .delete && event.header.originSequence > 0:
+            self = .podcastForgotten(parts[3])
         case ("feeds", "podcast", 4):
             let podcast = event.header.kind == .put ? read(WirePodcast.init(wireBytes:)) : nil
             self = .podcast(parts[3], podcast, isGone: event.header.kind == .delete)

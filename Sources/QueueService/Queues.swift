@@ -25,6 +25,20 @@ extension Queues {
     /// Whether any of them holds the episode.
     func hold(episode: String) -> Bool { values.contains { $0.queue.entry(episode: episode) != nil } }
 
+    /// The queues that hold entries of a podcast, without these, each with the change that it takes.
+    func removing(podcast: String, now: Timestamp) -> [(NamedQueue, OwnerChange)] {
+        inOrder.compactMap { named in
+            let going = named.queue.entries.filter { $0.wire.episode.podcastID == podcast }
+            guard !going.isEmpty else { return nil }
+            var named = named
+            let change = named.edit(
+                going.reversed().map { .removing($0.id) },
+                "Removed \(Queue.counted(going.count)) of a forgotten podcast",
+                origin: ServiceName.feeds.text, now: now)
+            return (named, change)
+        }
+    }
+
     /// The queue that a load came from, also when its entry was taken away since.
     func source(of state: WirePlaybackState) -> NamedQueue {
         inOrder.first { $0.queue.index(of: state.queueEntry) != nil } ?? self[state.queue] ?? named(QueueName.usual)

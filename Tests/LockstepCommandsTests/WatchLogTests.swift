@@ -85,6 +85,27 @@ import WireMessages
                 == #"{"podcast":"p1","settings":{"boost":true,"newerKey":"x","speed":1.5}}"#)
     }
 
+    @Test func `what plays next names the reason where nothing does, and the outcome of each load`() {
+        let next = WireQueueNext.with {
+            $0.queue = "main"
+            $0.current.id = "q1"
+            $0.reason = .lastEntry
+            $0.loads = [
+                .with { ($0.loadID, $0.queue, $0.entry, $0.outcome) = ("l1", "main", "q1", .accepted) },
+                .with {
+                    ($0.loadID, $0.queue, $0.entry, $0.outcome, $0.afterLoad) = ("l2", "main", "q1", .pending, "l1")
+                },
+            ]
+        }
+        let json = StreamPayload.json(Self.event(.put, .queueNext, 1, next.wireBytes))
+        #expect(json["queue"] == .string("main") && json["current"]?["id"] == .string("q1"))
+        #expect(json["following"] == .null && json["reason"] == .string("lastEntry"))
+        let loads =
+            #""loads":[{"loadId":"l1","queue":"main","entry":"q1","outcome":"accepted","error":null,"afterLoad":null},"#
+            + #"{"loadId":"l2","queue":"main","entry":"q1","outcome":"pending","error":null,"afterLoad":"l1"}]}"#
+        #expect(json.line.hasSuffix(loads))
+    }
+
     @Test func `bookmarks are a list`() {
         let marks = WireBookmarks.with {
             $0.bookmarks = [

@@ -233,6 +233,38 @@ struct QueueAnswerTests {
         #expect(queue.player.status == .paused)
     }
 
+    // MARK: - What is forgotten
+
+    @Test func `the entries of a podcast that somebody forgets leave all queues, and stay when feeds has lost it`()
+        throws
+    {
+        func queues() throws -> QueueHarness {
+            var queue = QueueHarness(episodes: 3)
+            for (number, podcast) in [(11, "p1"), (12, "p1"), (13, "p2")] {
+                let id = QueueHarness.episode(number)
+                queue.details[id] = .with { ($0.id, $0.podcastID, $0.title) = (id, podcast, "Title \(number)") }
+            }
+            queue.add(11, 1, 13)
+            queue.ask { ($0.queue, $0.create) = ("evening", WireCreateQueue()) }
+            queue.ask { ($0.queue, $0.add.episodes) = ("evening", [12, 2].map(QueueHarness.episode)) }
+            return queue
+        }
+        func episodes(_ queue: QueueHarness, _ name: String) -> [String] {
+            queue.machine.named(name).queue.entries.map(\.episode)
+        }
+        var lost = try queues()
+        lost.observe(.delete, .podcast("p1"), [])
+        #expect(lost.numbers == [11, 1, 13] && episodes(lost, "evening").count == 2)
+        var forgotten = try queues()
+        forgotten.observe(.delete, .podcast("p1"), [], originSequence: 7)
+        #expect(forgotten.numbers == [1, 13])
+        #expect(episodes(forgotten, "evening") == [QueueHarness.episode(2)])
+        let undone = try reply(forgotten.ask { $0.undo = WireUndo() })
+        #expect(forgotten.numbers == [1, 13] && undone.description_p.contains("stays out"))
+        let evening = try reply(forgotten.ask { ($0.queue, $0.history) = ("evening", WireHistoryQuery()) })
+        #expect(evening.history.first?.origin == "feeds" && evening.history.first?.undone == false)
+    }
+
     // MARK: - What plays next
 
     @Test func `what plays next is on the stream, with the reason where nothing does`() throws {
@@ -270,6 +302,17 @@ struct QueueAnswerTests {
         #expect(queue.next?.current.episode.id == QueueHarness.episode(2))
         queue.restart()
         #expect(queue.next?.current.episode.id == QueueHarness.episode(2))
+    }
+
+    @Test func `what was put of an undone change at the start of an epoch is put right`() {
+        var queue = Self.two
+        let before = queue.next
+        queue.holdsCommits = true
+        queue.ask { $0.remove.texts = ["2"] }
+        queue.published += queue.machine.retained(now: queue.now)
+        #expect(queue.next != before)
+        queue.refuse()
+        #expect(queue.next == before)
     }
 
     @Test func `a decided load is pending until the player has it, and then accepted`() throws {

@@ -106,9 +106,10 @@ struct QueueHarness {
         observe(.put, .playbackState, player.wireBytes)
     }
 
-    mutating func observe(_ kind: MessageKind, _ topic: Topic, _ payload: [UInt8]) {
-        perform(
-            machine.handle(.observed(StreamEvent(topic: topic, header: BusHeader(kind), payload: payload)), now: now))
+    /// The origin sequence is 0 of what the bus publishes for a service.
+    mutating func observe(_ kind: MessageKind, _ topic: Topic, _ payload: [UInt8], originSequence: UInt64 = 0) {
+        let header = BusHeader(kind, originSequence: originSequence)
+        perform(machine.handle(.observed(StreamEvent(topic: topic, header: header, payload: payload)), now: now))
     }
 
     /// The oldest waiting transaction becomes durable.

@@ -63,12 +63,14 @@ struct Unsubscribe: LockstepCommand {
                 ids.append(podcast.id)
             }
             let files = forget ? await Self.files(of: Set(ids), session) : 0
+            let before = forget ? Array(await session.presentView().queues.values) : []
             let reply = try await session.feeds {
                 $0.unsubscribe.podcasts = ids
                 $0.unsubscribe.forget = forget
             }
             let gone = Set(reply.results.filter { $0.kind == .removed }.map(\.podcast.id))
-            let removed = forget ? try await Self.removeEntries(of: gone, session) : []
+            let removed = Self.entries(of: gone, in: before).map { ($0.queue, $0.ids.count) }
+            if !removed.isEmpty { try await Self.removeEntries(of: gone, session) }
             try FeedResults(reply.results, of: forget ? .forgetting : .unsubscribing)
                 .report(to: context.output, doing: forget ? "forgotten" : "unsubscribed from")
             guard !context.output.json, !context.output.quiet else { return }
@@ -110,19 +112,26 @@ struct Unsubscribe: LockstepCommand {
         return downloads.count { podcasts.contains($0.podcastID) && $0.state == .downloaded }
     }
 
-    /// Takes what has been forgotten out of the queues, and says how many entries that were.
-    private static func removeEntries(
-        of podcasts: Set<String>, _ session: Session
-    ) async throws(Failure) -> [(queue: String, count: Int)] {
-        var removed: [(queue: String, count: Int)] = []
-        let queues = try await session.view(of: [.queue]).queues.values
-        for queue in queues.sorted(by: { FleetView.isQueue($0.name, before: $1.name) }) {
+    /// The entries of these podcasts, Up Next's first.
+    private static func entries(
+        of podcasts: Set<String>, in queues: [WireQueueState]
+    ) -> [(queue: String, ids: [String])] {
+        queues.sorted { FleetView.isQueue($0.name, before: $1.name) }.compactMap { queue in
             let lost = queue.entries.filter { podcasts.contains($0.episode.podcastID) }.map(\.id)
-            guard !lost.isEmpty else { continue }
-            _ = try await session.queue(named: queue.name) { $0.remove.entries = lost }
-            removed.append((queue.name, lost.count))
+            return lost.isEmpty ? nil : (queue.name, lost)
         }
-        return removed
+    }
+
+    /// Returns when the queue has removed the entries of what was forgotten; removes those that are left after two seconds, as
+    /// one that was away meanwhile leaves them.
+    private static func removeEntries(of podcasts: Set<String>, _ session: Session) async throws(Failure) {
+        let (view, isDone) = await session.follow(until: .seconds(2)) { view in
+            !view.isStale(.queue) && entries(of: podcasts, in: Array(view.queues.values)).isEmpty
+        }
+        guard !isDone else { return }
+        for (name, ids) in entries(of: podcasts, in: Array(view.queues.values)) {
+            _ = try await session.queue(named: name) { $0.remove.entries = ids }
+        }
     }
 }
 
