@@ -124,17 +124,17 @@ private struct AlertHandler: ServiceHandler {
 
     mutating func handle(_ event: ServiceEvent<Input>, now: Moment) -> [ServiceEffect<Input>] {
         switch event {
-        case .began: return [.publish(alerts.publications), .ready]
+        case .bus(.began): return [.publish(alerts.publications), .ready]
         case .input(.concern(let service, let concern)):
             // Without a bus it is dropped, and put when there is one.
             return [.publish(alerts.note(concern, of: service, at: now.wall))]
-        case .command(let command):
+        case .bus(.command(let command)):
             let answering = alerts.answer(command.payload, at: now.wall)
             if let service = answering.retries { retry(service) }
             return [.publish(answering.publications), .reply(command.ticket, command.id, answering.result)]
         case .input(.stop), .stopping: return [.stop(nil)]
-        case .fenced(let failure): return [.stop(failure)]
-        case .started, .status, .update, .rejected, .alarm: return []
+        case .bus(.fenced(let failure)): return [.stop(failure)]
+        case .started, .bus(.status), .bus(.update), .bus(.rejected), .bus(.alarm), .bus(.pulse): return []
         }
     }
 }

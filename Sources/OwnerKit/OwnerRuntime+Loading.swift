@@ -1,6 +1,8 @@
 import BusKit
 import FoundationEssentials
+import Logging
 import PodcastModel
+import ProcessKit
 import SwiftProtobuf
 import WireMessages
 
@@ -11,7 +13,7 @@ extension OwnerRuntime {
         var request = WirePersistenceRequest()
         request.load.owner = Machine.owner.text
         request.load.generation = generation
-        ask(request, .load, limit: nil, &effects)
+        ask(request, .load, &effects)
     }
 
     private func loadRecords(after last: StoredRecord?, _ effects: inout [Effect]) {
@@ -19,7 +21,7 @@ extension OwnerRuntime {
         request.loadRecords.owner = Machine.owner.text
         request.loadRecords.afterCollection = last?.collection ?? ""
         request.loadRecords.afterKey = last?.key ?? ""
-        ask(request, .records, limit: nil, &effects)
+        ask(request, .records, &effects)
     }
 
     mutating func answered(

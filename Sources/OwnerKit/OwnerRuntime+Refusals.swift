@@ -1,5 +1,7 @@
 import BusKit
+import Logging
 import PodcastModel
+import ProcessKit
 import WireMessages
 
 /// The topics whose value the bus has refused as too large. Each is reported once and tried again at intervals, so that

@@ -1,11 +1,13 @@
 import BusKit
+import Logging
 import PodcastModel
+import ProcessKit
 import WireMessages
 
 /// What an `OwnerService` decides: requests, commits, the epoch's beginning, timers, around an owner's own machine.
 ///
 /// It holds no socket, clock or task either: so a whole owner can be tested against a scripted database.
-struct OwnerRuntime<Machine: OwnerMachine> {
+struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     /// What an answer answers.
     enum Purpose: Sendable, Hashable {
         case load
@@ -15,32 +17,14 @@ struct OwnerRuntime<Machine: OwnerMachine> {
         case call(CallID)
     }
 
-    enum Event: Sendable {
-        case start
-        case began(epoch: UInt64)
-        case command(IncomingCommand)
-        case update(ReplicaUpdate)
-        case status(ServiceName, ready: UInt32?)
+    /// What reaches it from outside the bus.
+    enum Input: Sendable {
+        case machine(Machine.Input)
         case answered(Purpose, Result<[UInt8], Failure>)
-        case rejected(Publication, code: String)
-        case alarm
-        case input(Machine.Input)
-        case stopping
-        case fenced(Failure)
     }
 
-    enum Effect: Sendable {
-        case publish([Publication])
-        case reply(ReplyTicket, RequestID, Result<[UInt8], Failure>)
-        /// `limit` nil: until it is answered.
-        case ask(ServiceName, [UInt8], id: RequestID, limit: Duration?, mayBeRepeat: Bool, Purpose)
-        /// READY to the bus; what it retains has been published in this epoch.
-        case ready
-        case perform(Machine.Action)
-        case log(LogLevel, String)
-        /// The service is over: nil as it was asked to, else why.
-        case stop(Failure?)
-    }
+    typealias Event = ServiceEvent<Input>
+    typealias Effect = ServiceEffect<Input>
 
     enum Phase {
         case loading
@@ -58,6 +42,7 @@ struct OwnerRuntime<Machine: OwnerMachine> {
     var ledger = RequestLedger()
     var pipeline: CommitPipeline
     let generation: UInt32
+    private let performer: @Sendable (Machine.Action) -> Void
     var phase = Phase.loading
     var replica = Replica()
     var timers: [TimerName: MonotonicTime] = [:]
@@ -86,8 +71,12 @@ struct OwnerRuntime<Machine: OwnerMachine> {
     /// The incarnation of the database that the machine knows of.
     var database: String?
 
-    init(_ machine: Machine, generation: UInt32, seed: UInt64) {
+    /// - Parameter perform: does what only the shell can do, and must not block.
+    init(
+        _ machine: Machine, generation: UInt32, seed: UInt64, perform: @escaping @Sendable (Machine.Action) -> Void
+    ) {
         self.machine = machine
+        performer = perform
         self.generation = generation
         pipeline = CommitPipeline(owner: Machine.owner, generation: generation, seed: seed)
     }
@@ -105,23 +94,23 @@ struct OwnerRuntime<Machine: OwnerMachine> {
         var effects = finish(now: now)
         if case .stopped = phase { return effects }
         switch event {
-        case .command, .input: mayDefer = true
+        case .bus(.command), .input(.machine): mayDefer = true
         default: mayDefer = false
         }
         switch event {
-        case .start: load(&effects)
-        case .began(let epoch):
+        case .started: load(&effects)
+        case .bus(.began(let epoch)):
             self.epoch = epoch
             isAnnounced = false
             refusedPuts = RefusedPuts()
             note(ledger.handle(.connectionLost, now: now.monotonic), now, &effects)
-        case .command(let command): arrived(command, now, &effects)
-        case .update(let update): observed(update, now, &effects)
-        case .status(let service, let ready): stands(service, ready: ready, now, &effects)
-        case .answered(let purpose, let result): answered(purpose, result, now, &effects)
-        case .rejected(let publication, let code): rejected(publication, code, now, &effects)
-        case .alarm: alarm(now, &effects)
-        case .input(let input): run(.input(input), now, &effects)
+        case .bus(.command(let command)): arrived(command, now, &effects)
+        case .bus(.update(let update)): observed(update, now, &effects)
+        case .bus(.status(let service, let ready)): stands(service, ready: ready, now, &effects)
+        case .input(.answered(let purpose, let result)): answered(purpose, result, now, &effects)
+        case .bus(.rejected(let publication, let code)): rejected(publication, code, now, &effects)
+        case .bus(.alarm): alarm(now, &effects)
+        case .input(.machine(let input)): run(.input(input), now, &effects)
         case .stopping:
             guard case .serving = phase else {
                 phase = .stopped
@@ -129,7 +118,8 @@ struct OwnerRuntime<Machine: OwnerMachine> {
             }
             phase = .stopping(until: now.monotonic.advanced(by: Self.stopLimit))
             run(.stopping, now, &effects)
-        case .fenced(let failure): fenced(failure, &effects)
+        case .bus(.fenced(let failure)): fenced(failure, &effects)
+        case .bus(.pulse): break
         }
         if deferred.isEmpty { settle(now, &effects) }
         return effects
@@ -213,13 +203,13 @@ extension OwnerRuntime {
         case .publish(let publications): publish(publications, &effects)
         case .reply(let id, let result): reply(id, result, now, &effects)
         case .call(let call):
-            effects.append(
-                .ask(
-                    call.service, call.payload, id: call.request ?? .random(), limit: call.limit, mayBeRepeat: true,
-                    .call(call.id)))
+            let asking = RequestTracker.Asking(
+                id: call.request ?? .random(), service: call.service, payload: call.payload,
+                deadline: call.limit.map { now.monotonic.advanced(by: $0) }, mayBeRepeat: true)
+            effects.append(.ask(asking) { .answered(.call(call.id), $0) })
         case .timer(let name, let time): timers[name] = time
-        case .perform(let action): effects.append(.perform(action))
-        case .log(let level, let text): effects.append(.log(level, text))
+        case .perform(let action): effects.append(.run { [performer] in performer(action) })
+        case .log(let level, let text): effects.append(.log(level.level, text))
         }
     }
 
@@ -302,7 +292,7 @@ extension OwnerRuntime {
                 var request = WirePersistenceRequest()
                 request.findReply.owner = Machine.owner.text
                 request.findReply.requestID = id.data
-                ask(request, .lookUp(id), limit: .seconds(5), &effects)
+                ask(request, .lookUp(id), until: now.monotonic.advanced(by: .seconds(5)), &effects)
             }
         }
     }
@@ -313,7 +303,7 @@ extension OwnerRuntime {
             case .send(let batch):
                 var request = WirePersistenceRequest()
                 request.commit = batch
-                ask(request, .batch, limit: nil, &effects)
+                ask(request, .batch, &effects)
             case .committed(let transaction):
                 publish(transaction.publications, &effects)
                 if let answer = transaction.answer {
@@ -344,10 +334,11 @@ extension OwnerRuntime {
     }
 
     func ask(
-        _ request: WirePersistenceRequest, _ purpose: Purpose, limit: Duration?, _ effects: inout [Effect]
+        _ request: WirePersistenceRequest, _ purpose: Purpose, until deadline: MonotonicTime? = nil,
+        _ effects: inout [Effect]
     ) {
-        effects.append(
-            .ask(
-                .persistence, request.wireBytes, id: .random(), limit: limit, mayBeRepeat: false, purpose))
+        let asking = RequestTracker.Asking(
+            id: .random(), service: .persistence, payload: request.wireBytes, deadline: deadline)
+        effects.append(.ask(asking) { .answered(purpose, $0) })
     }
 }

@@ -91,23 +91,22 @@ private struct PersistenceHandler: ServiceHandler {
     mutating func handle(_ event: ServiceEvent<PersistenceMachine.Event>, now: Moment) -> [Effect] {
         switch event {
         case .started: return decide(.started, now)
-        case .began:
+        case .bus(.began):
             // What was published before this bus was there is among what is put now.
-            if !isReady { context.notifyReady() }
             isReady = true
             return [.publish(machine.retained()), .ready]
-        case .command(let command):
+        case .bus(.command(let command)):
             count += 1
             let ticket = PersistenceMachine.Ticket(count)
             commands[ticket] = command
             return decide(.request(ticket, command.payload, deadline: command.deadline), now)
-        case .alarm:
+        case .bus(.alarm):
             deadline = nil
             return decide(.wake, now)
         case .input(let event): return decide(event, now)
         case .stopping: return decide(.stopping, now)
-        case .fenced(let failure): return [.stop(failure)]
-        case .update, .status, .rejected: return []
+        case .bus(.fenced(let failure)): return [.stop(failure)]
+        case .bus(.update), .bus(.status), .bus(.rejected), .bus(.pulse): return []
         }
     }
 
@@ -122,7 +121,7 @@ private struct PersistenceHandler: ServiceHandler {
             return commands.removeValue(forKey: ticket).map { .reply($0.ticket, $0.id, result) }
         case .publish(let publications): return isReady ? .publish(publications) : nil
         case .wake(let moment): deadline = moment
-        case .log(let level, let text): context.logger.log(level: level.level, "\(text)")
+        case .log(let level, let text): return .log(level.level, text)
         case .suspect: queues.writer.async { [store] in store.suspect() }
         case .stop(let failure): return .stop(failure)
         case .write, .ask, .copy, .prune, .checkpoint, .count, .check, .rebuild: start(effect)

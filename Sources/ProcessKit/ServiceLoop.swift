@@ -1,4 +1,5 @@
 public import BusKit
+public import Logging
 import NIOConcurrencyHelpers
 public import PodcastModel
 public import ServiceLifecycle
@@ -8,20 +9,8 @@ public import WireMessages
 public enum ServiceEvent<Input: Sendable>: Sendable {
     /// The thread runs; before everything else.
     case started
-    /// The bus has accepted the service in this epoch.
-    case began(epoch: UInt64)
-    /// A request; it must be answered once.
-    case command(IncomingCommand)
-    /// Another service is ready, in this generation, or not: nil. Those that are ready are told after each `began`.
-    case status(ServiceName, ready: UInt32?)
-    /// The stream went on, for a service that observes it.
-    case update(ReplicaUpdate)
-    /// The bus refused a publication.
-    case rejected(Publication, code: String)
-    /// A newer process of the same service has taken over.
-    case fenced(Failure)
-    /// The handler's deadline has come.
-    case alarm
+    /// The bus tells something; `pulse` stays with the loop.
+    case bus(BusEvent)
     /// The service's own shell reports.
     case input(Input)
     /// The process is to end: finish, then `stop`.
@@ -38,7 +27,9 @@ public enum ServiceEffect<Input: Sendable>: Sendable {
     case ask(RequestTracker.Asking, @Sendable (Result<[UInt8], Failure>) -> Input)
     /// Do something of the process's own, in its turn.
     case run(@Sendable () -> Void)
-    /// READY to the bus: what it retains has been published in this epoch.
+    /// A line for the log.
+    case log(Logger.Level, String)
+    /// READY to the bus, and the first time to whoever started the process: what it retains has been published.
     case ready
     /// The service is over: nil as it was asked to, else why.
     case stop(Failure?)
@@ -51,7 +42,7 @@ public protocol ServiceHandler: SendableMetatype {
     /// What the service's own shell reports.
     associatedtype Input: Sendable
 
-    /// When `alarm` is due; nil: never. Read after each turn.
+    /// When `BusEvent.alarm` is due; nil: never. Read after each turn.
     var deadline: MonotonicTime? { get }
 
     /// Handles an event.
@@ -99,28 +90,20 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
     ) {
         let inbox = ServiceInbox<Handler.Input>()
         let (ended, end) = AsyncStream<Failure?>.makeStream()
-        var hooks = BusHooks()
-        hooks.began = { inbox.note(.began(epoch: $0)) }
-        // The bus lets 256 requests be with a service; so many wait here at most.
-        hooks.command = {
-            inbox.note(.command($0))
-            return true
-        }
-        hooks.status = { inbox.note(.status($0, ready: $1)) }
-        if observes != nil { hooks.update = { inbox.note(.update($0)) } }
-        hooks.rejected = { inbox.note(.rejected($0, code: $1)) }
-        hooks.fenced = { inbox.note(.fenced($0)) }
-        hooks.alarm = { inbox.note(.alarm) }
-        hooks.pulse = { context.notifyAlive() }
-        hooks.makeResident = {
-            var resident = Resident(
-                handler: makeHandler(ServiceInputs { inbox.send(.input($0)) }), inbox: inbox, end: end)
-            return { resident.turn() }
-        }
         let thread = BusThread(
             BusConfiguration(
                 runDirectory: context.runDirectory, origin: context.name.text, observes: observes,
-                service: (context.name, context.generation), logger: context.logger), hooks: hooks)
+                service: (context.name, context.generation), logger: context.logger),
+            makeResident: {
+                var resident = Resident(
+                    handler: makeHandler(ServiceInputs { inbox.send(.input($0)) }), context: context, inbox: inbox,
+                    end: end)
+                return { resident.turn() }
+            },
+            hear: { event in
+                // The bus lets 256 requests be with a service; so many wait here at most.
+                if case .pulse = event { context.notifyAlive() } else { inbox.note(.bus(event)) }
+            })
         inbox.onArrival { [weak thread] in thread?.send(.attend) }
         inbox.note(.started)
         self.context = context
@@ -179,8 +162,10 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
     /// The handler on its thread.
     private struct Resident {
         var handler: Handler
+        let context: ServiceContext
         let inbox: ServiceInbox<Handler.Input>
         let end: AsyncStream<Failure?>.Continuation
+        var isReady = false
         var isOver = false
 
         /// Handles what has arrived; what is to be done for it, or nil if nothing has arrived.
@@ -206,7 +191,11 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
             case .ask(let asking, let input):
                 commands.append(.ask(asking) { [inbox] in inbox.note(.input(input($0.map(\.payload)))) })
             case .run(let body): commands.append(.run(body))
-            case .ready: commands.append(.ready)
+            case .log(let level, let text): context.logger.log(level: level, "\(text)")
+            case .ready:
+                if !isReady { context.notifyReady() }
+                isReady = true
+                commands.append(.ready)
             case .stop(let failure):
                 isOver = true
                 end.yield(failure)

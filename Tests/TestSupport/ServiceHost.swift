@@ -11,6 +11,7 @@ public final class ServiceHost: Sendable {
         case began
         case pulse
         case fenced(Failure)
+        case refused(IncomingCommand)
     }
 
     private struct State {
@@ -37,17 +38,23 @@ public final class ServiceHost: Sendable {
         (signals, signal) = AsyncStream.makeStream()
         let signal = signal
         let commandInput = commandInput
-        var hooks = BusHooks()
-        hooks.began = { _ in signal.yield(.began) }
-        hooks.pulse = { signal.yield(.pulse) }
-        hooks.fenced = { signal.yield(.fenced($0)) }
-        hooks.command = { command in
-            if case .enqueued = commandInput.yield(command) { true } else { false }
-        }
         thread = BusThread(
             BusConfiguration(
                 runDirectory: runDirectory, origin: name.text, observes: observesStream ? .all : nil,
-                service: (name, generation), logger: logger), hooks: hooks)
+                service: (name, generation), logger: logger),
+            hear: { event in
+                switch event {
+                case .began: signal.yield(.began)
+                case .pulse: signal.yield(.pulse)
+                case .fenced(let failure): signal.yield(.fenced(failure))
+                case .command(let command):
+                    guard case .enqueued = commandInput.yield(command) else {
+                        signal.yield(.refused(command))
+                        return
+                    }
+                case .status, .update, .rejected, .alarm: break
+                }
+            })
         client = BusClient(sharing: thread)
     }
 
@@ -90,6 +97,8 @@ public final class ServiceHost: Sendable {
             switch signal {
             case .pulse: pulse()
             case .fenced(let failure): throw failure
+            case .refused(let command):
+                reply(command, .failure(Failure(.busy, "Too many requests wait for the service.")))
             case .began:
                 guard state.withLockedValue({ $0.isReady }) else { continue }
                 let puts = await retained()

@@ -14,7 +14,7 @@ package enum BusCommand: Sendable {
     case ready
     /// Calls back when everything is acknowledged, or at the deadline; then GOODBYE.
     case leave(deadline: MonotonicTime, @Sendable () -> Void)
-    /// When `BusHooks.alarm` is to be called; nil: never.
+    /// When `BusEvent.alarm` is due; nil: never.
     case alarm(MonotonicTime?)
     /// Something that is not the bus's, in its turn.
     case run(@Sendable () -> Void)
@@ -46,32 +46,6 @@ package struct PositionWait: Sendable {
         guard here.epoch != position.epoch else { return here.sequence >= position.sequence }
         return here.epoch > position.epoch && owner.map { replica.ready[$0] != nil } ?? true
     }
-}
-
-/// What the poll thread tells a service; called on it, and must not block.
-package struct BusHooks: Sendable {
-    /// The bus has accepted the service in this epoch.
-    package var began: @Sendable (UInt64) -> Void = { _ in }
-    /// A request; false: too many wait.
-    package var command: @Sendable (IncomingCommand) -> Bool = { _ in false }
-    /// The stream went on.
-    package var update: @Sendable (ReplicaUpdate) -> Void = { _ in }
-    /// Another service is ready, in this generation, or not: nil.
-    package var status: @Sendable (ServiceName, UInt32?) -> Void = { _, _ in }
-    /// The bus refused a publication.
-    package var rejected: @Sendable (Publication, String) -> Void = { _, _ in }
-    /// A younger process has taken over.
-    package var fenced: @Sendable (Failure) -> Void = { _ in }
-    /// The time of `BusCommand.alarm` has come.
-    package var alarm: @Sendable () -> Void = {}
-    /// Once a second, as long as the thread turns.
-    package var pulse: @Sendable () -> Void = {}
-    /// Makes what lives on the thread: called at the end of every turn, again and again until it gives nil, it handles what
-    /// the other hooks have told and says what is to be done.
-    package var makeResident: @Sendable () -> (() -> [BusCommand]?) = { { nil } }
-
-    /// Hooks that do nothing.
-    package init() {}
 }
 
 /// What a poll thread is for.

@@ -82,7 +82,7 @@ extension BusLoop {
 
     private mutating func tell(_ update: ReplicaUpdate, _ now: MonotonicTime, _ sockets: SocketSet) {
         guard let reducer else { return }
-        hooks.update(update)
+        hear(.update(update))
         for feed in feeds.values { feed.push(update, replica: reducer.replica, connection: reducer.connection) }
         switch update {
         case .event(let event): wakeRequests(for: event, now, sockets)

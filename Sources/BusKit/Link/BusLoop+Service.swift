@@ -18,21 +18,19 @@ extension BusLoop {
         case .status(let name, let ready, let epoch):
             guard epoch == link?.epoch else { break }
             if ready != nil { track(.ready(name), now, sockets) }
-            hooks.status(name, ready)
-        case .request(let request): requested(request, now, sockets)
+            hear(.status(name, ready: ready))
+        case .request(let request): requested(request)
         }
     }
 
-    private mutating func requested(_ request: IncomingRequest, _ now: MonotonicTime, _ sockets: SocketSet) {
+    private func requested(_ request: IncomingRequest) {
         guard let epoch = link?.epoch else { return }
-        let ticket = ReplyTicket(epoch: epoch, number: request.ticket)
         let command = BusKit.Command(id: request.id, origin: request.origin, payload: request.payload)
-        let incoming = IncomingCommand(
-            ticket: ticket, command: command, deadline: request.deadline, mayBeRepeat: request.mayBeRepeat)
-        if !hooks.command(incoming) {
-            let busy = Failure(.busy, "Too many requests wait for the service.")
-            link(.reply(ticket, request.id, .failure(busy)), now, sockets)
-        }
+        hear(
+            .command(
+                IncomingCommand(
+                    ticket: ReplyTicket(epoch: epoch, number: request.ticket), command: command,
+                    deadline: request.deadline, mayBeRepeat: request.mayBeRepeat)))
     }
 
     mutating func link(_ event: PublishLink.Event, _ now: MonotonicTime, _ sockets: SocketSet) {
@@ -50,11 +48,11 @@ extension BusLoop {
                 outbox = []
                 outboxIndex = 0
             case .send(let sending): outbox.append(sending.message(name: name))
-            case .begin(let epoch): hooks.began(epoch)
+            case .begin(let epoch): hear(.began(epoch: epoch))
             case .placed(let token, let position): finish(token, .success(position))
             case .dropped(let token, let failure): finish(token, .failure(failure))
-            case .rejected(let publication, let code): hooks.rejected(publication, code)
-            case .fenced(let failure): hooks.fenced(failure)
+            case .rejected(let publication, let code): hear(.rejected(publication, code: code))
+            case .fenced(let failure): hear(.fenced(failure))
             }
         }
         flushOutbox(sockets)

@@ -9,7 +9,8 @@ import ZeroMQ
 /// the machine that wanted it.
 struct BusLoop: PollHandler, ~Copyable {
     let configuration: BusConfiguration
-    let hooks: BusHooks
+    /// Tells the service what happens on the bus.
+    let hear: @Sendable (BusEvent) -> Void
     private let resident: () -> [BusCommand]?
     let endpoints: Endpoints
     var stream: SocketID?
@@ -54,10 +55,13 @@ struct BusLoop: PollHandler, ~Copyable {
         }
     }
 
-    init(_ configuration: BusConfiguration, hooks: BusHooks) throws {
+    init(
+        _ configuration: BusConfiguration, resident: @escaping () -> [BusCommand]?,
+        hear: @escaping @Sendable (BusEvent) -> Void
+    ) throws {
         self.configuration = configuration
-        self.hooks = hooks
-        resident = hooks.makeResident()
+        self.resident = resident
+        self.hear = hear
         tracker = RequestTracker(limits: configuration.requests, hasJoined: false)
         endpoints = try Endpoints(runDirectory: configuration.runDirectory)
         if let selection = configuration.observes {
@@ -140,11 +144,11 @@ struct BusLoop: PollHandler, ~Copyable {
         if let due = link?.deadline, now >= due { link(.tick, now, sockets) }
         if let alarm, now >= alarm {
             self.alarm = nil
-            hooks.alarm()
+            hear(.alarm)
         }
         if now.since(lastPulse) >= Self.pulseInterval {
             lastPulse = now
-            hooks.pulse()
+            hear(.pulse)
         }
         var rounds = 0
         while rounds < Self.residentRounds, let commands = resident() {

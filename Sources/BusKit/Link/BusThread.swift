@@ -13,16 +13,27 @@ package final class BusThread: Sendable {
     }
 
     private let configuration: BusConfiguration
-    private let hooks: BusHooks
+    private let makeResident: @Sendable () -> (() -> [BusCommand]?)
+    private let hear: @Sendable (BusEvent) -> Void
     private let state = NIOLockedValueBox(State.idle([]))
     private let stopping: AsyncStream<Void>
     private let stopper: AsyncStream<Void>.Continuation
 
     private static let isClosed = Failure(.unavailable, "The connection to the bus is closed.")
 
-    package init(_ configuration: BusConfiguration, hooks: BusHooks = BusHooks()) {
+    /// A thread that does not run yet.
+    ///
+    /// - Parameters:
+    ///   - makeResident: makes what lives on the thread: called at the end of every turn, again and again until it gives
+    ///     nil, it handles what `hear` has told and says what is to be done.
+    ///   - hear: tells a service what happens on the bus.
+    package init(
+        _ configuration: BusConfiguration, makeResident: @escaping @Sendable () -> (() -> [BusCommand]?) = { { nil } },
+        hear: @escaping @Sendable (BusEvent) -> Void = { _ in }
+    ) {
         self.configuration = configuration
-        self.hooks = hooks
+        self.makeResident = makeResident
+        self.hear = hear
         (stopping, stopper) = AsyncStream.makeStream()
     }
 
@@ -45,9 +56,10 @@ package final class BusThread: Sendable {
     package func run() async throws {
         let thread: PollThread<BusLoop>
         do {
-            let configuration = configuration
-            let hooks = hooks
-            thread = try PollThread(name: "bus") { try BusLoop(configuration, hooks: hooks) }
+            let (configuration, makeResident, hear) = (configuration, makeResident, hear)
+            thread = try PollThread(name: "bus") {
+                try BusLoop(configuration, resident: makeResident(), hear: hear)
+            }
             try await thread.started()
         } catch {
             end(Self.isClosed)

@@ -3,6 +3,26 @@ public import WireMessages
 
 // What a service and the bus exchange: requests in, answers and publications out.
 
+/// What the bus tells a service, on the poll thread: whoever hears it must not block.
+public enum BusEvent: Sendable {
+    /// The bus has accepted the service in this epoch.
+    case began(epoch: UInt64)
+    /// A request; it must be answered once.
+    case command(IncomingCommand)
+    /// Another service is ready, in this generation, or not: nil. Those that are ready are told after each `began`.
+    case status(ServiceName, ready: UInt32?)
+    /// The stream went on, for a service that observes it.
+    case update(ReplicaUpdate)
+    /// The bus refused a publication.
+    case rejected(Publication, code: String)
+    /// A newer process of the same service has taken over.
+    case fenced(Failure)
+    /// The time that the service has asked to be woken at has come.
+    case alarm
+    /// A second has passed in which the poll thread has turned.
+    case pulse
+}
+
 /// A request to a service.
 public struct Command: Sendable, Hashable {
     /// Its id, however often it is sent.
