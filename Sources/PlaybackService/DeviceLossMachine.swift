@@ -63,6 +63,8 @@ struct DeviceLossMachine: Sendable, Hashable {
     static let overlap = 0.5
     /// Resumed sound has moved at least so far, in seconds.
     private static let moves = 0.2
+    /// The number of attempts from which on the wait for the next one is the longest.
+    private static let longestWaitFrom = 100
 
     let limits: PlaybackLimits
     private(set) var phase = Phase.idle
@@ -222,21 +224,20 @@ struct DeviceLossMachine: Sendable, Hashable {
                 phase = .idle
                 return [.recovered]
             }
-            let last = limits.deviceReloads.last ?? .seconds(1)
-            phase = .waiting(loss, Reload(attempt: limits.deviceReloads.count, at: now.advanced(by: last)))
+            let reload = Reload(attempt: Self.longestWaitFrom, at: now)
+            phase = .waiting(loss, next(reload, limits.deviceReloads, now))
             return [.pause(loss.position), .failed]
         }
     }
 
     // MARK: Opening the output anew
 
-    private func first(_ waits: [Duration], _ now: MonotonicTime) -> Reload {
-        Reload(at: now.advanced(by: waits.first ?? .seconds(1)))
+    private func first(_ backoff: Backoff, _ now: MonotonicTime) -> Reload {
+        Reload(at: now.advanced(by: backoff.wait()))
     }
 
-    private func next(_ reload: Reload, _ waits: [Duration], _ now: MonotonicTime) -> Reload {
+    private func next(_ reload: Reload, _ backoff: Backoff, _ now: MonotonicTime) -> Reload {
         let attempt = reload.attempt + 1
-        let wait = attempt < waits.count ? waits[attempt] : waits.last ?? .seconds(1)
-        return Reload(attempt: attempt, at: now.advanced(by: wait))
+        return Reload(attempt: attempt, at: now.advanced(by: backoff.wait(after: attempt + 1)))
     }
 }

@@ -33,7 +33,7 @@ struct EpisodeStates: Sendable {
     }
 
     /// The maximum number of episodes in one request: what the library answers at once.
-    private static let markLimit = 500
+    private static let markLimit = RequestSizes.episodes
 
     /// The state of the episode that was loaded before.
     private var previous: WireEpisodeState?

@@ -23,13 +23,14 @@ public struct PlaybackContext: Sendable, Hashable {
 /// How long the player waits for a stream and for a sound device.
 public struct PlaybackLimits: Sendable, Hashable {
     /// Before each new try of a stream that failed; after so many it has failed for good.
-    public var reconnect: [Duration] = [.seconds(2), .seconds(5), .seconds(10)]
+    public var reconnect = Backoff.steps([.seconds(2), .seconds(5), .seconds(10)], repeatsLast: false)
     /// From the order to open a stream to its first data.
     public var opening: Duration = .seconds(60)
     /// Without any data coming while it waits for some.
     public var stall: Duration = .seconds(20)
-    /// Between the questions to the server of a stream that has failed; the last one repeats. Empty: none is asked.
-    public var comeback: [Duration] = [.seconds(30), .seconds(60), .seconds(120), .seconds(300)]
+    /// Between the questions to the server of a stream that has failed. No steps: none is asked.
+    public var comeback = Backoff.steps(
+        [.seconds(30), .seconds(60), .seconds(120), .seconds(300)], repeatsLast: true)
     /// After so long a server's return does not make it play on.
     public var comebackWindow: Duration = .seconds(1_800)
     /// For a server's answer to the question why its stream fails.
@@ -38,10 +39,12 @@ public struct PlaybackLimits: Sendable, Hashable {
     public var deviceSettling: Duration = .milliseconds(800)
     /// From there until it must be heard.
     public var deviceCheck: Duration = .milliseconds(1_500)
-    /// Before each opening of the output while playback is paused by the loss of its device; the last one repeats.
-    public var deviceReloads: [Duration] = [.seconds(1), .seconds(2), .seconds(3), .seconds(5)]
+    /// Before each opening of the output while playback is paused by the loss of its device.
+    public var deviceReloads = Backoff.steps(
+        [.seconds(1), .seconds(2), .seconds(3), .seconds(5)], repeatsLast: true)
     /// The same while it plays without sound.
-    public var silentReloads: [Duration] = [.seconds(2), .seconds(5), .seconds(10), .seconds(30)]
+    public var silentReloads = Backoff.steps(
+        [.seconds(2), .seconds(5), .seconds(10), .seconds(30)], repeatsLast: true)
     /// After so long a lost device's return does not make it play on.
     public var deviceWait: Duration = .seconds(60)
 

@@ -247,14 +247,14 @@ struct StreamRecovery: Sendable, Hashable {
     private mutating func tryAgain(after failure: Failure, _ situation: Situation) -> [Action] {
         if failure.retry, !situation.plays { return [.stayPaused(failure)] }
         let made = retry?.attempt ?? 0
-        guard failure.retry, made < limits.reconnect.count else {
-            let mayReturn = failure.retry && failure.known == .streamFailed && !limits.comeback.isEmpty
+        guard failure.retry, limits.reconnect.allowsRetry(after: made + 1) else {
+            let mayReturn = failure.retry && failure.known == .streamFailed && limits.comeback.allowsRetry(after: 1)
             if mayReturn { awaitReturn(situation) }
             return [.fail(failure, mayReturn: mayReturn)]
         }
-        let wait = limits.reconnect[made]
+        let wait = limits.reconnect.wait(after: made + 1)
         let next = StreamRetry(
-            attempt: made + 1, of: limits.reconnect.count, wait: wait,
+            attempt: made + 1, of: limits.reconnect.retryLimit, wait: wait,
             nextAt: situation.now.monotonic.advanced(by: wait), failure: failure, position: situation.position)
         retry = next
         return [.awaitRetry(next)]
@@ -290,9 +290,8 @@ struct StreamRecovery: Sendable, Hashable {
     }
 
     private mutating func scheduleProbe(_ now: MonotonicTime) {
-        let waits = limits.comeback
-        guard let asked = serverReturn?.asked, !waits.isEmpty else { return }
-        serverReturn?.nextAt = now.advanced(by: waits[min(asked, waits.count - 1)])
+        guard let asked = serverReturn?.asked, limits.comeback.allowsRetry(after: asked + 1) else { return }
+        serverReturn?.nextAt = now.advanced(by: limits.comeback.wait(after: asked + 1))
         serverReturn?.asked += 1
     }
 

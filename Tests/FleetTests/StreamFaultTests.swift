@@ -284,7 +284,8 @@ struct StreamFaultTests {
     ) async throws {
         let limits: PlaybackLimits = {
             var limits = PlaybackLimits()
-            (limits.reconnect, limits.comeback) = (reconnect, comeback)
+            limits.reconnect = .steps(reconnect, repeatsLast: false)
+            limits.comeback = .steps(comeback, repeatsLast: true)
             (limits.stall, limits.opening, limits.probe) = (stall, opening, min(opening, limits.probe))
             return limits
         }()

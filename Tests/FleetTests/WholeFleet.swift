@@ -266,7 +266,7 @@ extension PlaybackLimits {
     /// What failed is tried again at once, so that a test need not wait for its end.
     static let hasty: PlaybackLimits = {
         var limits = PlaybackLimits()
-        limits.reconnect = [.milliseconds(20), .milliseconds(50), .milliseconds(100)]
+        limits.reconnect = .steps([.milliseconds(20), .milliseconds(50), .milliseconds(100)], repeatsLast: false)
         return limits
     }()
 }
