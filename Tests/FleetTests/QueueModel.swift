@@ -151,7 +151,12 @@ struct QueueModel: Equatable {
                     return sort.descending ? titles.0 > titles.1 : titles.0 < titles.1
                 })
         case .restore(let restore):
-            if let found = past.first(where: { $0.revision == restore.revision }) { change(to: found.after) }
+            if let found = past.first(where: { $0.revision == restore.revision }) {
+                change(to: found.after)
+            } else if let found = past.first(where: { $0.revision == restore.revision + 1 }) {
+                // Moving the mark led to it, or a change that was refused since: what the next change started from.
+                change(to: found.before)
+            }
         case .setModes(let set):
             if set.hasRepeat { modes.repeat = set.repeat }
             if set.hasConsume { modes.keep = !set.consume }

@@ -68,6 +68,7 @@ extension QueueSimulation {
                 callCount += 1
                 calls[request] = (callCount, call)
                 deliver(call.payload, as: request)
+            case .publish(let publications): try? publish(publications)
             case .timer(let name, let time): queueTimers[name] = time
             case .log(_, let text): checks.note("queue: \(text)")
             default: break

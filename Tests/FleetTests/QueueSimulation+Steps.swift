@@ -63,6 +63,25 @@ extension QueueSimulation {
         }
         if rests == 0 { checks.complain("it is loading for ever") }
         checkRest()
+        checkNext()
+    }
+
+    /// What plays next, as the queue says, is what the queues and the player show when nothing is on its way.
+    private func checkNext() {
+        let next = early.next
+        let queue = early.queues[.queue(next.queue)]
+        let loaded = early.player.queueEntry
+        if next.queue != early.player.queue, queue?.entries.contains(where: { $0.id == loaded }) != true,
+            !early.player.loadID.isEmpty, early.queues[.queue(early.player.queue)] != nil
+        {
+            checks.complain("“\(next.queue)” is said to play, and “\(early.player.queue)” does")
+        }
+        if next.current.id != queue?.current ?? "" { checks.complain("another entry is said to be current") }
+        if next.hasFollowing, queue?.entries.contains(where: { $0.id == next.following.id }) != true {
+            checks.complain("an entry is said to follow that is not there")
+        }
+        if next.hasFollowing == (next.reason != .unknown) { checks.complain("nothing follows, and nobody says why") }
+        if next.loads.contains(where: { $0.outcome == .pending }) { checks.complain("a load is pending for ever") }
     }
 
     func arrive() throws {

@@ -6,6 +6,7 @@ struct SimulatedScreen: Equatable {
     var queues: [Topic: WireQueueState] = [:]
     var player = WirePlaybackState()
     var alerts: [Topic: WireAlert] = [:]
+    var next = WireQueueNext()
 
     /// The alerts of an episode that cannot go on.
     var failures: [WireAlert] { alerts.values.filter { $0.actions.contains("skip") } }
@@ -16,6 +17,7 @@ struct SimulatedScreen: Equatable {
         let parts = publication.topic.parts
         switch (publication.topic, publication.kind) {
         case (.playbackState, .put): player = try WirePlaybackState(wireBytes: publication.payload)
+        case (.queueNext, .put): next = try WireQueueNext(wireBytes: publication.payload)
         case (let topic, .put) where parts.prefix(3) == ["stream", "queue", "queue"]:
             queues[topic] = try WireQueueState(wireBytes: publication.payload)
         case (let topic, .delta) where parts.prefix(3) == ["stream", "queue", "queue"]:
