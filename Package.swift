@@ -42,13 +42,15 @@ let process: [Target.Dependency] = [
     "ProcessKit", "BusKit", "WireMessages", "PodcastModel", "LibC", protobuf, locks, logging, lifecycle,
 ]
 let owner: [Target.Dependency] = ["OwnerKit"] + process
-let shared: [Target.Dependency] = ["BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging]
+let shared: [Target.Dependency] = [
+    "LockstepClient", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging,
+]
 
 let package = Package(
     name: "lockstep",
     platforms: [.macOS(.v15)],
     products: [
-        .library(name: "LockstepClient", targets: ["BusKit", "WireMessages", "PodcastModel"]),
+        .library(name: "LockstepClient", targets: ["LockstepClient", "PodcastModel"]),
         .executable(name: "lockstep", targets: ["lockstep"]),
         .executable(name: "lockstep-bus", targets: ["lockstep-bus"]),
         .executable(name: "lockstep-persistence", targets: ["lockstep-persistence"]),
@@ -111,10 +113,17 @@ let package = Package(
         library("SupervisorControl", ["ProcessKit", "BusKit", "PodcastModel", "LibC", "CProcess"]),
         library("FleetSupervisor", owner + ["SupervisorControl", "CProcess"]),
 
+        // What a screen is written with.
+        library(
+            "LockstepClient", ["BusKit", "WireMessages", "PodcastModel", "LibC", protobuf, locks, logging]),
+
         // The command line.
         library(
             "LockstepCommands",
-            process + ["FeedParsing", "FeedFetching", "WebClient", "SupervisorControl", "CNcurses", arguments]),
+            process + [
+                "LockstepClient", "FeedParsing", "FeedFetching", "WebClient", "SupervisorControl", "CNcurses",
+                arguments,
+            ]),
 
         // Processes.
         program("lockstep", ["LockstepCommands"]),
@@ -150,6 +159,7 @@ let package = Package(
         tests("WebClientTests", ["WebClient", "PodcastModel", "LibC", "TestSupport", locks]),
         tests("FeedParsingTests", ["FeedParsing", "PodcastModel", "TestSupport"]),
         tests("BusKitTests", shared + ["ZeroMQ"]),
+        tests("LockstepClientTests", shared),
         tests("ProcessKitTests", shared + ["ProcessKit"]),
         tests("OwnerKitTests", shared + ["OwnerKit", "ProcessKit", lifecycle]),
         tests("BusBrokerTests", shared + ["BusBroker", "ZeroMQ", "LibC", "CConnectionGuard"]),
@@ -167,6 +177,10 @@ let package = Package(
                 "DownloadsService", "OwnerKit", "EngineDouble", "LibC", lifecycle,
             ]),
         .target(name: "CLogindDouble", path: "Tests/CLogindDouble"),
+        // The example of the README, for the test that runs it. It is a package of its own, too.
+        .executableTarget(
+            name: "tray", dependencies: ["LockstepClient", "PodcastModel"], path: "Tests/Examples/Tray/Sources/tray",
+            swiftSettings: strict),
         tests("ProcessTests", shared + ["ProcessKit", "ZeroMQ", "CProcess", "CLogindDouble"]),
     ]
 )
@@ -175,7 +189,7 @@ let package = Package(
 // benchmark's harness. One `swift build` then builds what is installed, and neither tests nor what only they need.
 if let wanted = Context.environment["LOCKSTEP_TARGETS"] {
     package.targets.removeAll { target in
-        target.type == .test || ["TestSupport", "EngineDouble", "CLogindDouble"].contains(target.name)
+        target.type == .test || ["TestSupport", "EngineDouble", "CLogindDouble", "tray"].contains(target.name)
             || target.name == "lockstep-bench" && wanted != "bench"
     }
 }

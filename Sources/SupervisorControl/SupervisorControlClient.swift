@@ -71,21 +71,6 @@ public struct SupervisorControlClient: Sendable {
         if let error = reply.error { throw error.failure }
         return reply
     }
-
-    /// The failure when no socket answers: `noFleet`, or `alreadyRunning` when a supervisor runs that nobody reaches, as
-    /// while it starts or ends, or when its run directory was removed or is out of sight (in a container).
-    public static func noFleet(in home: LockstepHome) -> Failure {
-        guard FileLock.isHeld(home.fleetLock) else { return noFleet }
-        let process = FileLock.holder(of: home.fleetLock).map { " (process \($0))" } ?? ""
-        return Failure(
-            .alreadyRunning,
-            "A fleet is running\(process), but its sockets in \(home.runDirectory) don’t answer. If it isn’t starting or stopping just now, end that process, then run `lockstep up --detach`."
-        )
-    }
-
-    /// What every command says when there is nobody to ask.
-    public static let noFleet = Failure(
-        .noFleet, "No fleet is running. Start one with `lockstep up --detach`.")
 }
 
 /// One connection to the control socket.
@@ -104,7 +89,7 @@ private final class Connection {
             descriptor = lockstep_connect(home.controlSocket)
         }
         guard descriptor >= 0 else {
-            guard errno == EACCES || errno == EPERM else { throw SupervisorControlClient.noFleet(in: home) }
+            guard errno == EACCES || errno == EPERM else { throw FleetPresence.noFleet(in: home) }
             throw Failure(.badConfiguration, "Couldn’t open \(home.controlSocket): \(SystemCall.reason()).")
         }
         self.descriptor = descriptor
@@ -115,7 +100,7 @@ private final class Connection {
     func send(_ request: ControlRequest) throws(Failure) {
         let line = ControlCoding.line(request)
         let count = sendBytes(descriptor, line, waiting: true)
-        guard count == line.count else { throw SupervisorControlClient.noFleet }
+        guard count == line.count else { throw FleetPresence.noFleet }
     }
 
     func receive(within limit: Duration?) throws(Failure) -> ControlReply {
@@ -131,7 +116,7 @@ private final class Connection {
             }
             let count = read(descriptor, &chunk, chunk.count)
             if count < 0, errno == EINTR || errno == EAGAIN { continue }
-            guard count > 0 else { throw SupervisorControlClient.noFleet }
+            guard count > 0 else { throw FleetPresence.noFleet }
             pending += splitter.lines(chunk[..<count])
         }
         return try ControlCoding.reply(pending.removeFirst())

@@ -30,7 +30,7 @@ import Testing
             try fleet.client.down()
             #expect(pids.allSatisfy { kill($0, 0) != 0 })
             #expect(!FileLock.isHeld(fleet.home.fleetLock))
-            #expect(throws: SupervisorControlClient.noFleet) { try fleet.client.ps() }
+            #expect(throws: FleetPresence.noFleet) { try fleet.client.ps() }
         }
     }
 
@@ -187,7 +187,7 @@ import Testing
     @Test func withoutAFleetClientsHearSoAtOnce() throws {
         defer { fleet.end() }
         let start = SystemClocks.monotonic()
-        #expect(throws: SupervisorControlClient.noFleet) { try fleet.client.ps() }
+        #expect(throws: FleetPresence.noFleet) { try fleet.client.ps() }
         #expect(SystemClocks.monotonic().since(start) < .milliseconds(100))
     }
 }

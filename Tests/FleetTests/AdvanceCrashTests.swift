@@ -1,5 +1,6 @@
 import BusKit
 import EngineDouble
+import LockstepClient
 import NIOConcurrencyHelpers
 import PlaybackService
 import PodcastModel

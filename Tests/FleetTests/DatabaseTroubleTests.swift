@@ -1,6 +1,7 @@
 import BusKit
 import EngineDouble
 import FoundationEssentials
+import LockstepClient
 import NIOConcurrencyHelpers
 import PlaybackService
 import PodcastModel

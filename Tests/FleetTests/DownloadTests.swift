@@ -1,6 +1,7 @@
 import BusKit
 import FoundationEssentials
 import LibC
+import LockstepClient
 import PodcastModel
 import TestSupport
 import Testing

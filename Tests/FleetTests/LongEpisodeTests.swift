@@ -1,4 +1,5 @@
 import BusKit
+import LockstepClient
 import PodcastModel
 import SwiftProtobuf
 import TestSupport

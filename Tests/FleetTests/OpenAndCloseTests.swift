@@ -1,4 +1,5 @@
 import BusKit
+import LockstepClient
 import PlaybackService
 import PodcastModel
 import TestSupport

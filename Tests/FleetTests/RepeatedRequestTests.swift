@@ -1,5 +1,6 @@
 import BusKit
 import EngineDouble
+import LockstepClient
 import PlaybackService
 import PodcastModel
 import SwiftProtobuf

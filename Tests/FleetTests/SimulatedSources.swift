@@ -1,4 +1,5 @@
 import EngineDouble
+import LockstepClient
 import PlaybackService
 import PodcastModel
 import SwiftProtobuf

@@ -3,6 +3,7 @@ import DownloadsService
 import EngineDouble
 import FeedsService
 import FoundationEssentials
+import LockstepClient
 import NIOConcurrencyHelpers
 import PersistenceService
 import PlaybackService

@@ -1,6 +1,7 @@
 import ArgumentParser
 import BusKit
 import Foundation
+import LockstepClient
 import PodcastModel
 import SwiftProtobuf
 import Testing

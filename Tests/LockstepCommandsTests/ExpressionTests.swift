@@ -1,4 +1,5 @@
 import Foundation
+import LockstepClient
 import PodcastModel
 import Testing
 import WireMessages

@@ -5,6 +5,7 @@ import SwiftProtobuf
 import Testing
 import WireMessages
 
+@testable import LockstepClient
 @testable import LockstepCommands
 
 /// Chapters, the sleep timer, retries, local files and alerts on the players.

@@ -4,6 +4,7 @@ import SwiftProtobuf
 import Testing
 import WireMessages
 
+@testable import LockstepClient
 @testable import LockstepCommands
 
 /// What the keys of the players say and do, in their three forms.

@@ -3,6 +3,7 @@ import PodcastModel
 import Testing
 import WireMessages
 
+@testable import LockstepClient
 @testable import LockstepCommands
 
 @Suite struct PlayerScreenTests {

@@ -4,6 +4,7 @@ import SwiftProtobuf
 import Testing
 import WireMessages
 
+@testable import LockstepClient
 @testable import LockstepCommands
 
 /// What is seen of queues besides what the player has loaded.

@@ -1,6 +1,7 @@
 import PodcastModel
 import Testing
 
+@testable import LockstepClient
 @testable import LockstepCommands
 
 @Suite struct TextTests {

@@ -1,5 +1,6 @@
 import BusKit
 import Foundation
+import LockstepClient
 import Testing
 
 /// A database that is damaged, and backups that are restored.

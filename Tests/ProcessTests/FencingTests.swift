@@ -1,4 +1,5 @@
 import BusKit
+import LockstepClient
 import Logging
 import PodcastModel
 import TestSupport

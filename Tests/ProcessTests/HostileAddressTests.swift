@@ -1,5 +1,6 @@
 import BusKit
 import Foundation
+import LockstepClient
 import PodcastModel
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 import BusKit
 import CProcess
 import Foundation
+import LockstepClient
 import PodcastModel
 import SwiftProtobuf
 import Testing

@@ -1,4 +1,5 @@
 import Foundation
+import LockstepClient
 import Testing
 
 /// One set of data has one fleet, and everybody finds it.

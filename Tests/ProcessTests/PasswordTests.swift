@@ -1,4 +1,5 @@
 import Foundation
+import LockstepClient
 import TestSupport
 import Testing
 

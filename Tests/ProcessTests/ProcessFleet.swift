@@ -1,6 +1,7 @@
 import BusKit
 import CProcess
 import Foundation
+import LockstepClient
 import Logging
 import NIOConcurrencyHelpers
 import PodcastModel

@@ -1,4 +1,5 @@
 import Foundation
+import LockstepClient
 import Testing
 
 /// Every command given a second time says that nothing changed, or why it cannot, and ends with the right status.

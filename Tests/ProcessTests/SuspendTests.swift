@@ -2,6 +2,7 @@ import BusKit
 import CLogindDouble
 import CProcess
 import Foundation
+import LockstepClient
 import TestSupport
 import Testing
 import WireMessages

@@ -85,6 +85,22 @@ public struct LockstepHome: Sendable, Hashable {
         }
     }
 
+    /// The folders that an environment leads to, with the run directory of the fleet that runs there.
+    ///
+    /// - Throws: `badConfiguration` when there is no home.
+    public static func find(_ environment: [String: String]) throws(Failure) -> LockstepHome {
+        var environment = environment
+        // `--home=~/podcasts`: the shell leaves it as it is.
+        if let given = environment["LOCKSTEP_HOME"], let own = environment["HOME"],
+            given == "~" || given.hasPrefix("~/")
+        {
+            environment["LOCKSTEP_HOME"] = own + given.dropFirst()
+        }
+        return try LockstepHome(
+            environment: environment, userID: geteuid(), workingDirectory: workingDirectory
+        ) { access($0, W_OK | X_OK) == 0 }.ofRunningFleet()
+    }
+
     /// The same home with the run directory of the fleet that runs on its data; this home where none runs.
     ///
     /// The run directory that the environment names may differ between a login, cron, `su` and a container, but a fleet

@@ -41,7 +41,13 @@ package struct PositionWait: Sendable {
     package var owner: ServiceName?
     package var deadline: MonotonicTime
 
-    func isOver(_ replica: Replica) -> Bool {
+    /// A wait of these parts.
+    package init(position: StreamPosition, owner: ServiceName?, deadline: MonotonicTime) {
+        (self.position, self.owner, self.deadline) = (position, owner, deadline)
+    }
+
+    /// Whether a replica has reached the place.
+    package func isOver(_ replica: Replica) -> Bool {
         let here = replica.position
         guard here.epoch != position.epoch else { return here.sequence >= position.sequence }
         return here.epoch > position.epoch && owner.map { replica.ready[$0] != nil } ?? true

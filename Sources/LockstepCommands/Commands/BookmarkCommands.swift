@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusKit
+import LockstepClient
 import PodcastModel
 import WireMessages
 
@@ -196,13 +197,6 @@ extension WireBookmark {
     fileprivate var words: String {
         let name = title.isEmpty ? episode : title
         return "\(ClockText.format(position)) of “\(DisplayText.sanitised(name))”"
-    }
-
-    var json: JSONValue {
-        .object([
-            "id": .string(id), "episode": .string(episode), "title": .text(title), "position": .seconds(position),
-            "note": .text(note), "createdAt": .moment(milliseconds: createdAt),
-        ])
     }
 }
 

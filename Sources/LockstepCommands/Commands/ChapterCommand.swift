@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusKit
+import LockstepClient
 import PodcastModel
 import WireMessages
 
@@ -152,19 +153,6 @@ enum ChapterTarget: Sendable, Hashable {
 }
 
 extension [WireChapter] {
-    /// The number, from 1, of the chapter at a place in seconds; 0: it is in none.
-    func number(at position: Double) -> Int {
-        // An anchor may be that far behind the engine when it tells that a chapter has begun.
-        number(at: position, tolerance: 0.05)
-    }
-
-    /// Where the chapter of this index ends, in seconds; nil: unknown.
-    func end(of index: Int, duration: Double) -> Double? {
-        if self[index].end > self[index].start { return self[index].end }
-        if index + 1 < count { return self[index + 1].start }
-        return duration > self[index].start ? duration : nil
-    }
-
     /// The index of the first chapter that begins behind a place.
     func next(after position: Double) -> Int? { firstIndex { $0.start > position + 0.05 } }
 

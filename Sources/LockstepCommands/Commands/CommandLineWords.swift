@@ -1,4 +1,5 @@
 import ArgumentParser
+import LockstepClient
 import PodcastModel
 
 /// A command line on its way to the parser: what people write is put as the parser wants it, and a command that there is

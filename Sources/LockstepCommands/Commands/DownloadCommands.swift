@@ -1,6 +1,7 @@
 import ArgumentParser
 import BusKit
 import LibC
+import LockstepClient
 import PodcastModel
 import WireMessages
 
@@ -203,7 +204,7 @@ struct Downloads: LockstepCommand {
         await withTaskGroup(of: DownloadsBoard?.self) { group in
             group.addTask {
                 var board = DownloadsBoard()
-                for await update in session.client.updates() {
+                for await update in session.fleet.client.updates() {
                     _ = board.apply(update)
                     if board.isCurrent, board.isTold { break }
                 }
@@ -241,7 +242,7 @@ struct Downloads: LockstepCommand {
     private static func narrate(_ session: Session, _ output: Output) async throws {
         var board = DownloadsBoard()
         var narrator = DownloadsNarrator()
-        for await update in session.client.updates() {
+        for await update in session.fleet.client.updates() {
             guard board.apply(update), board.isCurrent else { continue }
             for download in narrator.news(board.ordered) {
                 try output.line(output.json ? download.json.line : DownloadsNarrator.line(download))
@@ -254,7 +255,7 @@ struct Downloads: LockstepCommand {
         let signals = TerminalSignals()
         defer { signals.close() }
         let inbox = PlayerInbox()
-        let following = Task { await inbox.follow(session.client) }
+        let following = Task { await inbox.follow(session.fleet.client) }
         defer { following.cancel() }
         let status = try await MainActor.run { try DownloadsLoop(TerminalEvents(signals: signals, inbox: inbox)).run() }
         if status != 0 { throw ExitCode(status) }

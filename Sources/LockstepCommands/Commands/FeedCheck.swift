@@ -2,6 +2,7 @@ import ArgumentParser
 import FeedFetching
 import FeedParsing
 import FoundationEssentials
+import LockstepClient
 import PodcastModel
 import ProcessKit
 import WebClient

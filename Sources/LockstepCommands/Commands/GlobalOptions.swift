@@ -1,4 +1,5 @@
 import ArgumentParser
+import LockstepClient
 import PodcastModel
 
 /// What every command takes.

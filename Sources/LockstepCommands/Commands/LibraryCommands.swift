@@ -1,6 +1,7 @@
 import ArgumentParser
 import BusKit
 import FoundationEssentials
+import LockstepClient
 import PodcastModel
 import WireMessages
 

@@ -1,5 +1,6 @@
 public import ArgumentParser
 import LibC
+import LockstepClient
 import PodcastModel
 
 /// The program `lockstep`: the root of its commands, and how it ends.

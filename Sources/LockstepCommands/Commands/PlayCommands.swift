@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusKit
+import LockstepClient
 import PodcastModel
 import WireMessages
 

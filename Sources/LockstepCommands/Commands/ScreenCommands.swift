@@ -1,6 +1,7 @@
 import ArgumentParser
 import BusKit
 import LibC
+import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 import WireMessages
@@ -48,7 +49,7 @@ extension CommandContext {
         defer { signals.close() }
         let status = try await withSession(origin: origin) { session in
             let inbox = PlayerInbox()
-            let following = Task { await inbox.follow(session.client) }
+            let following = Task { await inbox.follow(session.fleet.client) }
             defer { following.cancel() }
             return try await MainActor.run { () throws -> Int32 in
                 let machine = PlayerMachine(
@@ -78,7 +79,7 @@ extension CommandContext {
             let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
             let (digits, freeing) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             group.addTask {
-                for await update in session.client.updates() {
+                for await update in session.fleet.client.updates() {
                     if try await teller.apply(update) { beginning.finish() }
                     if await teller.nextDigit != nil { freeing.yield() }
                 }
@@ -173,7 +174,7 @@ extension Session {
             }
         case .answer(let alert, let owner, let action):
             let end = await endOfSkipping(alert: owner, action: action)
-            _ = try await answer(alert: alert, owner: owner, action: action)
+            _ = try await fleet.alerts.answer(alert: alert, owner: owner, action: action)
             return end
         case .quit, .select, .selectChapter, .switchList, .describe, .listKeys, .say, .seek, .chapter, .speed, .volume:
             break

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusKit
+import LockstepClient
 import PodcastModel
 import SwiftProtobuf
 import WireMessages
@@ -42,7 +43,7 @@ struct Watch: LockstepCommand {
     private func print(_ session: Session, _ output: Output) async throws {
         var log = WatchLog(prefixes: prefixes, changesOnly: changes)
         var left = count ?? .max
-        for await update in session.client.updates() {
+        for await update in session.fleet.client.updates() {
             for line in log.lines(for: update) {
                 try output.line(output.json ? line.json.line : line.text)
                 left -= 1
@@ -102,7 +103,7 @@ struct AlertAnswer: LockstepCommand {
             let action = self.action ?? id ?? ""
             let alert = try Self.resolve(self.action == nil ? nil : id, action: action, in: alerts)
             let end = await session.endOfSkipping(alert: alert.owner, action: action)
-            let answered = try await session.answer(alert: alert.id, owner: alert.owner, action: action)
+            let answered = try await session.fleet.alerts.answer(alert: alert.id, owner: alert.owner, action: action)
             try context.output.change(
                 .object(["alert": .string(answered.alert), "action": .string(answered.action)]),
                 "Answered “\(DisplayText.sanitised(alert.title))” with \(answered.action).\(end.map { " \($0)" } ?? "")"
@@ -150,26 +151,6 @@ extension Session {
         let queue = view.playingQueue
         return "Nothing follows it in \(queue.shownName). "
             + "Add something with `lockstep queue add\(QueueName.option(queue.name)) EPISODE`."
-    }
-
-    /// Answers an alert at its owner.
-    func answer(alert: String, owner: String, action: String) async throws(Failure) -> WireAlertAnswered {
-        guard let service = ServiceName(owner).flatMap({ ServiceCatalog[$0] }), let request = service.request else {
-            throw Failure(.notFound, "The alert \(alert) belongs to “\(owner)”, which this version doesn’t know.")
-        }
-        var answer = WireAnswerAlert()
-        answer.alert = alert
-        answer.action = action
-        return try await give(answer, to: service, request)
-    }
-
-    private func give<Request: ServiceRequest>(
-        _ answer: WireAnswerAlert, to service: ServiceDescription, _: Request.Type
-    ) async throws(Failure) -> WireAlertAnswered {
-        let request = Request.with { $0.answerAlert = answer }
-        return try await ask(
-            service.name, request, reply: Request.Reply.self, within: service.replyLimit
-        ).alertAnswered
     }
 }
 

@@ -1,5 +1,6 @@
 import BusKit
 import LibC
+import LockstepClient
 import PodcastModel
 
 /// What `doctor` can say of the database’s file without opening the database, which is what its service alone does.

@@ -1,3 +1,5 @@
+import LockstepClient
+
 /// Something that `doctor` looked at.
 struct Finding: Sendable, Hashable {
     /// How it is.

@@ -1,4 +1,5 @@
 import BusKit
+import LockstepClient
 import PodcastModel
 import SupervisorControl
 import WireMessages
@@ -112,7 +113,7 @@ struct FleetCheck: Sendable {
 
     private static func database(_ session: Session) async -> Finding {
         do throws(Failure) {
-            let check = try await PersistenceClient(session.client, within: .seconds(60)).check()
+            let check = try await PersistenceClient(session.fleet.client, within: .seconds(60)).check()
             let size = "\(NumberText.bytes(check.bytes)), SQLite \(check.sqliteVersion)"
             guard check.damage.isEmpty else {
                 return .fault(

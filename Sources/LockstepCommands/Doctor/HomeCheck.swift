@@ -1,6 +1,7 @@
 import BusKit
 import FoundationEssentials
 import LibC
+import LockstepClient
 import PodcastModel
 
 /// What `doctor` sees without a fleet: settings, folders, disk, backups, clock.

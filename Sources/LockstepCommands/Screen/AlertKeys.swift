@@ -1,3 +1,4 @@
+import LockstepClient
 import PodcastModel
 
 /// The digits that answer alerts. A digit stays with its answer for as long as that can be given; a digit that has become

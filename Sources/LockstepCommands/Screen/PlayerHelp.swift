@@ -1,3 +1,5 @@
+import LockstepClient
+
 /// What the keys of the players are for, in words.
 enum PlayerHelp {
     /// All keys in a sentence; `hasList` where there is a list to select in.

@@ -1,3 +1,4 @@
+import LockstepClient
 import PodcastModel
 import WireMessages
 

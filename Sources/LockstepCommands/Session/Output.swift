@@ -1,5 +1,6 @@
 import BusKit
 import LibC
+import LockstepClient
 import PodcastModel
 import WireMessages
 

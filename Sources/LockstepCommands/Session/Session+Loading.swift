@@ -1,4 +1,5 @@
 import BusKit
+import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 import WireMessages

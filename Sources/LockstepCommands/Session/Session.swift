@@ -1,5 +1,5 @@
 import BusKit
-import Logging
+import LockstepClient
 import PodcastModel
 import SwiftProtobuf
 import WireMessages
@@ -7,7 +7,7 @@ import WireMessages
 /// A command's connection to a running fleet.
 struct Session: Sendable {
     /// The connection.
-    let client: BusClient
+    let fleet: Fleet
     /// What can be set.
     let settings: Settings
 
@@ -15,7 +15,7 @@ struct Session: Sendable {
     static let ownerLimit = Duration.seconds(2)
 
     /// Questions to the database.
-    var persistence: PersistenceClient { PersistenceClient(client) }
+    var persistence: PersistenceClient { fleet.persistence }
 
     /// The state once everything of `owners` is up to date.
     ///
@@ -42,29 +42,8 @@ struct Session: Sendable {
     func follow(
         until limit: Duration, _ done: @escaping @Sendable (FleetView) -> Bool
     ) async -> (view: FleetView, isDone: Bool) {
-        await withTaskGroup(of: (FleetView, Bool)?.self) { group in
-            group.addTask {
-                var view = FleetView()
-                for await update in client.updates() {
-                    view.apply(update)
-                    if done(view) { return (view, true) }
-                }
-                return (view, false)
-            }
-            group.addTask {
-                try? await Task.sleep(for: limit)
-                return nil
-            }
-            // The end of the time cancels the other, which then returns what it has seen.
-            while let result = await group.next() {
-                if let result {
-                    group.cancelAll()
-                    return result
-                }
-                group.cancelAll()
-            }
-            return (FleetView(), false)
-        }
+        let (state, isDone) = await fleet.first(within: limit) { done($0.view) }
+        return (state.view, isDone)
     }
 
     // MARK: - Asking
@@ -95,7 +74,8 @@ struct Session: Sendable {
         let result = await withTaskGroup(of: Event.self) { [request] group -> Outcome in
             group.addTask {
                 do throws(Failure) {
-                    return .answered(.success(try await client.ask(.playback, request, reply: WirePlaybackReply.self)))
+                    return .answered(
+                        .success(try await fleet.client.ask(.playback, request, reply: WirePlaybackReply.self)))
                 } catch {
                     return .answered(.failure(error))
                 }
@@ -121,7 +101,7 @@ struct Session: Sendable {
             return .failure(Failure(.unavailable, "The program no longer waits for the answer."))
         }
         let answer = try result.get()
-        await arrive(at: answer.position, of: .playback)
+        await fleet.arrive(at: answer.position, of: .playback)
         return answer.reply
     }
 
@@ -156,16 +136,7 @@ struct Session: Sendable {
         _ service: ServiceName, _ request: some SwiftProtobuf.Message, reply: Reply.Type,
         within limit: Duration = .seconds(10)
     ) async throws(Failure) -> Reply {
-        let answer = try await client.ask(service, request, reply: reply, within: limit)
-        await arrive(at: answer.position, of: service)
-        return answer.reply
-    }
-
-    /// Waits until the effect of an answer can be read from the stream.
-    private func arrive(at position: StreamPosition?, of service: ServiceName) async {
-        guard let position else { return }
-        // The command is done; that the replica is late is no failure of it.
-        do { try await client.wait(for: position, of: service, within: .seconds(2)) } catch {}
+        try await fleet.ask(service, request, reply: reply, within: limit)
     }
 
     /// The player as its own reply states it.
@@ -174,17 +145,6 @@ struct Session: Sendable {
         snapshot.take(state, now: SystemClocks.now(), bootID: SystemClocks.bootID)
         return snapshot
     }
-}
-
-extension TopicSelection {
-    /// What commands about the player read: everything but the queues and what grows with the library.
-    static let player = TopicSelection.all(except: growing + ["stream/queue/queue/"])
-    /// What `toggle` reads, which starts a queue when nothing is loaded: everything but what grows with the library.
-    static let playerAndQueues = TopicSelection.all(except: growing)
-
-    private static let growing = [
-        "stream/feeds/podcast/", "stream/downloads/download/", "stream/playback/bookmarks/",
-    ]
 }
 
 /// What every command starts from.
@@ -221,13 +181,14 @@ struct CommandContext: Sendable {
         origin: String = CommandOrigin.commandLine.text, observing: TopicSelection? = .all,
         _ body: @Sendable (Session) async throws -> Result
     ) async throws -> Result {
-        try FleetPresence.require(home)
-        var logger = Logger(label: "lockstep") { _ in SwiftLogNoOpLogHandler() }
-        logger.logLevel = .critical
-        return try await BusClient.with(
-            runDirectory: home.runDirectory, origin: origin, observes: observing, logger: logger
-        ) { client in
-            try await body(Session(client: client, settings: settings))
+        let fleet = try Fleet.connect(as: origin, to: home, observing: observing)
+        do {
+            let result = try await body(Session(fleet: fleet, settings: settings))
+            await fleet.disconnect()
+            return result
+        } catch {
+            await fleet.disconnect()
+            throw error
         }
     }
 }

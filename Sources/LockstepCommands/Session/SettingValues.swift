@@ -1,3 +1,4 @@
+import LockstepClient
 import PodcastModel
 import WireMessages
 
@@ -91,14 +92,5 @@ extension SettingKey {
     /// A value as `value(typed:)` takes it.
     func shown(_ text: String) -> String {
         self == .playedThreshold && TimeText.number(text) != nil ? text + "s" : text
-    }
-
-    /// A value as JSON: a number where the key takes one, true or false for `on` and `off`, else the text.
-    func json(_ text: String) -> JSONValue {
-        switch rule.form {
-        case .number, .wholeNumber: Double(text).map { .number($0) } ?? .string(text)
-        case .flag: .bool(text == "on")
-        default: .string(text)
-        }
     }
 }

@@ -1,3 +1,4 @@
+import LockstepClient
 import PodcastModel
 
 /// What can be set in `config.yaml`, in the environment (`skip.forward` as `LOCKSTEP_SKIP_FORWARD`) and, where a command

@@ -1,5 +1,6 @@
 import CNcurses
 import LibC
+import LockstepClient
 import PodcastModel
 
 /// Asks for a password: on a terminal without showing it, else as the first line of standard input.

@@ -1,5 +1,6 @@
 import BusKit
 import LibC
+import LockstepClient
 import PodcastModel
 
 /// Runs a player on a terminal: waits for keys, signals and news, lets the machine decide, draws.

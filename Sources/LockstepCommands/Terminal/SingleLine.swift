@@ -1,4 +1,5 @@
 import LibC
+import LockstepClient
 import PodcastModel
 
 /// One live line at the bottom of what is in the terminal already.

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import LockstepClient
 import PodcastModel
 
 /// A line of a service's log as people read it.

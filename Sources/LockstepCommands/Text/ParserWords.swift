@@ -1,3 +1,5 @@
+import LockstepClient
+
 /// What the parser says of a command line that it cannot read, put as this program's own errors are.
 enum ParserWords {
     /// The first line as a sentence, with quotation marks that open and close. What follows it, the usage, stays.

@@ -1,3 +1,4 @@
+import LockstepClient
 import PodcastModel
 
 /// Where to seek, as it is written: `12:34`, `90`, `1h30m`, `50%`, `+30`, `-15`, `+1:30`, `-2m`.

@@ -1,3 +1,4 @@
+import LockstepClient
 import PodcastModel
 
 /// Show notes as plain text: paragraphs, bullets, and links by number. Pure; nothing of them can steer a terminal.

@@ -1,3 +1,4 @@
+import LockstepClient
 import PodcastModel
 
 /// When to sleep, as it is written: `15` (minutes), `15m`, `1h30m`, `90 seconds`, `23:30`, `+10`, `episode`, `3 episodes`,

@@ -1,3 +1,5 @@
+import LockstepClient
+
 /// Rows under headings, in columns as wide as they need to be.
 struct TextTable {
     /// A column.

@@ -1,11 +1,11 @@
 import BusKit
 import PodcastModel
-import WireMessages
+package import WireMessages
 
 /// What commands and plain screens say, in sentences.
-enum Sentence {
+package enum Sentence {
     /// What is loaded and how: `Paused at 12:34 of 58:10: A title, A podcast.`
-    static func status(_ snapshot: PlayerSnapshot) -> String {
+    package static func status(_ snapshot: PlayerSnapshot) -> String {
         guard snapshot.hasEpisode, snapshot.status != .idle else { return "Nothing is loaded." }
         let what = snapshot.podcast.isEmpty ? snapshot.shownTitle : "\(snapshot.shownTitle), \(snapshot.podcast)"
         var reason = snapshot.error.map { " \(stopped($0))" } ?? ""
@@ -17,13 +17,13 @@ enum Sentence {
     }
 
     /// ` From “evening”.`, where it was not loaded from the usual queue.
-    static func home(_ snapshot: PlayerSnapshot) -> String {
+    package static func home(_ snapshot: PlayerSnapshot) -> String {
         guard snapshot.hasEpisode, !snapshot.home.isEmpty, snapshot.home != FleetView.usualQueue else { return "" }
         return " From \(WireQueueState.shownName(snapshot.home))."
     }
 
     /// What it does, and where: `Paused at 12:34 of 58:10`.
-    static func beginning(_ snapshot: PlayerSnapshot) -> String {
+    package static func beginning(_ snapshot: PlayerSnapshot) -> String {
         switch snapshot.status {
         case .loading:
             (snapshot.position < 1 && snapshot.retry == nil ? "Loading" : "Loading at \(snapshot.place)")
@@ -42,12 +42,12 @@ enum Sentence {
     }
 
     /// What a seek to the end has led to.
-    static func playedToEnd(_ player: WirePlaybackState) -> String {
+    package static func playedToEnd(_ player: WirePlaybackState) -> String {
         "That is the end of “\(DisplayText.sanitised(player.episode.title))”, which counts as played."
     }
 
     /// How fast and how loud, and where to: `Speed 1.5, volume 80 %.`
-    static func levels(_ snapshot: PlayerSnapshot) -> String {
+    package static func levels(_ snapshot: PlayerSnapshot) -> String {
         var text = "Speed \(NumberText.short(snapshot.speed)), volume \(NumberText.short(snapshot.volume)) %"
         if snapshot.isSilent {
             text += ", no sound device: it plays silently"
@@ -60,27 +60,27 @@ enum Sentence {
     }
 
     /// `chapter 2 of 5: A title`.
-    static func chapterName(_ chapter: PlayerSnapshot.Chapter) -> String {
+    package static func chapterName(_ chapter: PlayerSnapshot.Chapter) -> String {
         "Chapter \(chapter.number) of \(chapter.count)" + (chapter.title.isEmpty ? "" : ": \(chapter.title)")
     }
 
     /// `Chapter 2 of 5: A title.`
-    static func chapter(_ chapter: PlayerSnapshot.Chapter) -> String { stopped(chapterName(chapter)) }
+    package static func chapter(_ chapter: PlayerSnapshot.Chapter) -> String { stopped(chapterName(chapter)) }
 
     /// `retry 2 of 3 in 5 s`; `retry 2 of 3, trying now` while it is being tried.
-    static func retry(_ retry: PlayerSnapshot.Retry) -> String {
+    package static func retry(_ retry: PlayerSnapshot.Retry) -> String {
         let wait = retry.wait > 0 ? " in \(Int(min(retry.wait, 1e6).rounded(.up))) s" : ", trying now"
         return "retry \(retry.attempt) of \(retry.of)\(wait)"
     }
 
     /// Another try of what failed: all of it, or (what it failed of `isSame`) the number alone.
-    static func attempt(_ snapshot: PlayerSnapshot, isSame: Bool) -> String {
+    package static func attempt(_ snapshot: PlayerSnapshot, isSame: Bool) -> String {
         guard isSame, let retry = snapshot.retry else { return status(snapshot) }
         return capitalised(Self.retry(retry)) + "."
     }
 
     /// `sleep in 14:32`, `sleep at the end of the episode`, `sleep after 2 episodes`, `no sleep timer`.
-    static func sleep(_ sleep: PlayerSnapshot.Sleep?) -> String {
+    package static func sleep(_ sleep: PlayerSnapshot.Sleep?) -> String {
         guard let sleep else { return "no sleep timer" }
         let fading = sleep.isFading ? ", fading out" : ""
         if sleep.remaining != nil { return "sleep in \(sleepTime(sleep))\(fading)" }
@@ -90,7 +90,7 @@ enum Sentence {
     }
 
     /// `14:32`, `episode`, `3 episodes`, `chapter`.
-    static func sleepTime(_ sleep: PlayerSnapshot.Sleep?) -> String {
+    package static func sleepTime(_ sleep: PlayerSnapshot.Sleep?) -> String {
         guard let sleep else { return "" }
         if let remaining = sleep.remaining { return ClockText.format(remaining.rounded(.up)) }
         if sleep.isEndOfChapter { return "chapter" }
@@ -98,16 +98,16 @@ enum Sentence {
     }
 
     /// `a`, `a and b`, `a, b and c`.
-    static func list(_ parts: [String]) -> String {
+    package static func list(_ parts: [String]) -> String {
         guard let last = parts.last, parts.count > 1 else { return parts.first ?? "" }
         return parts.dropLast().joined(separator: ", ") + " and " + last
     }
 
     /// With a capital at its beginning.
-    static func capitalised(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
+    package static func capitalised(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
 
     /// Everything in one sentence, for those who listen to the screen.
-    static func everything(_ snapshot: PlayerSnapshot, selection: String?) -> String {
+    package static func everything(_ snapshot: PlayerSnapshot, selection: String?) -> String {
         var parts = [String(status(snapshot).dropLast())]
         if let remaining = snapshot.remaining, snapshot.hasEpisode {
             parts.append("\(ClockText.format(remaining)) left")
@@ -140,7 +140,7 @@ enum Sentence {
     }
 
     /// How many alerts there are, and the gravest if it is an error: `2 alerts, first: A title. See `lockstep alerts`.`
-    static func alerts(_ alerts: [PlayerSnapshot.Alert]) -> String? {
+    package static func alerts(_ alerts: [PlayerSnapshot.Alert]) -> String? {
         guard let first = alerts.first else { return nil }
         let count = NumberText.counted(alerts.count, "alert")
         guard first.severity == WireAlert.Severity.error.word else { return "\(count): see `lockstep alerts`." }
@@ -148,14 +148,14 @@ enum Sentence {
     }
 
     /// An alert and how to answer it.
-    static func alert(_ alert: PlayerSnapshot.Alert) -> String {
+    package static func alert(_ alert: PlayerSnapshot.Alert) -> String {
         let actions = alert.answers.isEmpty ? "" : " Answers: \(alert.answers.joined(separator: ", "))."
         let message = alert.message.isEmpty ? "" : " \(stopped(alert.message))"
         return "Alert \(alert.id) (\(alert.severity)): \(stopped(alert.title))\(message)\(actions)"
     }
 
     /// Ends `text` with a full stop unless it ends a sentence already.
-    static func stopped(_ text: String) -> String {
+    package static func stopped(_ text: String) -> String {
         guard let last = text.last else { return text }
         return ".!?…".contains(last) ? text : text + "."
     }

@@ -1,7 +1,7 @@
 import PodcastModel
 
 /// A JSON value whose objects keep the order that they are written in, so that output never changes its shape.
-indirect enum JSONValue: Sendable, Hashable {
+public indirect enum JSONValue: Sendable, Hashable {
     /// Nothing.
     case null
     /// True or false.
@@ -20,46 +20,52 @@ indirect enum JSONValue: Sendable, Hashable {
     case object([Member])
 
     /// A name and its value.
-    struct Member: Sendable, Hashable {
+    public struct Member: Sendable, Hashable {
         /// lowerCamelCase.
-        var name: String
+        public var name: String
         /// Its value.
-        var value: JSONValue
+        public var value: JSONValue
+
+        /// A member of this name.
+        package init(name: String, value: JSONValue) {
+            self.name = name
+            self.value = value
+        }
     }
 
     /// An object of these members.
-    static func object(_ members: KeyValuePairs<String, JSONValue>) -> JSONValue {
+    package static func object(_ members: KeyValuePairs<String, JSONValue>) -> JSONValue {
         .object(members.map { Member(name: $0.key, value: $0.value) })
     }
 
     /// Seconds, to a thousandth.
-    static func seconds(_ value: Double) -> JSONValue { .number((value * 1_000).rounded() / 1_000) }
+    package static func seconds(_ value: Double) -> JSONValue { .number((value * 1_000).rounded() / 1_000) }
 
     /// Seconds, or null where 0 stands for "unknown".
-    static func knownSeconds(_ value: Double) -> JSONValue { value > 0 ? seconds(value) : .null }
+    package static func knownSeconds(_ value: Double) -> JSONValue { value > 0 ? seconds(value) : .null }
 
     /// A moment as seconds since 1970, or null where 0 stands for "never".
-    static func moment(milliseconds: Int64) -> JSONValue {
+    package static func moment(milliseconds: Int64) -> JSONValue {
         milliseconds == 0 ? .null : .number(Double(milliseconds) / 1_000)
     }
 
     /// Text, or null where there is none.
-    static func text(_ text: String) -> JSONValue { text.isEmpty ? .null : .string(text) }
+    package static func text(_ text: String) -> JSONValue { text.isEmpty ? .null : .string(text) }
 
     /// The value of an object's member, or nil.
-    subscript(name: String) -> JSONValue? {
+    package subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
     }
 
     /// An object with one more member at its end; anything else as it is.
-    func adding(_ name: String, _ value: JSONValue) -> JSONValue {
+    package func adding(_ name: String, _ value: JSONValue) -> JSONValue {
         guard case .object(let members) = self else { return self }
         return .object(members + [Member(name: name, value: value)])
     }
 
     /// The value on one line.
-    var line: String {
+    public var line: String {
         var text = ""
         write(to: &text)
         return text
@@ -104,7 +110,7 @@ indirect enum JSONValue: Sendable, Hashable {
 
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral {
     /// Text.
-    init(stringLiteral value: String) { self = .string(value) }
+    public init(stringLiteral value: String) { self = .string(value) }
     /// True or false.
-    init(booleanLiteral value: Bool) { self = .bool(value) }
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
 }

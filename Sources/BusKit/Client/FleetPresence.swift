@@ -1,21 +1,21 @@
-import BusKit
 import LibC
-import PodcastModel
-import SupervisorControl
+public import PodcastModel
 
 /// Whether a fleet runs, found out at once and without a connection to the bus.
-enum FleetPresence {
+public enum FleetPresence {
+    /// Refuses a home without a running fleet.
+    ///
     /// - Throws: `noFleet` when neither the supervisor nor a bus answers; `badConfiguration` for paths that are too long.
-    static func require(_ home: LockstepHome) throws(Failure) {
+    public static func require(_ home: LockstepHome) throws(Failure) {
         try home.checkSocketPaths()
         // The supervisor while it restarts a bus, or a bus that was started by hand.
         guard answers(home.controlSocket) || answers(home.runFile("cli.sock")) else {
-            throw SupervisorControlClient.noFleet(in: home)
+            throw noFleet(in: home)
         }
     }
 
     /// Whether anybody listens on a socket.
-    static func answers(_ path: String) -> Bool {
+    public static func answers(_ path: String) -> Bool {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
@@ -38,4 +38,19 @@ enum FleetPresence {
         // A full backlog is a listener too.
         return outcome == 0 || errno == EAGAIN || errno == EINPROGRESS
     }
+
+    /// The failure when no socket answers: `noFleet`, or `alreadyRunning` when a supervisor runs that nobody reaches, as
+    /// while it starts or ends, or when its run directory was removed or is out of sight (in a container).
+    public static func noFleet(in home: LockstepHome) -> Failure {
+        guard FileLock.isHeld(home.fleetLock) else { return noFleet }
+        let process = FileLock.holder(of: home.fleetLock).map { " (process \($0))" } ?? ""
+        return Failure(
+            .alreadyRunning,
+            "A fleet is running\(process), but its sockets in \(home.runDirectory) don’t answer. If it isn’t starting or stopping just now, end that process, then run `lockstep up --detach`."
+        )
+    }
+
+    /// What every command says when there is nobody to ask.
+    public static let noFleet = Failure(
+        .noFleet, "No fleet is running. Start one with `lockstep up --detach`.")
 }

@@ -1,8 +1,8 @@
 /// Text of others (titles, messages) made fit for a terminal, and measured in columns.
-enum DisplayText {
+package enum DisplayText {
     /// Without anything that moves the cursor, changes the terminal or reorders the line: control characters and line
     /// breaks become a space, runs of spaces one, marks that steer the direction of writing go.
-    static func sanitised(_ text: some StringProtocol) -> String {
+    package static func sanitised(_ text: some StringProtocol) -> String {
         if isPlain(text) { return String(text) }
         var result = ""
         var pendingSpace = false
@@ -34,13 +34,13 @@ enum DisplayText {
     /// How many columns a terminal gives a text without control characters.
     ///
     /// Counted by scalar, as the C library's `wcwidth` does and with it most terminals.
-    static func width(_ text: some StringProtocol) -> Int {
+    package static func width(_ text: some StringProtocol) -> Int {
         text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
             ? text.utf8.count : text.unicodeScalars.reduce(0) { $0 + width($1) }
     }
 
     /// The columns of one scalar: 0, 1 or 2.
-    static func width(_ scalar: Unicode.Scalar) -> Int {
+    package static func width(_ scalar: Unicode.Scalar) -> Int {
         if scalar.value < 0x300 { return scalar.value == 0 ? 0 : 1 }
         switch scalar.properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .format, .control: return 0
@@ -51,7 +51,7 @@ enum DisplayText {
     }
 
     /// The beginning of `text` that fits into `columns`, ended by `…` where something was cut off.
-    static func cut(_ text: String, to columns: Int) -> String {
+    package static func cut(_ text: String, to columns: Int) -> String {
         guard columns > 0 else { return "" }
         guard width(text) > columns else { return text }
         var result = ""
@@ -66,7 +66,7 @@ enum DisplayText {
     }
 
     /// `text` cut or filled up with spaces to exactly `columns`.
-    static func fitted(_ text: String, to columns: Int, right: Bool = false) -> String {
+    package static func fitted(_ text: String, to columns: Int, right: Bool = false) -> String {
         let cut = cut(text, to: columns)
         let space = String(repeating: " ", count: max(0, columns - width(cut)))
         return right ? space + cut : cut + space
@@ -96,7 +96,7 @@ enum DisplayText {
 extension DisplayText {
     /// A line broken between words into lines of at most `columns`; those behind the first begin with `indent` spaces. A word
     /// that is longer than a line stays whole.
-    static func wrapped(_ text: String, to columns: Int, indent: Int = 0) -> [String] {
+    package static func wrapped(_ text: String, to columns: Int, indent: Int = 0) -> [String] {
         guard columns > 0, width(text) > columns else { return [text] }
         var lines: [String] = []
         var line = ""

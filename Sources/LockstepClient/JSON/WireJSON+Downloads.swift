@@ -1,9 +1,9 @@
 import PodcastModel
-import WireMessages
+package import WireMessages
 
 extension WireDownload.State {
     /// The word for the state.
-    var word: String {
+    package var word: String {
         switch self {
         case .notDownloaded, .UNRECOGNIZED: "notDownloaded"
         case .queued: "queued"
@@ -15,12 +15,12 @@ extension WireDownload.State {
     }
 
     /// As sentences say it.
-    var shownWord: String { self == .notDownloaded ? "not downloaded" : word }
+    package var shownWord: String { self == .notDownloaded ? "not downloaded" : word }
 }
 
 extension WireDownload {
     /// As `downloads` prints it.
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             "episode": .string(episode), "state": .string(state.word), "receivedBytes": .unsigned(receivedBytes),
             "totalBytes": totalBytes == 0 ? .null : .unsigned(totalBytes),
@@ -34,7 +34,7 @@ extension WireDownload {
 }
 
 extension WireDownloadProgress {
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             "episode": .string(episode), "receivedBytes": .unsigned(receivedBytes),
             "totalBytes": totalBytes == 0 ? .null : .unsigned(totalBytes), "bytesPerSecond": .number(bytesPerSecond),

@@ -1,12 +1,12 @@
 import PodcastModel
 
 /// Lengths and moments as people read and write them.
-enum TimeText {
+package enum TimeText {
     /// A place as a clock, to the nearest second: where a chapter begins, which a file may say as 59.95.
-    static func mark(_ seconds: Double?) -> String { ClockText.format(seconds.map { $0.rounded() }) }
+    package static func mark(_ seconds: Double?) -> String { ClockText.format(seconds.map { $0.rounded() }) }
 
     /// Reads `90`, `12:34`, `1:02:03`, each with a fraction of its seconds; nil for anything else.
-    static func seconds(_ text: some StringProtocol) -> Double? {
+    package static func seconds(_ text: some StringProtocol) -> Double? {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard (1...3).contains(parts.count), let last = parts.last, let seconds = number(last) else { return nil }
         guard parts.count > 1 else { return seconds }
@@ -28,7 +28,7 @@ enum TimeText {
     ]
 
     /// Reads `1h30m`, `12m30s`, `90 seconds`, `1.5h`, the larger units first, in small letters; nil for anything else.
-    static func spelled(_ text: some StringProtocol) -> Double? {
+    package static func spelled(_ text: some StringProtocol) -> Double? {
         var rest = String(text).filter { !$0.isWhitespace }[...]
         guard !rest.isEmpty else { return nil }
         var total = 0.0
@@ -46,7 +46,7 @@ enum TimeText {
     }
 
     /// A plain decimal number that is not negative: digits, and at most one point among them.
-    static func number(_ text: some StringProtocol) -> Double? {
+    package static func number(_ text: some StringProtocol) -> Double? {
         guard text.utf8.count <= 16, let first = text.utf8.first, isDigit(first), isDigit(text.utf8.reduce(0) { $1 }),
             text.utf8.allSatisfy({ isDigit($0) || $0 == UInt8(ascii: ".") })
         else { return nil }
@@ -54,7 +54,7 @@ enum TimeText {
     }
 
     /// How long something lasts or has lasted, roughly: `7 s`, `12 min`, `3 h 20 min`, `4 d 2 h`.
-    static func span(_ seconds: Double) -> String {
+    package static func span(_ seconds: Double) -> String {
         let whole = Int(max(0, min(seconds.isFinite ? seconds : 0, 3e11)))
         switch whole {
         case ..<60: return "\(whole) s"
@@ -65,12 +65,12 @@ enum TimeText {
     }
 
     /// The day of a moment, UTC: `2026-03-09`; 0: `-`.
-    static func day(milliseconds: Int64) -> String {
+    package static func day(milliseconds: Int64) -> String {
         milliseconds == 0 ? "-" : CalendarTime(Timestamp(milliseconds: milliseconds)).dayText
     }
 
     /// The minute of a moment, UTC: `2026-03-09 12:34`; 0: `never`.
-    static func minute(milliseconds: Int64) -> String {
+    package static func minute(milliseconds: Int64) -> String {
         milliseconds == 0 ? "never" : CalendarTime(Timestamp(milliseconds: milliseconds)).minuteText
     }
 
@@ -78,9 +78,9 @@ enum TimeText {
 }
 
 /// Numbers for people: at most two digits behind the point, no zeros at the end.
-enum NumberText {
+package enum NumberText {
     /// `1`, `1.5`, `0.75`.
-    static func short(_ value: Double) -> String {
+    package static func short(_ value: Double) -> String {
         guard value.isFinite, abs(value) < 1e12 else { return "?" }
         let hundredths = Int((value * 100).rounded())
         let sign = hundredths < 0 ? "-" : ""
@@ -90,7 +90,7 @@ enum NumberText {
     }
 
     /// `812 B`, `14 kB`, `9.4 MB`.
-    static func bytes(_ count: UInt64) -> String {
+    package static func bytes(_ count: UInt64) -> String {
         switch count {
         case ..<1_000: return "\(count) B"
         case ..<1_000_000: return "\(count / 1_000) kB"
@@ -100,7 +100,7 @@ enum NumberText {
     }
 
     /// `1 episode`, `3 episodes`.
-    static func counted(_ count: Int, _ one: String, _ several: String? = nil) -> String {
+    package static func counted(_ count: Int, _ one: String, _ several: String? = nil) -> String {
         "\(count) \(count == 1 ? one : several ?? one + "s")"
     }
 }

@@ -1,26 +1,27 @@
+package import BusKit
 import FoundationEssentials
-public import PodcastModel
+package import PodcastModel
 import SwiftProtobuf
-public import WireMessages
+package import WireMessages
 
 /// The database's questions, typed. Each throws the service's refusal, or `malformed` for an answer of another kind.
-public struct PersistenceClient: Sendable {
+package struct PersistenceClient: Sendable {
     private let client: BusClient
     private let limit: Duration
 
     /// Asks through `client`, each question for `limit` at most.
-    public init(_ client: BusClient, within limit: Duration = .seconds(10)) {
+    package init(_ client: BusClient, within limit: Duration = .seconds(10)) {
         self.client = client
         self.limit = limit
     }
 
     /// A page of podcasts in order of their titles.
-    public func podcasts(_ query: WirePodcastsQuery = WirePodcastsQuery()) async throws(Failure) -> WirePodcastsPage {
+    package func podcasts(_ query: WirePodcastsQuery = WirePodcastsQuery()) async throws(Failure) -> WirePodcastsPage {
         try await ask({ $0.podcasts = query }, { $0.podcasts })
     }
 
     /// All podcasts, page by page.
-    public func allPodcasts(includeUnsubscribed: Bool = false) async throws(Failure) -> [WirePodcast] {
+    package func allPodcasts(includeUnsubscribed: Bool = false) async throws(Failure) -> [WirePodcast] {
         var query = WirePodcastsQuery()
         query.includeUnsubscribed = includeUnsubscribed
         var podcasts: [WirePodcast] = []
@@ -33,12 +34,13 @@ public struct PersistenceClient: Sendable {
     }
 
     /// A page of episodes, the newest first.
-    public func episodes(_ query: WireEpisodesQuery) async throws(Failure) -> WireEpisodesPage {
+    package func episodes(_ query: WireEpisodesQuery) async throws(Failure) -> WireEpisodesPage {
         try await ask({ $0.episodes = query }, { $0.episodes })
     }
 
-    /// The episodes of these ids, at most `RequestSizes.episodes`; those that are gone are left out. `brief`: without notes and chapters.
-    public func episodes(ids: [String], brief: Bool = false) async throws(Failure) -> [WireEpisode] {
+    /// The episodes of these ids, at most `RequestSizes.episodes`; those that are gone are left out. `brief`: without notes
+    /// and chapters.
+    package func episodes(ids: [String], brief: Bool = false) async throws(Failure) -> [WireEpisode] {
         try await ask(
             {
                 $0.episodesByID.ids = ids
@@ -49,7 +51,7 @@ public struct PersistenceClient: Sendable {
 
     /// The one episode that an id, a prefix of one or a part of a title means.
     /// - Throws: `notFound`; `ambiguous` with `WireCandidates` as its detail.
-    public func findEpisode(_ text: String, podcast: String = "") async throws(Failure) -> WireEpisode {
+    package func findEpisode(_ text: String, podcast: String = "") async throws(Failure) -> WireEpisode {
         let page = try await ask(
             {
                 $0.findEpisode.text = text
@@ -61,19 +63,19 @@ public struct PersistenceClient: Sendable {
 
     /// The one podcast that an id, a prefix of one or a part of a title means.
     /// - Throws: `notFound`; `ambiguous` with `WireCandidates` as its detail.
-    public func findPodcast(_ text: String) async throws(Failure) -> WirePodcast {
+    package func findPodcast(_ text: String) async throws(Failure) -> WirePodcast {
         let page = try await ask({ $0.findPodcast.text = text }, { $0.podcasts })
         guard let podcast = page.podcasts.first else { throw Failure(.notFound, "No podcast is named “\(text)”.") }
         return podcast
     }
 
     /// Makes a backup now.
-    public func backup() async throws(Failure) -> WireBackupDone {
+    package func backup() async throws(Failure) -> WireBackupDone {
         try await ask({ $0.backup = WireBackup() }, { $0.backup })
     }
 
     /// Reads the whole database and says what is wrong with it; large ones want a longer limit.
-    public func check() async throws(Failure) -> WireDatabaseCheck {
+    package func check() async throws(Failure) -> WireDatabaseCheck {
         try await ask({ $0.check = WireCheckDatabase() }, { $0.check })
     }
 

@@ -1,11 +1,11 @@
 import PodcastModel
-import WireMessages
+package import WireMessages
 
 /// The payloads of the stream as JSON, chosen by topic.
-enum StreamPayload {
+package enum StreamPayload {
     /// The payload of `event`: null for a key that is gone; an object `{"base64"}` for a topic that this version does
     /// not know or a payload that it cannot read, with `"delta":true` if that changes the value before it.
-    static func json(_ event: StreamEvent) -> JSONValue {
+    package static func json(_ event: StreamEvent) -> JSONValue {
         guard event.header.kind != .delete else { return .null }
         if let known = try? known(event) { return known }
         let bytes = JSONValue.string(base64(event.payload))
@@ -175,7 +175,7 @@ enum StreamPayload {
     }
 
     /// RFC 4648, section 4, with padding.
-    static func base64(_ bytes: [UInt8]) -> String {
+    package static func base64(_ bytes: [UInt8]) -> String {
         let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
         var result: [UInt8] = []
         for start in stride(from: 0, to: bytes.count, by: 3) {

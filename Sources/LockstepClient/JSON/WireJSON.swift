@@ -1,16 +1,18 @@
 import FoundationEssentials
-import PodcastModel
-import WireMessages
+package import PodcastModel
+package import WireMessages
 
 // The wire's messages as the documented JSON (`protocols/cli.md`).
 
 extension WireFailure {
-    var json: JSONValue { .object(["code": .string(code), "message": .string(message), "retry": .bool(retry)]) }
+    package var json: JSONValue {
+        .object(["code": .string(code), "message": .string(message), "retry": .bool(retry)])
+    }
 }
 
 extension Failure {
     /// What goes to standard error with `--json`.
-    var json: JSONValue {
+    package var json: JSONValue {
         var members: [JSONValue.Member] = [
             .init(name: "code", value: .string(code)), .init(name: "message", value: .string(message)),
             .init(name: "retry", value: .bool(retry)),
@@ -24,7 +26,7 @@ extension Failure {
     }
 
     /// The things that `ambiguous` could mean; empty for other codes.
-    var candidates: [WireCandidates.Candidate] {
+    package var candidates: [WireCandidates.Candidate] {
         guard known == .ambiguous, let message = try? WireCandidates(wireBytes: detail) else { return [] }
         return message.candidates
     }
@@ -32,7 +34,7 @@ extension Failure {
 
 extension WirePlaybackState.Status {
     /// The word for the state.
-    var word: String {
+    package var word: String {
         switch self {
         case .idle, .unknown, .UNRECOGNIZED: "idle"
         case .loading: "loading"
@@ -46,7 +48,7 @@ extension WirePlaybackState.Status {
 
 extension WireAlert.Severity {
     /// The word for the severity.
-    var word: String {
+    package var word: String {
         switch self {
         case .warning: "warning"
         case .error: "error"
@@ -57,7 +59,7 @@ extension WireAlert.Severity {
 
 extension WireServiceStatus.State {
     /// The word for the state.
-    var word: String {
+    package var word: String {
         switch self {
         case .starting: "starting"
         case .ready: "ready"
@@ -68,14 +70,14 @@ extension WireServiceStatus.State {
 }
 
 extension WireChapter {
-    var json: JSONValue {
+    package var json: JSONValue {
         .object(["start": .seconds(start), "end": .knownSeconds(end), "title": .string(title), "url": .text(url)])
     }
 }
 
 extension WireEpisodeSummary {
     /// As an entry of the queue shows it.
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             "id": .string(id), "title": .string(title), "podcast": .string(podcastTitle),
             "duration": .knownSeconds(duration), "position": .seconds(position),
@@ -83,13 +85,13 @@ extension WireEpisodeSummary {
     }
 
     /// As the status shows it.
-    var briefJSON: JSONValue {
+    package var briefJSON: JSONValue {
         .object(["id": .string(id), "title": .string(title), "podcast": .string(podcastTitle)])
     }
 }
 
 extension WireEpisodeState {
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             "episode": .string(episode), "position": .seconds(position), "duration": .knownSeconds(duration),
             "played": .bool(played), "completedAt": .moment(milliseconds: completedAt), "reason": .text(reason),
@@ -99,10 +101,10 @@ extension WireEpisodeState {
 
 extension WireEpisode {
     /// As a list of episodes shows it.
-    var json: JSONValue { .object(members) }
+    package var json: JSONValue { .object(members) }
 
     /// With everything that is known of it.
-    var detailJSON: JSONValue {
+    package var detailJSON: JSONValue {
         .object(
             members + [
                 .init(name: "description", value: .text(description_p)), .init(name: "link", value: .text(link)),
@@ -117,7 +119,7 @@ extension WireEpisode {
     }
 
     /// The length: measured, or else announced; 0: unknown.
-    var knownDuration: Double { state.duration > 0 ? state.duration : duration }
+    package var knownDuration: Double { state.duration > 0 ? state.duration : duration }
 
     private var members: [JSONValue.Member] {
         [
@@ -133,10 +135,10 @@ extension WireEpisode {
 
 extension WirePodcast {
     /// As the database gives it.
-    var json: JSONValue { json(unplayed: .integer(Int64(unplayedCount))) }
+    package var json: JSONValue { json(unplayed: .integer(Int64(unplayedCount))) }
 
     /// `unplayed` is null where it is not known: on the stream, whose podcasts come from the feeds alone.
-    func json(unplayed: JSONValue) -> JSONValue {
+    package func json(unplayed: JSONValue) -> JSONValue {
         .object([
             "id": .string(id), "title": .string(title), "url": .string(url),
             "episodeCount": .integer(Int64(episodeCount)),
@@ -149,7 +151,7 @@ extension WirePodcast {
 }
 
 extension WireAlert {
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             "id": .string(id), "code": .string(code), "title": .string(title), "message": .string(message),
             "severity": .string(severity.word), "actions": .array(actions.map { .string($0) }),
@@ -161,7 +163,7 @@ extension WireAlert {
 
 extension WireQueueEntry {
     /// An entry; `current`: whether it is the one that is marked.
-    func json(current: Bool) -> JSONValue {
+    package func json(current: Bool) -> JSONValue {
         .object([
             "id": .string(id), "current": .bool(current), "episode": episode.json,
             "addedAt": .moment(milliseconds: addedAt), "reason": .text(reason),
@@ -170,7 +172,7 @@ extension WireQueueEntry {
 }
 
 extension WireQueueState {
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             "name": .string(name), "revision": .unsigned(revision),
             "entries": .array(entries.map { $0.json(current: $0.id == current) }), "modes": modes.json,
@@ -179,7 +181,7 @@ extension WireQueueState {
 }
 
 extension WireOutputState {
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             "chosen": .text(chosen), "inUse": .text(inUse),
             "devices": .array(
@@ -189,7 +191,7 @@ extension WireOutputState {
 }
 
 extension WireHistoryItem {
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             "revision": .unsigned(revision), "at": .moment(milliseconds: at), "description": .string(description_p),
             "undone": .bool(undone), "origin": .text(origin), "entries": .integer(Int64(entries)),
@@ -199,7 +201,7 @@ extension WireHistoryItem {
 
 extension WireFeedResult {
     /// The word for what became of it.
-    var word: String {
+    package var word: String {
         switch kind {
         case .added: "added"
         case .alreadyThere: "alreadyThere"
@@ -212,7 +214,7 @@ extension WireFeedResult {
         }
     }
 
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             // The feeds do not know what has been played.
             "url": .string(url), "result": .string(word),
@@ -221,5 +223,25 @@ extension WireFeedResult {
             "kept": .bool(kept), "passwordChanged": .bool(passwordChanged),
             "warnings": .array(warnings.map { .string($0) }),
         ])
+    }
+}
+
+extension WireBookmark {
+    package var json: JSONValue {
+        .object([
+            "id": .string(id), "episode": .string(episode), "title": .text(title), "position": .seconds(position),
+            "note": .text(note), "createdAt": .moment(milliseconds: createdAt),
+        ])
+    }
+}
+
+extension SettingKey {
+    /// A value as JSON: a number where the key takes one, true or false for `on` and `off`, else the text.
+    package func json(_ text: String) -> JSONValue {
+        switch rule.form {
+        case .number, .wholeNumber: Double(text).map { .number($0) } ?? .string(text)
+        case .flag: .bool(text == "on")
+        default: .string(text)
+        }
     }
 }

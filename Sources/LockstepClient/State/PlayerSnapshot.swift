@@ -1,11 +1,11 @@
 import BusKit
-import PodcastModel
-import WireMessages
+package import PodcastModel
+package import WireMessages
 
 /// What a player shows at one moment: everything that the screens need, computed and made fit for a terminal.
-struct PlayerSnapshot: Sendable, Hashable {
+package struct PlayerSnapshot: Sendable, Hashable {
     /// How it stands to the bus.
-    enum Link: Sendable, Hashable {
+    package enum Link: Sendable, Hashable {
         /// It has never been in step.
         case connecting
         /// It is in step.
@@ -15,32 +15,32 @@ struct PlayerSnapshot: Sendable, Hashable {
     }
 
     /// An entry of Up Next.
-    struct Entry: Sendable, Hashable {
-        var id: String
-        var title: String
-        var podcast: String
+    package struct Entry: Sendable, Hashable {
+        package var id: String
+        package var title: String
+        package var podcast: String
         /// In seconds; nil: unknown.
-        var duration: Double?
+        package var duration: Double?
         /// Where it would go on, in seconds.
-        var position: Double
-        var isCurrent: Bool
+        package var position: Double
+        package var isCurrent: Bool
         /// Whether the player has it: it is where that is.
-        var isLoaded = false
+        package var isLoaded = false
     }
 
     /// An alert and what can be answered.
-    struct Alert: Sendable, Hashable {
-        var id: String
-        var owner: String
-        var severity: String
-        var title: String
-        var message: String
-        var actions: [String]
+    package struct Alert: Sendable, Hashable {
+        package var id: String
+        package var owner: String
+        package var severity: String
+        package var title: String
+        package var message: String
+        package var actions: [String]
         /// The digit of each action; empty: nobody can press any.
-        var keys: [Int?] = []
+        package var keys: [Int?] = []
 
         /// The actions, each with its digit where it has one: `1 retry`.
-        var answers: [String] {
+        package var answers: [String] {
             actions.enumerated().map { index, action in
                 keys.indices.contains(index) ? keys[index].map { "\($0) \(action)" } ?? action : action
             }
@@ -48,93 +48,107 @@ struct PlayerSnapshot: Sendable, Hashable {
     }
 
     /// A part of the episode.
-    struct Chapter: Sendable, Hashable {
-        var number: Int
-        var count: Int
-        var title: String
+    package struct Chapter: Sendable, Hashable {
+        package var number: Int
+        package var count: Int
+        package var title: String
     }
 
     /// A line of the list of chapters.
-    struct Part: Sendable, Hashable {
+    package struct Part: Sendable, Hashable {
         /// In seconds.
-        var start: Double
-        var title: String
+        package var start: Double
+        package var title: String
     }
 
     /// What failed and is tried again.
-    struct Retry: Sendable, Hashable {
-        var attempt: Int
-        var of: Int
+    package struct Retry: Sendable, Hashable {
+        package var attempt: Int
+        package var of: Int
         /// Seconds until it is tried, at the moment of the snapshot; 0: it is being tried.
-        var wait: Double
-        var error: String
+        package var wait: Double
+        package var error: String
+
+        /// An attempt of these parts.
+        package init(attempt: Int, of: Int, wait: Double, error: String) {
+            (self.attempt, self.of, self.wait, self.error) = (attempt, of, wait, error)
+        }
     }
 
     /// A sleep timer that runs.
-    struct Sleep: Sendable, Hashable {
+    package struct Sleep: Sendable, Hashable {
         /// Seconds of the clock that are left; nil: it does not end by time.
-        var remaining: Double?
+        package var remaining: Double?
         /// How many episodes will still end; 0: it does not end by those.
-        var episodes = 0
-        var isEndOfChapter = false
-        var isFading = false
+        package var episodes = 0
+        package var isEndOfChapter = false
+        package var isFading = false
         /// What tells one timer from another.
-        var mark: UInt64 = 0
+        package var mark: UInt64 = 0
+
+        /// A timer that ends by time, by episodes, or at the end of the chapter.
+        package init(
+            remaining: Double? = nil, episodes: Int = 0, isEndOfChapter: Bool = false, isFading: Bool = false,
+            mark: UInt64 = 0
+        ) {
+            (self.remaining, self.episodes, self.isEndOfChapter) = (remaining, episodes, isEndOfChapter)
+            (self.isFading, self.mark) = (isFading, mark)
+        }
     }
 
     /// A service and the word for its state.
-    struct Service: Sendable, Hashable {
-        var name: String
-        var state: String
+    package struct Service: Sendable, Hashable {
+        package var name: String
+        package var state: String
     }
 
-    var link = Link.connecting
-    var status = WirePlaybackState.Status.unknown
+    package var link = Link.connecting
+    package var status = WirePlaybackState.Status.unknown
     /// What has paused it, where it is paused.
-    var pausedBy = WirePlaybackState.PausedBy.somebody
+    package var pausedBy = WirePlaybackState.PausedBy.somebody
     /// Whether the player or the queue may be out of date.
-    var isStale = false
-    var hasEpisode = false
-    var episodeID = ""
-    var title = ""
-    var podcast = ""
-    var loadID = ""
+    package var isStale = false
+    package var hasEpisode = false
+    package var episodeID = ""
+    package var title = ""
+    package var podcast = ""
+    package var loadID = ""
     /// In seconds, at the moment of the snapshot.
-    var position = 0.0
+    package var position = 0.0
     /// In seconds; nil: unknown.
-    var duration: Double?
-    var speed = 1.0
+    package var duration: Double?
+    package var speed = 1.0
     /// How fast it moves on, which is faster than its speed in silence that is passed over; nil: at its speed.
-    var pace: Double?
+    package var pace: Double?
     /// It is loading, and will be paused when it is open.
-    var staysPaused = false
-    var volume = 100.0
-    var output = ""
-    var isSilent = false
-    var isBuffering = false
-    var isRunning = false
-    var error: String?
-    var chapter: Chapter?
+    package var staysPaused = false
+    package var volume = 100.0
+    package var output = ""
+    package var isSilent = false
+    package var isBuffering = false
+    package var isRunning = false
+    package var error: String?
+    package var chapter: Chapter?
     /// All chapters, in order.
-    var parts: [Part] = []
-    var retry: Retry?
-    var sleep: Sleep?
+    package var parts: [Part] = []
+    package var retry: Retry?
+    package var sleep: Sleep?
     /// Whether the downloaded file plays.
-    var isLocal = false
+    package var isLocal = false
     /// The name of the queue that it was loaded from; empty: of none.
-    var home = ""
+    package var home = ""
     /// What is done to the sound, in words.
-    var sound: [String] = []
+    package var sound: [String] = []
     /// The queue that is shown: that of what is loaded.
-    var queueName = FleetView.usualQueue
-    var entries: [Entry] = []
-    var currentEntry = ""
-    var queueRevision: UInt64 = 0
-    var alerts: [Alert] = []
-    var services: [Service] = []
+    package var queueName = FleetView.usualQueue
+    package var entries: [Entry] = []
+    package var currentEntry = ""
+    package var queueRevision: UInt64 = 0
+    package var alerts: [Alert] = []
+    package var services: [Service] = []
 
     /// The view at `now` on the boot `bootID`.
-    init(_ view: FleetView, now: Moment, bootID: String) {
+    package init(_ view: FleetView, now: Moment, bootID: String) {
         link =
             switch view.connection {
             case .connecting: .connecting
@@ -156,10 +170,10 @@ struct PlayerSnapshot: Sendable, Hashable {
     }
 
     /// A snapshot that knows nothing.
-    init() {}
+    package init() {}
 
     /// Takes over the player's state.
-    mutating func take(_ player: WirePlaybackState, now: Moment, bootID: String) {
+    package mutating func take(_ player: WirePlaybackState, now: Moment, bootID: String) {
         status = player.status
         pausedBy = player.pausedBy
         hasEpisode = player.hasEpisode
@@ -208,7 +222,7 @@ struct PlayerSnapshot: Sendable, Hashable {
 
 extension PlayerSnapshot {
     /// The state in a word or two.
-    var stateWord: String {
+    package var stateWord: String {
         switch status {
         case .playing: isBuffering ? "buffering" : "playing"
         case .idle, .unknown, .UNRECOGNIZED: "nothing loaded"
@@ -220,29 +234,29 @@ extension PlayerSnapshot {
     }
 
     /// `12:34 of 58:10`, or `12:34` while the length is unknown.
-    var place: String {
+    package var place: String {
         duration.map { "\(ClockText.format(position)) of \(ClockText.format($0))" } ?? ClockText.format(position)
     }
 
     /// What is left, in whole seconds of the episode: what is shown of the length less what is shown of the position.
-    var remaining: Double? {
+    package var remaining: Double? {
         duration.map { Double(max(0, ClockText.wholeSeconds($0) - ClockText.wholeSeconds(position))) }
     }
 
     /// The title, with a word for one that is empty.
-    var shownTitle: String { title.isEmpty ? "(no title)" : title }
+    package var shownTitle: String { title.isEmpty ? "(no title)" : title }
 
     /// Whether an alert says what the player has failed of.
-    func isSaid(by alert: Alert) -> Bool {
+    package func isSaid(by alert: Alert) -> Bool {
         guard let error, !error.isEmpty else { return false }
         return alert.message.contains(error)
     }
 
     /// The services that are not ready; empty: all are.
-    var unreadyServices: [Service] { services.filter { $0.state != "ready" } }
+    package var unreadyServices: [Service] { services.filter { $0.state != "ready" } }
 
     /// The fleet in a few words.
-    var health: String {
+    package var health: String {
         switch link {
         case .connecting: return "connecting …"
         case .reconnecting: return "reconnecting …"
@@ -254,7 +268,7 @@ extension PlayerSnapshot {
     }
 
     /// When what is shown next changes by itself, in seconds from now; nil: it does not.
-    var nextTick: Double? {
+    package var nextTick: Double? {
         guard link == .live || !isStale else { return nil }
         var ticks: [Double] = []
         if isRunning {
@@ -271,7 +285,7 @@ extension PlayerSnapshot {
 }
 
 extension PlayerSnapshot.Retry {
-    init(_ retry: WireRetryState, wait: Double) {
+    package init(_ retry: WireRetryState, wait: Double) {
         self.init(
             attempt: Int(retry.attempt), of: Int(retry.of), wait: wait,
             error: retry.hasError ? DisplayText.sanitised(retry.error.message) : "")
@@ -279,7 +293,7 @@ extension PlayerSnapshot.Retry {
 }
 
 extension PlayerSnapshot.Sleep {
-    init(_ sleep: WireSleepState, at now: Moment, bootID: String) {
+    package init(_ sleep: WireSleepState, at now: Moment, bootID: String) {
         self.init(
             remaining: sleep.remaining(at: now, bootID: bootID), episodes: Int(sleep.episodes),
             isEndOfChapter: sleep.endOfChapter, isFading: sleep.fading, mark: sleep.endsAt)

@@ -1,25 +1,25 @@
-import PodcastModel
-import WireMessages
+package import PodcastModel
+package import WireMessages
 
 // What the player's state means at a moment.
 
 extension WirePlaybackState {
     /// The position at `now`, in seconds, from the anchor. Another boot or machine than the anchor's goes by wall clock.
-    func position(at now: Moment, bootID: String) -> Double {
+    package func position(at now: Moment, bootID: String) -> Double {
         PlaybackAnchor(self)?.position(
             at: now, bootID: bootID, duration: EpisodeDuration(seconds: duration)
         ).seconds ?? 0
     }
 
     /// Seconds until what failed is tried again; 0: it is being tried.
-    func retryWait(at now: Moment, bootID: String) -> Double {
+    package func retryWait(at now: Moment, bootID: String) -> Double {
         guard retry.nextAt > 0 else { return 0 }
         guard hasAnchor, anchor.bootID == bootID else { return retry.nextInSeconds }
         return max(0, MonotonicTime(nanoseconds: retry.nextAt).since(now.monotonic) / .seconds(1))
     }
 
     /// What `status --json` prints.
-    func statusJSON(at now: Moment, bootID: String) -> JSONValue {
+    package func statusJSON(at now: Moment, bootID: String) -> JSONValue {
         let loaded = hasEpisode && status != .idle && status != .unknown
         let position = position(at: now, bootID: bootID)
         return .object([
@@ -36,7 +36,7 @@ extension WirePlaybackState {
     }
 
     /// What has paused it, as a word for programs; empty: it is not paused, or somebody has paused it.
-    var pauseWord: String {
+    package var pauseWord: String {
         switch pausedBy {
         case .sleepTimer where status == .paused: "sleepTimer"
         case .stop where status == .paused: "stop"
@@ -46,7 +46,7 @@ extension WirePlaybackState {
     }
 
     /// The sleep timer as commands print it: null, or what is left of it.
-    func sleepJSON(at now: Moment, bootID: String) -> JSONValue {
+    package func sleepJSON(at now: Moment, bootID: String) -> JSONValue {
         guard hasSleep else { return .null }
         return .object([
             "remaining": sleep.remaining(at: now, bootID: bootID).map { .seconds($0) } ?? .null,
@@ -63,7 +63,7 @@ extension WirePlaybackState {
     }
 
     /// The chapters as `chapter` prints them.
-    func chaptersJSON(at position: Double) -> JSONValue {
+    package func chaptersJSON(at position: Double) -> JSONValue {
         let current = chapters.number(at: position)
         return .array(
             chapters.indices.map { chapterMembers($0).adding("current", .bool($0 + 1 == current)) })
@@ -81,7 +81,7 @@ extension WirePlaybackState {
 
 extension WireRetryState {
     /// With so many seconds to go.
-    func json(in seconds: Double) -> JSONValue {
+    package func json(in seconds: Double) -> JSONValue {
         .object([
             "attempt": .integer(Int64(attempt)), "of": .integer(Int64(of)), "nextInSeconds": .seconds(seconds),
             "error": hasError ? error.json : .null,
@@ -90,7 +90,7 @@ extension WireRetryState {
 }
 
 extension WireSoundState {
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             "gain": .number(gain), "trimSilence": .bool(trimSilence), "boost": .bool(boost),
             "normalise": .bool(normalise),
@@ -98,12 +98,27 @@ extension WireSoundState {
     }
 
     /// What is done to the sound, in words.
-    var words: [String] {
+    package var words: [String] {
         var words: [String] = []
         if gain != 0 { words.append("gain \(gain > 0 ? "+" : "")\(NumberText.short(gain)) dB") }
         if trimSilence { words.append("trims silence") }
         if boost { words.append("boost") }
         if normalise { words.append("normalised") }
         return words
+    }
+}
+
+extension [WireChapter] {
+    /// The number, from 1, of the chapter at a place in seconds; 0: it is in none.
+    package func number(at position: Double) -> Int {
+        // An anchor may be that far behind the engine when it tells that a chapter has begun.
+        number(at: position, tolerance: 0.05)
+    }
+
+    /// Where the chapter of this index ends, in seconds; nil: unknown.
+    package func end(of index: Int, duration: Double) -> Double? {
+        if self[index].end > self[index].start { return self[index].end }
+        if index + 1 < count { return self[index + 1].start }
+        return duration > self[index].start ? duration : nil
     }
 }

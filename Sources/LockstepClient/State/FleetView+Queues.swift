@@ -1,16 +1,16 @@
 import BusKit
-import PodcastModel
+package import PodcastModel
 import SwiftProtobuf
-import WireMessages
+package import WireMessages
 
 extension FleetView {
     /// The queue that is there from the beginning, and meant where none is named.
-    static let usualQueue = QueueName.usual
+    package static let usualQueue = QueueName.usual
 
     /// A queue by its name. The usual one is there even if nothing has been heard of it.
     ///
     /// - Throws: `notFound`, which names the nearest one.
-    func queue(_ name: String) throws(Failure) -> WireQueueState {
+    package func queue(_ name: String) throws(Failure) -> WireQueueState {
         if let queue = queues[name] { return queue }
         guard name != Self.usualQueue else { return WireQueueState.with { $0.name = name } }
         let advice = NearestWord.among(queues.keys.sorted(), to: name).map { "Did you mean \($0)? " } ?? ""
@@ -18,14 +18,14 @@ extension FleetView {
     }
 
     /// Lists the usual queue before the others.
-    static func isQueue(_ name: String, before other: String) -> Bool {
+    package static func isQueue(_ name: String, before other: String) -> Bool {
         guard (name == usualQueue) == (other == usualQueue) else { return name == usualQueue }
         return name < other
     }
 
     /// The queue that goes on when what is loaded ends: the one that holds it, or from which it was loaded; else the usual
     /// one. The queue service decides by the same.
-    var playingQueue: WireQueueState {
+    package var playingQueue: WireQueueState {
         let entry = player?.queueEntry ?? ""
         let home = queues[player?.queue ?? ""] ?? mainQueue ?? WireQueueState.with { $0.name = Self.usualQueue }
         guard !entry.isEmpty, home.current != entry else { return home }
@@ -35,18 +35,18 @@ extension FleetView {
 
     /// The queues that may be meant where `play` names none: Up Next, and before it the queue that is playing if that is
     /// another one.
-    var queuesToPlayFrom: [WireQueueState] {
+    package var queuesToPlayFrom: [WireQueueState] {
         let main = mainQueue ?? WireQueueState.with { $0.name = Self.usualQueue }
         let playing = playingQueue
         return isIdle || playing.name == main.name ? [main] : [playing, main]
     }
 
     /// Whether nothing is loaded.
-    var isIdle: Bool { player.map { !$0.hasEpisode || $0.status == .idle } ?? true }
+    package var isIdle: Bool { player.map { !$0.hasEpisode || $0.status == .idle } ?? true }
 
     /// Whether something follows in its queue what is loaded, when that is passed over. The queue service decides by the
     /// same.
-    var hasFollower: Bool {
+    package var hasFollower: Bool {
         guard let player else { return false }
         let queue = playingQueue
         let others = queue.entries.contains { $0.id != player.queueEntry }
@@ -59,11 +59,11 @@ extension FleetView {
 
 extension WireQueueState {
     /// As sentences name a queue: Up Next, or by its name.
-    static func shownName(_ name: String) -> String { QueueName.shown(name) }
+    package static func shownName(_ name: String) -> String { QueueName.shown(name) }
 
     /// With the place that the player is at, and the length that it knows: the queue takes them over when it is no longer
     /// loaded.
-    func withPosition(of player: WirePlaybackState?) -> WireQueueState {
+    package func withPosition(of player: WirePlaybackState?) -> WireQueueState {
         guard let player, player.hasEpisode, player.status != .finished else { return self }
         var queue = self
         for index in queue.entries.indices where queue.entries[index].episode.id == player.episode.id {
@@ -75,12 +75,12 @@ extension WireQueueState {
     }
 
     /// As sentences name it.
-    var shownName: String { Self.shownName(name.isEmpty ? FleetView.usualQueue : name) }
+    package var shownName: String { Self.shownName(name.isEmpty ? FleetView.usualQueue : name) }
 }
 
 extension WireRepeat {
     /// The word for it.
-    var word: String {
+    package var word: String {
         switch self {
         case .off, .UNRECOGNIZED: "off"
         case .all: "all"
@@ -91,7 +91,7 @@ extension WireRepeat {
 
 extension WireQueueModes {
     /// What differs from the usual, in words.
-    var words: [String] {
+    package var words: [String] {
         var words: [String] = []
         switch `repeat` {
         case .all: words.append("repeats all")
@@ -103,7 +103,7 @@ extension WireQueueModes {
         return words
     }
 
-    var json: JSONValue {
+    package var json: JSONValue {
         .object([
             "repeat": .string(`repeat`.word), "consume": .bool(!keep),
             "limit": .integer(Int64(limit == 0 ? Self.standardLimit : limit)),
@@ -111,5 +111,5 @@ extension WireQueueModes {
     }
 
     /// How many entries a queue takes that has no limit of its own.
-    static let standardLimit = UInt32(RequestSizes.queueEntries)
+    package static let standardLimit = UInt32(RequestSizes.queueEntries)
 }

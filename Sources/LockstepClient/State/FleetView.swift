@@ -1,11 +1,12 @@
-public import PodcastModel
+package import BusKit
+package import PodcastModel
 import SwiftProtobuf
-public import WireMessages
+package import WireMessages
 
 /// The stream as screens want it: typed, with deltas applied, and with what may be out of date marked.
-public struct FleetView: Sendable {
+package struct FleetView: Sendable {
     /// What an update changed.
-    public enum Change: Sendable, Hashable {
+    package enum Change: Sendable, Hashable {
         /// The player.
         case player
         /// The sound devices.
@@ -37,53 +38,53 @@ public struct FleetView: Sendable {
     }
 
     /// Everything as it came.
-    public private(set) var replica = Replica()
+    package private(set) var replica = Replica()
     /// How it stands to the bus.
-    public private(set) var connection = ConnectionState.connecting
+    package private(set) var connection = ConnectionState.connecting
     /// The player; nil until it has said something.
-    public private(set) var player: WirePlaybackState?
+    package private(set) var player: WirePlaybackState?
     /// The sound devices.
-    public private(set) var output: WireOutputState?
+    package private(set) var output: WireOutputState?
     /// The queues, by name.
-    public private(set) var queues: [String: WireQueueState] = [:]
+    package private(set) var queues: [String: WireQueueState] = [:]
     /// The podcasts, by id.
-    public private(set) var podcasts: [String: WirePodcast] = [:]
+    package private(set) var podcasts: [String: WirePodcast] = [:]
     /// The alerts that wait for an answer, by topic.
-    public private(set) var alerts: [Topic: WireAlert] = [:]
+    package private(set) var alerts: [Topic: WireAlert] = [:]
     /// The files of episodes that are there, come or failed to come, by the episode's id.
-    public private(set) var downloads: [String: WireDownload] = [:]
+    package private(set) var downloads: [String: WireDownload] = [:]
     /// The bookmarks of the episodes that have any, by the episode's id.
-    public private(set) var bookmarks: [String: WireBookmarks] = [:]
+    package private(set) var bookmarks: [String: WireBookmarks] = [:]
     /// What has been set, by topic: an owner's settings for a podcast or for all.
-    public private(set) var settings: [Topic: WireSettingsState] = [:]
+    package private(set) var settings: [Topic: WireSettingsState] = [:]
     /// The services' states.
-    public private(set) var services: [ServiceName: WireServiceStatus] = [:]
+    package private(set) var services: [ServiceName: WireServiceStatus] = [:]
     /// The database's state.
-    public private(set) var database: WirePersistenceStatus?
+    package private(set) var database: WirePersistenceStatus?
 
     /// Knows nothing yet.
-    public init() {}
+    package init() {}
 
     /// The usual queue.
-    public var mainQueue: WireQueueState? { queues[QueueName.usual] }
+    package var mainQueue: WireQueueState? { queues[QueueName.usual] }
 
     /// The alerts, errors before warnings before information, and of each kind the oldest first.
-    public var alertsInOrder: [WireAlert] {
+    package var alertsInOrder: [WireAlert] {
         alerts.values.sorted {
             (-$0.severity.rawValue, $0.raisedAt, $0.id) < (-$1.severity.rawValue, $1.raisedAt, $1.id)
         }
     }
 
     /// Whether the values under a topic may be out of date: their owner is not ready.
-    public func isStale(_ topic: Topic) -> Bool { replica.isStale(topic) }
+    package func isStale(_ topic: Topic) -> Bool { replica.isStale(topic) }
 
     /// Whether what `owner` has put may be out of date.
-    public func isStale(_ owner: ServiceName) -> Bool { replica.ready[owner] == nil }
+    package func isStale(_ owner: ServiceName) -> Bool { replica.ready[owner] == nil }
 
     /// Takes over an update.
     /// - Returns: what changed.
     @discardableResult
-    public mutating func apply(_ update: ReplicaUpdate) -> Set<Change> {
+    package mutating func apply(_ update: ReplicaUpdate) -> Set<Change> {
         switch update {
         case .connection(let state):
             connection = state
