@@ -13,13 +13,16 @@ package import WireMessages
 public final class Fleet: Sendable {
     let hub: FleetHub
     package let client: BusClient
+    /// Nil: nothing is observed.
+    private let updates: FeedSubscription?
     private let tasks: [Task<Void, Never>]
 
     private init(client: BusClient, observes: Bool) {
         let hub = FleetHub(observes: observes)
-        let updates = observes ? client.updates() : nil
+        let updates = observes ? client.subscribe() : nil
         self.client = client
         self.hub = hub
+        self.updates = updates
         tasks = [
             Task {
                 // It fails only where the run directory can’t be one, which was found out before.
@@ -27,8 +30,7 @@ public final class Fleet: Sendable {
                 hub.end()
             },
             Task {
-                guard let updates else { return }
-                for await update in updates { hub.apply(update) }
+                while let update = await updates?.feed.next() { hub.apply(update) }
             },
         ]
     }
@@ -112,10 +114,15 @@ public final class Fleet: Sendable {
         await hub.first(within: limit, where: condition)
     }
 
-    /// Returns when the effect of an answer is in `state`, or after two seconds.
+    /// Returns when the effect of an answer is in `state`, or after two seconds: the command is done, and a late state is no
+    /// failure of it.
     package func arrive(at position: StreamPosition?, of service: ServiceName) async {
-        guard let position else { return }
-        await hub.arrive(at: position, of: service)
+        guard let position, let updates else { return }
+        do throws(Failure) {
+            // Also where its topic isn’t observed.
+            try await client.wait(for: position, of: service, within: .seconds(2))
+        } catch { return }
+        await updates.feed.drained()
     }
 
     // MARK: - Commands

@@ -4,6 +4,10 @@ import PodcastModel
 import WireMessages
 
 /// The state of a connection and those who observe it. Updates come from one task; everything else may be called from any.
+///
+/// Subscribers are told under the lock, so that each gets the states in order. No handler of a stream’s end may take the lock:
+/// it runs while the runtime holds a lock of the cancelled task, which telling that task needs too. A stream that has ended is
+/// found when it is told the next time.
 final class FleetHub: Sendable {
     private struct Subscriber<Element: Sendable> {
         var continuation: AsyncStream<Element>.Continuation
@@ -23,6 +27,8 @@ final class FleetHub: Sendable {
     private let shared = NIOLockedValueBox(Shared())
     private let observes: Bool
 
+    /// The shortest time between two ticks.
+    private static let shortestTick = Duration.milliseconds(10)
     /// The maximum number of changes that wait for a slow consumer.
     static let changeLimit = 4_096
 
@@ -35,33 +41,44 @@ final class FleetHub: Sendable {
     /// Takes over an update and tells everybody.
     func apply(_ update: ReplicaUpdate) {
         shared.withLockedValue { shared in
-            let changes = shared.view.apply(update)
-            if shared.view.connection == .live { shared.hasState = true }
-            guard shared.hasState, !changes.isEmpty else { return }
-            if !shared.states.isEmpty {
-                let state = FleetState(shared.view)
-                for subscriber in shared.states.values { subscriber.continuation.yield(state) }
-            }
-            for id in shared.changes.keys {
-                for change in changes { Self.yield(FleetChange(change), to: &shared.changes[id]) }
-            }
+            guard !shared.isEnded else { return }
+            Self.apply(update, to: &shared)
         }
     }
 
-    private static func yield(_ change: FleetChange, to subscriber: inout Subscriber<FleetChange>?) {
-        guard let continuation = subscriber?.continuation else { return }
-        let hasMissed = subscriber?.hasMissed ?? false
-        if case .dropped = continuation.yield(hasMissed ? .everything : change) {
-            subscriber?.hasMissed = true
-        } else {
-            subscriber?.hasMissed = false
+    private static func apply(_ update: ReplicaUpdate, to shared: inout Shared) {
+        var changes = shared.view.apply(update)
+        if !shared.hasState, shared.view.connection == .live {
+            shared.hasState = true
+            changes = [.everything]
+        }
+        guard shared.hasState, !changes.isEmpty else { return }
+        if !shared.states.isEmpty { tell(FleetState(shared.view), &shared.states) }
+        for change in changes { tell(FleetChange(change), &shared.changes) }
+    }
+
+    private static func tell(_ state: FleetState, _ subscribers: inout [UInt64: Subscriber<FleetState>]) {
+        for (id, subscriber) in subscribers {
+            if case .terminated = subscriber.continuation.yield(state) { subscribers[id] = nil }
+        }
+    }
+
+    private static func tell(_ change: FleetChange, _ subscribers: inout [UInt64: Subscriber<FleetChange>]) {
+        for (id, subscriber) in subscribers {
+            switch subscriber.continuation.yield(subscriber.hasMissed ? .everything : change) {
+            case .terminated: subscribers[id] = nil
+            case .dropped: subscribers[id]?.hasMissed = true
+            default: subscribers[id]?.hasMissed = false
+            }
         }
     }
 
     /// Ends all sequences.
     func end() {
-        apply(.connection(.disconnected(since: SystemClocks.monotonic())))
         let (states, changes) = shared.withLockedValue { shared in
+            if !shared.isEnded {
+                Self.apply(.connection(.disconnected(since: SystemClocks.monotonic())), to: &shared)
+            }
             defer {
                 shared.isEnded = true
                 shared.states = [:]
@@ -88,39 +105,40 @@ final class FleetHub: Sendable {
             continuation.finish()
             return stream
         }
-        let ticker = tick.map { tick in
-            Task { [weak self] in
-                while !Task.isCancelled {
-                    try? await Task.sleep(for: tick)
-                    guard let self else { return }
-                    let state = self.state
-                    if state.player.isCounting { continuation.yield(state) }
-                }
+        guard let tick else { return stream }
+        let ticker = Task { [weak self] in
+            while !Task.isCancelled, self?.tick(id) ?? false {
+                try? await Task.sleep(for: max(tick, Self.shortestTick))
             }
         }
-        continuation.onTermination = { [weak self] _ in
-            ticker?.cancel()
-            self?.shared.withLockedValue { _ = $0.states.removeValue(forKey: id) }
-        }
+        continuation.onTermination = { _ in ticker.cancel() }
         return stream
+    }
+
+    /// Tells a subscriber the state again while something is counting.
+    ///
+    /// - Returns: whether there is such a subscriber.
+    private func tick(_ id: UInt64) -> Bool {
+        shared.withLockedValue { shared in
+            guard let subscriber = shared.states[id] else { return false }
+            let state = FleetState(shared.view)
+            guard shared.hasState, state.player.isCounting else { return true }
+            guard case .terminated = subscriber.continuation.yield(state) else { return true }
+            shared.states[id] = nil
+            return false
+        }
     }
 
     func changes() -> AsyncStream<FleetChange> {
         let (stream, continuation) = AsyncStream<FleetChange>.makeStream(
             bufferingPolicy: .bufferingOldest(Self.changeLimit))
-        let id = shared.withLockedValue { shared -> UInt64? in
-            guard !shared.isEnded, observes else { return nil }
+        let isObserved = shared.withLockedValue { shared in
+            guard !shared.isEnded, observes else { return false }
             shared.nextID += 1
             shared.changes[shared.nextID] = Subscriber(continuation: continuation)
-            return shared.nextID
+            return true
         }
-        guard let id else {
-            continuation.finish()
-            return stream
-        }
-        continuation.onTermination = { [weak self] _ in
-            self?.shared.withLockedValue { _ = $0.changes.removeValue(forKey: id) }
-        }
+        if !isObserved { continuation.finish() }
         return stream
     }
 
@@ -143,16 +161,6 @@ final class FleetHub: Sendable {
             group.cancelAll()
             if let result { return (result, true) }
             return (self.state, false)
-        }
-    }
-
-    /// Waits until the state includes what was published at `position`, two seconds at most: the command is done, and a late
-    /// state is no failure of it.
-    func arrive(at position: StreamPosition, of owner: ServiceName) async {
-        guard observes else { return }
-        let wait = PositionWait(position: position, owner: owner, deadline: MonotonicTime(nanoseconds: 0))
-        _ = await first(within: .seconds(2)) { state in
-            state.connection == .live && wait.isOver(state.view.replica)
         }
     }
 }

@@ -1,3 +1,4 @@
+import NIOConcurrencyHelpers
 import PodcastModel
 import TestSupport
 import Testing
@@ -25,6 +26,24 @@ struct UpdateFeedTests {
             return
         }
         #expect(next.position.sequence == 6)
+    }
+
+    @Test func `a feed is drained when its consumer asks for the next update`() async {
+        let feed = UpdateFeed()
+        feed.push(.connection(.live), replica: Replica(), connection: .live)
+        feed.push(.connection(.resyncing), replica: Replica(), connection: .resyncing)
+        let handled = NIOLockedValueBox(0)
+        let consumer = Task {
+            while await feed.next() != nil {
+                await Task.yield()
+                handled.withLockedValue { $0 += 1 }
+            }
+        }
+        await feed.drained()
+        #expect(handled.withLockedValue { $0 } == 2)
+        feed.finish()
+        await feed.drained()
+        await consumer.value
     }
 
     @Test func `a replay of the whole ring is no overflow`() async {

@@ -93,14 +93,22 @@ import WireMessages
         #expect(await states.next()?.player.status == .finished)
     }
 
-    @Test func `a command has arrived when the state includes its position`() async {
+    @Test func `cancelling a consumer while it is told doesn’t deadlock`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
-        let event = bus.publish(.put, .playbackState, Self.player(.playing).wireBytes)
-        async let arrived: Void = hub.arrive(at: event.position, of: .playback)
-        hub.apply(.event(event))
-        await arrived
-        #expect(hub.state.player.isPlaying)
+        let put = bus.publish(.put, .playbackState, Self.player(.playing).wireBytes)
+        let teller = Task.detached { while !Task.isCancelled { hub.apply(.event(put)) } }
+        for _ in 0..<2_000 {
+            let consumer = Task.detached { for await _ in hub.states(every: nil) {} }
+            let other = Task.detached { for await _ in hub.changes() {} }
+            await Task.yield()
+            consumer.cancel()
+            other.cancel()
+            await consumer.value
+            await other.value
+        }
+        teller.cancel()
+        await teller.value
     }
 
     @Test func `the sequences end with the connection`() async {

@@ -70,9 +70,12 @@ public final class BusClient: Service {
     /// each once. A consumer that is further behind than the bus's ring reaches gets `.snapshot` again in place of what it
     /// missed.
     public func updates() -> AsyncStream<ReplicaUpdate> {
-        let subscription = FeedSubscription(thread: thread, feed: UpdateFeed())
+        let subscription = subscribe()
         return AsyncStream { await subscription.feed.next() }
     }
+
+    /// `updates()` for one consumer that others may wait for.
+    package func subscribe() -> FeedSubscription { FeedSubscription(thread: thread, feed: UpdateFeed()) }
 
     /// Asks a service, repeating the request under its id until it is answered, refused, or the time is over.
     /// - Parameter mayBeRepeat: whether the id may have been used before, by another life of this program.
@@ -133,9 +136,10 @@ public final class BusClient: Service {
     }
 }
 
-/// Lets go of a feed with the stream that was made of it.
-private final class FeedSubscription: Sendable {
-    let feed: UpdateFeed
+/// A consumer’s feed, which it lets go of with this.
+package final class FeedSubscription: Sendable {
+    /// The updates, for one consumer.
+    package let feed: UpdateFeed
     private let thread: BusThread
 
     init(thread: BusThread, feed: UpdateFeed) {

@@ -13,6 +13,8 @@ package final class UpdateFeed: Sendable {
         var bytes = 0
         var next = 0
         var waiter: CheckedContinuation<ReplicaUpdate?, Never>?
+        /// Those who wait until the consumer has handled everything.
+        var drains: [CheckedContinuation<Void, Never>] = []
         var isFinished = false
         var count: Int { buffer.count - next }
     }
@@ -51,25 +53,41 @@ package final class UpdateFeed: Sendable {
 
     /// Nothing more comes.
     func finish() {
-        let waiter = state.withLockedValue { state -> CheckedContinuation<ReplicaUpdate?, Never>? in
+        let (waiter, drains) = state.withLockedValue { state in
             state.isFinished = true
-            defer { state.waiter = nil }
-            return state.waiter
+            defer { (state.waiter, state.drains) = (nil, []) }
+            return (state.waiter, state.drains)
         }
         waiter?.resume(returning: nil)
+        for drain in drains { drain.resume() }
+    }
+
+    /// Returns when the consumer has handled everything that was added before the call: it asks for the next update.
+    package func drained() async {
+        await withCheckedContinuation { continuation in
+            let isDrained = state.withLockedValue { state in
+                if state.isFinished || state.waiter != nil { return true }
+                state.drains.append(continuation)
+                return false
+            }
+            if isDrained { continuation.resume() }
+        }
     }
 
     /// The next update, in order; nil at the end or when the task is cancelled. For one consumer.
-    func next() async -> ReplicaUpdate? {
+    package func next() async -> ReplicaUpdate? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let now: ReplicaUpdate?? = state.withLockedValue { state in
-                    if let update = Self.take(&state) { return update }
-                    if state.isFinished || state.waiter != nil { return .some(nil) }
+                let (now, drains) = state.withLockedValue {
+                    state -> (ReplicaUpdate??, [CheckedContinuation<Void, Never>]) in
+                    if let update = Self.take(&state) { return (.some(update), []) }
+                    if state.isFinished || state.waiter != nil { return (.some(nil), []) }
                     state.waiter = continuation
-                    return nil
+                    defer { state.drains = [] }
+                    return (nil, state.drains)
                 }
                 if let now { continuation.resume(returning: now) }
+                for drain in drains { drain.resume() }
             }
         } onCancel: {
             finish()
