@@ -164,10 +164,11 @@ private struct Listener {
             server.release(path)
         }
         let late = observer.view.downloads.values.filter { $0.state != .downloaded }.map(\.episode).sorted()
-        if !late.isEmpty {
-            // What waits for its next try, or for bytes that do not come, begins anew.
-            for deed in ["pause", "resume"] {
-                let outcome = try await fleet.lockstep(["download", deed] + late)
+        // What waits for its next attempt, or for bytes that don’t come, begins again. Each by itself: a command is about all
+        // or none, and one of them may be downloaded meanwhile.
+        for episode in late {
+            for action in ["pause", "resume"] {
+                let outcome = try await fleet.lockstep(["download", action, episode])
                 #expect(outcome.status == 0 || outcome.errors.contains("is downloaded"), name)
             }
         }
