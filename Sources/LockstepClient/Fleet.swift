@@ -92,8 +92,15 @@ public final class Fleet: Sendable {
     public func current(
         _ parts: Set<FleetPart> = [.player, .queues], within limit: Duration = .seconds(2)
     ) async throws(Failure) -> FleetState {
+        try await current(of: parts.map(\.owner).sorted(), within: limit)
+    }
+
+    /// The state once it is live and all that these services put is up to date.
+    ///
+    /// - Throws: `unavailable` naming the services that aren’t ready when the time is over.
+    package func current(of owners: [ServiceName], within limit: Duration) async throws(Failure) -> FleetState {
         let (state, isCurrent) = await hub.first(within: limit) { state in
-            state.connection == .live && parts.allSatisfy { !state.isStale($0) }
+            state.connection == .live && owners.allSatisfy { !state.view.isStale($0) }
         }
         guard !isCurrent else { return state }
         guard state.connection == .live else {
@@ -101,7 +108,7 @@ public final class Fleet: Sendable {
                 .unavailable,
                 "The bus isn’t answering. It may be starting; `lockstep ps` shows what the fleet is doing.")
         }
-        let missing = parts.filter { state.isStale($0) }.map(\.owner.text).sorted().joined(separator: " and ")
+        let missing = owners.filter { state.view.isStale($0) }.map(\.text).joined(separator: " and ")
         throw Failure(
             .unavailable,
             "The \(missing) service isn’t ready. It may be starting; `lockstep ps` shows what it is doing.")

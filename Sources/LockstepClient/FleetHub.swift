@@ -9,9 +9,9 @@ import WireMessages
 /// it runs while the runtime holds a lock of the cancelled task, which telling that task needs too. A stream that has ended is
 /// found when it is told the next time.
 final class FleetHub: Sendable {
-    private struct Subscriber<Element: Sendable> {
-        var continuation: AsyncStream<Element>.Continuation
-        /// Whether elements were dropped that a `.everything` must stand for.
+    private struct ChangeSubscriber {
+        let continuation: AsyncStream<FleetChange>.Continuation
+        /// Whether changes were dropped that a `.everything` must stand for.
         var hasMissed = false
     }
 
@@ -20,8 +20,8 @@ final class FleetHub: Sendable {
         var hasState = false
         var isEnded = false
         var nextID: UInt64 = 0
-        var states: [UInt64: Subscriber<FleetState>] = [:]
-        var changes: [UInt64: Subscriber<FleetChange>] = [:]
+        var states: [UInt64: AsyncStream<FleetState>.Continuation] = [:]
+        var changes: [UInt64: ChangeSubscriber] = [:]
     }
 
     private let shared = NIOLockedValueBox(Shared())
@@ -57,13 +57,15 @@ final class FleetHub: Sendable {
         for change in changes { tell(FleetChange(change), &shared.changes) }
     }
 
-    private static func tell(_ state: FleetState, _ subscribers: inout [UInt64: Subscriber<FleetState>]) {
+    private static func tell(
+        _ state: FleetState, _ subscribers: inout [UInt64: AsyncStream<FleetState>.Continuation]
+    ) {
         for (id, subscriber) in subscribers {
-            if case .terminated = subscriber.continuation.yield(state) { subscribers[id] = nil }
+            if case .terminated = subscriber.yield(state) { subscribers[id] = nil }
         }
     }
 
-    private static func tell(_ change: FleetChange, _ subscribers: inout [UInt64: Subscriber<FleetChange>]) {
+    private static func tell(_ change: FleetChange, _ subscribers: inout [UInt64: ChangeSubscriber]) {
         for (id, subscriber) in subscribers {
             switch subscriber.continuation.yield(subscriber.hasMissed ? .everything : change) {
             case .terminated: subscribers[id] = nil
@@ -86,7 +88,7 @@ final class FleetHub: Sendable {
             }
             return (Array(shared.states.values), Array(shared.changes.values))
         }
-        for subscriber in states { subscriber.continuation.finish() }
+        for subscriber in states { subscriber.finish() }
         for subscriber in changes { subscriber.continuation.finish() }
     }
 
@@ -97,7 +99,7 @@ final class FleetHub: Sendable {
         let id = shared.withLockedValue { shared -> UInt64? in
             guard !shared.isEnded, observes else { return nil }
             shared.nextID += 1
-            shared.states[shared.nextID] = Subscriber(continuation: continuation)
+            shared.states[shared.nextID] = continuation
             if shared.hasState { continuation.yield(FleetState(shared.view)) }
             return shared.nextID
         }
@@ -123,7 +125,7 @@ final class FleetHub: Sendable {
             guard let subscriber = shared.states[id] else { return false }
             let state = FleetState(shared.view)
             guard shared.hasState, state.player.isCounting else { return true }
-            guard case .terminated = subscriber.continuation.yield(state) else { return true }
+            guard case .terminated = subscriber.yield(state) else { return true }
             shared.states[id] = nil
             return false
         }
@@ -135,7 +137,7 @@ final class FleetHub: Sendable {
         let isObserved = shared.withLockedValue { shared in
             guard !shared.isEnded, observes else { return false }
             shared.nextID += 1
-            shared.changes[shared.nextID] = Subscriber(continuation: continuation)
+            shared.changes[shared.nextID] = ChangeSubscriber(continuation: continuation)
             return true
         }
         if !isObserved { continuation.finish() }

@@ -21,19 +21,7 @@ struct Session: Sendable {
     ///
     /// - Throws: `unavailable` naming the services that are not ready within two seconds.
     func view(of owners: [ServiceName], within limit: Duration = ownerLimit) async throws(Failure) -> FleetView {
-        let (view, isCurrent) = await follow(until: limit) { view in
-            view.connection == .live && owners.allSatisfy { !view.isStale($0) }
-        }
-        guard !isCurrent else { return view }
-        guard view.connection == .live else {
-            throw Failure(
-                .unavailable,
-                "The bus isn’t answering. It may be starting; `lockstep ps` shows what the fleet is doing.")
-        }
-        let missing = owners.filter { view.isStale($0) }.map(\.text).joined(separator: " and ")
-        throw Failure(
-            .unavailable,
-            "The \(missing) service isn’t ready. It may be starting; `lockstep ps` shows what it is doing.")
+        try await fleet.current(of: owners, within: limit).view
     }
 
     /// Follows the stream until `done`, or until the time is over.
