@@ -260,14 +260,12 @@ extension DownloadsMachine {
 
     private mutating func answer(_ answer: WireAnswerAlert, _ command: Command, now: Moment) throws(Failure) -> [Effect]
     {
-        var reply = WireDownloadsReply()
-        reply.alertAnswered = answer.answered(changed: false)
         let waiting = book.current.alerts.standing[answer.alert]
         var change = change
-        guard try change.answer(answer, at: now.wall), let alert = waiting else {
-            return [.reply(command.id, .success(reply.wireBytes))]
-        }
-        reply.alertAnswered.changed = true
+        let answered = try change.answer(answer, at: now.wall) ? waiting : nil
+        var reply = WireDownloadsReply()
+        reply.alertAnswered = answer.answered(changed: answered != nil)
+        guard let alert = answered else { return [.reply(command.id, .success(reply.wireBytes))] }
         if answer.action == "retry", var download = book.current.downloads[alert.episode], download.state == .failed {
             download.begin(wishedBy: command.origin, at: now.wall)
             change.put(download)

@@ -60,13 +60,11 @@ extension FeedsMachine {
     }
 
     private mutating func answerAlert(_ answer: WireAnswerAlert, _ command: Command, at now: Timestamp) -> Effect {
-        var reply = WireFeedsReply()
-        reply.alertAnswered = answer.answered(changed: false)
         do throws(Failure) {
-            guard let change = try alerts.answer(answer, at: now) else {
-                return .reply(command.id, .success(reply.wireBytes))
-            }
-            reply.alertAnswered.changed = true
+            let change = try alerts.answer(answer, at: now)
+            var reply = WireFeedsReply()
+            reply.alertAnswered = answer.answered(changed: change != nil)
+            guard let change else { return .reply(command.id, .success(reply.wireBytes)) }
             return commit(
                 change.changes, change.publications, Unsettled(command: command.id),
                 answering: (command.id, reply.wireBytes))
