@@ -1,8 +1,8 @@
-public import WireMessages
-public import ZeroMQ
+package import WireMessages
+package import ZeroMQ
 
 /// What happens to the bus. The messages are as the sockets gave them; nothing about them is trusted.
-public enum BrokerEvent: Sendable {
+package enum BrokerEvent: Sendable {
     /// From `svc.sock`; the first frame is the routing id.
     case service(Message)
     /// From `cli.sock`; the first frame is the routing id.
@@ -16,7 +16,7 @@ public enum BrokerEvent: Sendable {
 }
 
 /// What a message to a service is about, to know what its loss means.
-public enum BrokerDelivery: Sendable, Hashable {
+package enum BrokerDelivery: Sendable, Hashable {
     /// A request; its ticket.
     case request(UInt64)
     /// An acknowledgement or a status, to this routing id: without it the service waits for ever, so it must start over.
@@ -26,7 +26,7 @@ public enum BrokerDelivery: Sendable, Hashable {
 }
 
 /// What the bus wants done. Effects are performed in order.
-public enum BrokerEffect: Sendable {
+package enum BrokerEffect: Sendable {
     /// Send on `pub.sock`: topic, header, payload.
     case publish(topic: Frame, header: BusHeader, payload: Frame)
     /// Send on `svc.sock`; the first frame is the routing id.

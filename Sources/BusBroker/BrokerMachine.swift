@@ -1,13 +1,13 @@
-public import PodcastModel
+package import PodcastModel
 import WireMessages
 import ZeroMQ
 
 /// The bus without its sockets: gives events their places, keeps what is retained, knows the services, routes requests
 /// and answers those who join. Event and time in, effects out.
-public struct BrokerMachine: Sendable {
+package struct BrokerMachine: Sendable {
     let limits: BrokerLimits
     /// The name of this life of the bus.
-    public let epoch: UInt64
+    package let epoch: UInt64
     var ring: EventRing
     var store: RetainedStore
     var registry: ServiceRegistry
@@ -26,7 +26,7 @@ public struct BrokerMachine: Sendable {
 
     /// A bus that has published nothing.
     /// - Parameter epoch: milliseconds, larger than that of any bus before in this directory.
-    public init(epoch: UInt64, limits: BrokerLimits = BrokerLimits(), now: Moment) {
+    package init(epoch: UInt64, limits: BrokerLimits = BrokerLimits(), now: Moment) {
         self.epoch = epoch
         self.limits = limits
         ring = EventRing(eventLimit: limits.ringEvents, byteLimit: limits.ringBytes)
@@ -37,15 +37,15 @@ public struct BrokerMachine: Sendable {
     }
 
     /// The sequence of the newest event; 0 before the first.
-    public var head: UInt64 { ring.last }
+    package var head: UInt64 { ring.last }
 
     /// When `turnEnded` is due at the latest.
-    public var nextDeadline: MonotonicTime {
+    package var nextDeadline: MonotonicTime {
         min(nextHeartbeat, requests.nextDeadline ?? nextHeartbeat)
     }
 
     /// Decides. Effects are added to `effects`, so that one array serves many messages.
-    public mutating func handle(_ event: BrokerEvent, now: Moment, into effects: inout [BrokerEffect]) {
+    package mutating func handle(_ event: BrokerEvent, now: Moment, into effects: inout [BrokerEffect]) {
         switch event {
         case .service(let message): receiveFromService(message, now, &effects)
         case .client(let message): receiveFromClient(message, now, &effects)
@@ -56,7 +56,7 @@ public struct BrokerMachine: Sendable {
     }
 
     /// Decides; the effects alone.
-    public mutating func handle(_ event: BrokerEvent, now: Moment) -> [BrokerEffect] {
+    package mutating func handle(_ event: BrokerEvent, now: Moment) -> [BrokerEffect] {
         var effects: [BrokerEffect] = []
         handle(event, now: now, into: &effects)
         return effects

@@ -5,7 +5,6 @@ import ZeroMQ
 
 /// The payloads that the bus writes itself. It reads none.
 enum BrokerPayload {
-    /// Of `stream/bus/service/<name>`.
     static func status(of service: ServiceRegistry.Service) -> Frame {
         var status = WireServiceStatus()
         status.name = service.name.text
@@ -19,7 +18,6 @@ enum BrokerPayload {
         return encode(status)
     }
 
-    /// Of FAILURE.
     static func failure(_ failure: Failure) -> Frame {
         encode(WireFailure(failure))
     }

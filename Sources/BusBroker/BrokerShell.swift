@@ -14,30 +14,29 @@ enum BrokerCommand: Sendable {
 }
 
 /// What the bus holds at a moment, for tests and diagnosis.
-public struct BrokerSummary: Sendable, Hashable {
+package struct BrokerSummary: Sendable, Hashable {
     /// The sequence of the newest event.
-    public var head: UInt64
+    package var head: UInt64
     /// Events in the ring.
-    public var ringEvents: Int
+    package var ringEvents: Int
     /// Bytes in the ring.
-    public var ringBytes: Int
-    /// Retained topics.
-    public var retainedTopics: Int
+    package var ringBytes: Int
+    package var retainedTopics: Int
     /// Bytes of the retained values.
-    public var retainedBytes: Int
+    package var retainedBytes: Int
     /// Services known by name.
-    public var services: Int
+    package var services: Int
     /// Requests that are with a service.
-    public var requestsInFlight: Int
+    package var requestsInFlight: Int
     /// Clients with a request in flight.
-    public var clientsWaiting: Int
+    package var clientsWaiting: Int
     /// Messages dropped because they could not be read.
-    public var malformed: UInt64
+    package var malformed: UInt64
 }
 
 extension BrokerMachine {
     /// What it holds now.
-    public var summary: BrokerSummary {
+    package var summary: BrokerSummary {
         BrokerSummary(
             head: head, ringEvents: ring.count, ringBytes: ring.bytes, retainedTopics: store.count,
             retainedBytes: store.bytes, services: registry.count, requestsInFlight: requests.count,

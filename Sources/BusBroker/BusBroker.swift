@@ -1,24 +1,21 @@
 import BusKit
 import CConnectionGuard
 import LibC
-public import Logging
+package import Logging
 import NIOConcurrencyHelpers
-public import PodcastModel
+package import PodcastModel
 import ProcessKit
-public import ServiceLifecycle
-public import ZeroMQ
+import ServiceLifecycle
+package import ZeroMQ
 
 /// The three sockets of a bus in its run directory.
-public struct BusEndpoints: Sendable, Hashable {
-    /// The stream.
-    public let publishing: IPCEndpoint
-    /// Services.
-    public let services: IPCEndpoint
-    /// Clients.
-    public let clients: IPCEndpoint
+package struct BusEndpoints: Sendable, Hashable {
+    package let publishing: IPCEndpoint
+    package let services: IPCEndpoint
+    package let clients: IPCEndpoint
 
     /// The sockets in a directory; throws when its path leaves no room for a socket's name.
-    public init(directory: String) throws(ZeroMQError) {
+    package init(directory: String) throws(ZeroMQError) {
         publishing = try IPCEndpoint(path: directory + "/pub.sock")
         services = try IPCEndpoint(path: directory + "/svc.sock")
         clients = try IPCEndpoint(path: directory + "/cli.sock")
@@ -31,7 +28,7 @@ public struct BusEndpoints: Sendable, Hashable {
 ///
 /// `start()` returns when it serves; `shutdown()` when its thread, sockets and lock are gone. As a `Service` it runs
 /// until graceful shutdown or until its thread fails.
-public final class BusBroker: Service {
+package final class BusBroker: Service {
     private let runDirectory: String
     private let stateDirectory: String
     private let limits: BrokerLimits
@@ -69,7 +66,7 @@ public final class BusBroker: Service {
     ///   - logger: for its few lines.
     ///   - wallClock: what the epoch is read from; nil for the system's clock.
     ///   - pulse: called on the bus's thread about once a second, while it does its work.
-    public init(
+    package init(
         runDirectory: String,
         stateDirectory: String,
         limits: BrokerLimits = BrokerLimits(),
@@ -86,11 +83,11 @@ public final class BusBroker: Service {
     }
 
     /// The epoch of this life; nil before `start()` and after `shutdown()`.
-    public var epoch: UInt64? { running.withLockedValue { $0?.epoch } }
+    package var epoch: UInt64? { running.withLockedValue { $0?.epoch } }
 
     /// Takes the lock, writes the epoch, binds the sockets. Returns when peers are served.
     /// - Throws: a `Failure`: `alreadyRunning`, `badConfiguration`, `diskFull`.
-    public func start() async throws {
+    package func start() async throws {
         let endpoints: BusEndpoints
         do { endpoints = try BusEndpoints(directory: runDirectory) } catch {
             throw Failure(.badConfiguration, "The bus cannot use \(runDirectory): \(error).")
@@ -113,7 +110,7 @@ public final class BusBroker: Service {
     }
 
     /// Ends the thread, closes the sockets, gives the lock back. Repeating it does nothing.
-    public func shutdown() async {
+    package func shutdown() async {
         let ended = running.withLockedValue { running in
             defer { running = nil }
             return running
@@ -124,7 +121,7 @@ public final class BusBroker: Service {
 
     /// Starts, unless started, and serves until graceful shutdown or cancellation.
     /// - Throws: what `start()` throws, and the error that ended the thread.
-    public func run() async throws {
+    package func run() async throws {
         if epoch == nil { try await start() }
         guard let thread = running.withLockedValue({ $0?.thread }) else { return }
         let failure = await withGracefulShutdownHandler {
@@ -141,7 +138,7 @@ public final class BusBroker: Service {
     }
 
     /// What the bus holds now; nil if it does not run.
-    public func summary() async -> BrokerSummary? {
+    package func summary() async -> BrokerSummary? {
         guard let thread = running.withLockedValue({ $0?.thread }) else { return nil }
         let (stream, continuation) = AsyncStream<BrokerSummary>.makeStream()
         let outcome = thread.send(

@@ -1,18 +1,18 @@
 import BusKit
-public import PodcastModel
-public import ProcessKit
-public import ServiceLifecycle
+package import PodcastModel
+package import ProcessKit
+import ServiceLifecycle
 
 /// The bus as a process runs it: in the fleet's folders, telling its supervisor when it serves and that it lives.
-public struct BusService: Service {
+package struct BusService: Service {
     /// What it is called.
-    public static let name = ServiceName.bus
+    package static let name = ServiceName.bus
 
     private let context: ServiceContext
     private let bus: BusBroker
 
     /// The bus of the context's home.
-    public init(_ context: ServiceContext) {
+    package init(_ context: ServiceContext) {
         self.context = context
         bus = BusBroker(
             runDirectory: context.runDirectory, stateDirectory: context.home.stateDirectory, logger: context.logger,
@@ -21,7 +21,7 @@ public struct BusService: Service {
 
     /// Serves until graceful shutdown or cancellation.
     /// - Throws: what `BusBroker.start()` throws, and the error that ended its thread.
-    public func run() async throws {
+    package func run() async throws {
         try await bus.start()
         context.notifyReady()
         try await bus.run()

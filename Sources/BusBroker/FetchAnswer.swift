@@ -2,7 +2,7 @@ import WireMessages
 import ZeroMQ
 
 /// The answer to a FETCH, cut into chunks as its reader takes them. All its chunks end at the same head.
-public struct FetchAnswer: Sendable {
+package struct FetchAnswer: Sendable {
     /// The client's routing id.
     let client: Frame
     let nonce: Frame

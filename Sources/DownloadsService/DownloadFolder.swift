@@ -8,7 +8,6 @@ struct DownloadFolder: Sendable {
     static let reserve: UInt64 = 50_000_000
     static let partial = ".partial"
 
-    /// Its path.
     let root: String
     /// The marker that it must bear to be the folder that is meant; empty: any will do, and it may be made.
     var marker = ""

@@ -1,20 +1,19 @@
-public import PodcastModel
+package import PodcastModel
 
 /// Which version of a file a server says that it sends.
-public struct FileVersion: Sendable, Hashable {
+package struct FileVersion: Sendable, Hashable {
     /// Its `ETag`; empty: none was sent.
-    public var etag: String
+    package var etag: String
     /// Its `Last-Modified`; empty: none was sent.
-    public var lastModified: String
+    package var lastModified: String
 
     /// What a request names it by that wants more of it and nothing of another (RFC 9110, section 13.1.5: a weak ETag
     /// does not tell). Empty: nothing does, so that no part of it can be continued.
-    public var condition: String { etag.isEmpty || etag.hasPrefix("W/") ? lastModified : etag }
+    package var condition: String { etag.isEmpty || etag.hasPrefix("W/") ? lastModified : etag }
 }
 
 /// What lies where a file was put.
-public enum FoundFile: Sendable, Hashable {
-    /// Nothing.
+package enum FoundFile: Sendable, Hashable {
     case nothing
     /// A file of so many bytes.
     case file(UInt64)
@@ -23,73 +22,70 @@ public enum FoundFile: Sendable, Hashable {
 }
 
 /// The folder of downloads, as it was when files were looked at.
-public struct FolderSight: Sendable, Hashable {
+package struct FolderSight: Sendable, Hashable {
     /// What its marker says; empty: it has none, or is not there.
-    public var marker = ""
+    package var marker = ""
     /// Podcasts' folders in it that are on another device than it is.
-    public var mounts: Set<String> = []
+    package var mounts: Set<String> = []
 
     /// A folder that bears this marker.
-    public init(marker: String = "", mounts: Set<String> = []) {
+    package init(marker: String = "", mounts: Set<String> = []) {
         self.marker = marker
         self.mounts = mounts
     }
 }
 
 /// A file to fetch.
-public struct TransferOrder: Sendable, Hashable {
+package struct TransferOrder: Sendable, Hashable {
     /// Which transfer its reports name.
-    public var number: UInt64
+    package var number: UInt64
     /// The episode's id.
-    public var episode: String
+    package var episode: String
     /// Where it is.
-    public var url: String
+    package var url: String
     /// Where the file goes, relative to the folder of downloads.
-    public var path: String
+    package var path: String
     /// At most so many bytes of the partial file are kept, whose own size says how many have come; 0: none.
-    public var received: UInt64
+    package var received: UInt64
     /// The version that was begun.
-    public var version: FileVersion
+    package var version: FileVersion
     /// Its size in bytes as the feed says; 0: it does not.
-    public var announced: UInt64
+    package var announced: UInt64
     /// The marker of the folder that it goes to; empty: that has none yet.
-    public var folder = ""
+    package var folder = ""
     /// The podcast whose user and password the server may ask for.
-    public var podcast = ""
+    package var podcast = ""
 }
 
 /// What a server said of a file.
-public struct TransferStart: Sendable, Hashable {
+package struct TransferStart: Sendable, Hashable {
     /// Its size in bytes; 0: it does not say.
-    public var total: UInt64
+    package var total: UInt64
     /// Where it is begun: 0, or where it was left.
-    public var offset: UInt64
-    /// Its version.
-    public var version: FileVersion
+    package var offset: UInt64
+    package var version: FileVersion
     /// What kind of file it says it is.
-    public var contentType: String
+    package var contentType: String
     /// A part of this version was asked for, and the whole is sent.
-    public var isPartRefused = false
+    package var isPartRefused = false
     /// Nothing lies where it goes.
-    public var isPlaceFree = true
+    package var isPlaceFree = true
 }
 
 /// Why a file did not come.
-public struct TransferFailure: Error, Sendable, Hashable {
-    /// What happened.
-    public var failure: Failure
+package struct TransferFailure: Error, Sendable, Hashable {
+    package var failure: Failure
     /// How long the server wants to be left alone, in seconds.
-    public var retryAfter: Double?
+    package var retryAfter: Double?
 
-    /// A failure.
-    public init(_ failure: Failure, retryAfter: Double? = nil) {
+    package init(_ failure: Failure, retryAfter: Double? = nil) {
         self.failure = failure
         self.retryAfter = retryAfter
     }
 }
 
 /// What the shell tells the machine.
-public enum DownloadsInput: Sendable, Hashable {
+package enum DownloadsInput: Sendable, Hashable {
     /// The server has begun to answer.
     case began(UInt64, TransferStart)
     /// So many bytes have come.
@@ -122,7 +118,7 @@ public enum DownloadsInput: Sendable, Hashable {
 }
 
 /// What only the shell can do.
-public enum DownloadsAction: Sendable, Hashable {
+package enum DownloadsAction: Sendable, Hashable {
     /// Fetch a file.
     case start(TransferOrder)
     /// Stop fetching, and report `ended`; what has come stays.

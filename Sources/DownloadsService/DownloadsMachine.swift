@@ -1,23 +1,23 @@
-public import BusKit
-public import OwnerKit
-public import PodcastModel
-public import WireMessages
+package import BusKit
+package import OwnerKit
+package import PodcastModel
+package import WireMessages
 
 /// Owns the downloaded files: which are wanted, how they stand, when they are tried again and when they go.
 ///
 /// The wish is durable before anything is fetched; the file is whole and at its place before it is said to be
 /// downloaded; that it is to go is durable before it is deleted. See `protocols/downloads.md`.
-public struct DownloadsMachine: OwnerMachine {
+package struct DownloadsMachine: OwnerMachine {
     /// The shell's reports.
-    public typealias Input = DownloadsInput
+    package typealias Input = DownloadsInput
     /// The shell's work.
-    public typealias Action = DownloadsAction
+    package typealias Action = DownloadsAction
     typealias Effect = OwnerEffect<DownloadsAction>
 
     /// The name on the bus.
-    public static let owner = ServiceName.downloads
+    package static let owner = ServiceName.downloads
     /// New episodes, and what must not be deleted: what is loaded and what waits in a queue.
-    public static let observes = [
+    package static let observes = [
         "stream/feeds/episodes/", "stream/feeds/podcast/", "stream/playback/", "stream/queue/queue/",
     ]
 
@@ -125,14 +125,14 @@ public struct DownloadsMachine: OwnerMachine {
     var count: UInt64 = 0
 
     /// An owner that knows nothing yet. `root`: the folder of downloads, absolute.
-    public init(root: String) {
+    package init(root: String) {
         self.root = root
     }
 
     // MARK: Starting
 
     /// Takes the stored downloads over; what was being fetched waits for its turn again.
-    public mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<DownloadsAction>] {
+    package mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<DownloadsAction>] {
         var effects: [Effect] = []
         var book = DownloadsBook()
         for record in records {
@@ -156,19 +156,16 @@ public struct DownloadsMachine: OwnerMachine {
         return effects + schedule(now: now)
     }
 
-    /// See `OwnerMachine`.
-    public func retained(now: Moment) -> [Publication] { book.current.retained }
+    package func retained(now: Moment) -> [Publication] { book.current.retained }
 
-    /// See `OwnerMachine`.
-    public func everything() -> [WireChange] { book.current.everything }
+    package func everything() -> [WireChange] { book.current.everything }
 
     /// Whether every transfer has reported what came of it.
-    public var hasStopped: Bool { transfers.isEmpty && ended.isEmpty }
+    package var hasStopped: Bool { transfers.isEmpty && ended.isEmpty }
 
     // MARK: Deciding
 
-    /// See `OwnerMachine`.
-    public mutating func handle(_ event: OwnerEvent<DownloadsInput>, now: Moment) -> [OwnerEffect<DownloadsAction>] {
+    package mutating func handle(_ event: OwnerEvent<DownloadsInput>, now: Moment) -> [OwnerEffect<DownloadsAction>] {
         var effects: [Effect] = []
         switch event {
         case .command(let command): effects = take(command, now: now)

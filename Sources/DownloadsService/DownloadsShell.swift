@@ -3,18 +3,18 @@ import Dispatch
 import LibC
 import OwnerKit
 import PodcastModel
-public import ProcessKit
-public import ServiceLifecycle
+package import ProcessKit
+import ServiceLifecycle
 
 /// The process of the downloads: its machine, run, and what fetches and deletes for it.
-public struct DownloadsShell: ServiceLifecycle.Service {
+package struct DownloadsShell: ServiceLifecycle.Service {
     private let service: OwnerService<DownloadsMachine>
     private let worker: DownloadsWorker
 
     /// Downloads in this process's surroundings.
     ///
     /// - Parameter stall: how long a server may say nothing before its transfer has failed.
-    public init(_ context: ServiceContext, stall: Duration = .seconds(30)) {
+    package init(_ context: ServiceContext, stall: Duration = .seconds(30)) {
         let root = context.home.downloadDirectory
         let worker = DownloadsWorker(
             root: root, stall: stall, quarantine: CrashLoopQuarantine(context),
@@ -26,7 +26,7 @@ public struct DownloadsShell: ServiceLifecycle.Service {
     }
 
     /// Serves until the process is asked to stop; then nothing is written any more.
-    public func run() async throws {
+    package func run() async throws {
         do {
             try await service.run()
         } catch {

@@ -1,28 +1,28 @@
-public import FeedParsing
-public import PodcastModel
-public import WebClient
+package import FeedParsing
+package import PodcastModel
+package import WebClient
 
 /// What is to be read: a feed on the web or in a local file.
-public struct FeedRequest: Sendable {
+package struct FeedRequest: Sendable {
     /// The feed’s address.
-    public var address: WebAddress
+    package var address: WebAddress
     /// From the last answer; empty: read in any case.
-    public var etag = ""
+    package var etag = ""
     /// From the last answer; empty: read in any case.
-    public var lastModified = ""
+    package var lastModified = ""
     /// Users and passwords by origin.
-    public var credentials: [WebOrigin: WebCredentials] = [:]
+    package var credentials: [WebOrigin: WebCredentials] = [:]
     /// Whether the feed is read where it says that it has moved to, if there is one.
-    public var followsNewAddress = true
+    package var followsNewAddress = true
 
     /// A request for the feed at an address, read in any case.
-    public init(_ address: WebAddress) {
+    package init(_ address: WebAddress) {
         self.address = address
     }
 }
 
 /// How reading a feed ended.
-public enum FeedAnswer: Sendable {
+package enum FeedAnswer: Sendable {
     /// A feed was read.
     case feed(LoadedFeed)
     /// The feed has not changed since; `movedTo` is its new address, if it moved for good.
@@ -32,32 +32,31 @@ public enum FeedAnswer: Sendable {
 }
 
 /// A feed’s document, and where it is from.
-public struct LoadedFeed: Sendable {
-    /// The document.
-    public var document: FeedDocument
+package struct LoadedFeed: Sendable {
+    package var document: FeedDocument
     /// Where it was read: its relative addresses are relative to this.
-    public var base: WebAddress
+    package var base: WebAddress
     /// Where it is for good, after permanent redirects.
-    public var address: WebAddress
+    package var address: WebAddress
     /// For the next conditional request.
-    public var etag = ""
+    package var etag = ""
     /// For the next conditional request.
-    public var lastModified = ""
+    package var lastModified = ""
 }
 
 /// Reads feeds, for the service and for `feed check` alike, so that both find and say the same.
-public struct FeedLoader: Sendable {
+package struct FeedLoader: Sendable {
     private let client: WebClient
     private let limits: FeedLimits
 
     /// A loader that fetches with `client`.
-    public init(client: WebClient, limits: FeedLimits = FeedLimits()) {
+    package init(client: WebClient, limits: FeedLimits = FeedLimits()) {
         self.client = client
         self.limits = limits
     }
 
     /// Fetches and parses a feed.
-    public func load(_ request: FeedRequest) async -> FeedAnswer {
+    package func load(_ request: FeedRequest) async -> FeedAnswer {
         guard !request.address.isFile else { return readFile(request) }
         let answer = await fetch(request)
         guard request.followsNewAddress, case .feed(let feed) = answer,

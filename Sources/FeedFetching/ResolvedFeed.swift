@@ -1,17 +1,16 @@
-public import PodcastModel
+package import PodcastModel
 
 /// A feed’s document as it is stored and reported: with absolute addresses that hold no users and passwords, and without
 /// the episodes whose audio has no usable address, which is a warning.
 ///
 /// Relative addresses are relative to where the document was read from. Only a local feed may name local files.
-public struct ResolvedFeed: Sendable {
-    /// The document.
-    public private(set) var document: FeedDocument
+package struct ResolvedFeed: Sendable {
+    package private(set) var document: FeedDocument
     /// The users and passwords that stood in its addresses.
-    public private(set) var secrets: [WebOrigin: WebCredentials]
+    package private(set) var secrets: [WebOrigin: WebCredentials]
 
     /// A document that was read at `base` and is for good at `address`.
-    public init(_ document: FeedDocument, base: WebAddress, address: WebAddress) {
+    package init(_ document: FeedDocument, base: WebAddress, address: WebAddress) {
         var addresses = FeedAddresses(base: base)
         addresses.record(address)
         var resolved = document
@@ -66,7 +65,7 @@ private struct FeedAddresses {
 
 extension FeedWarning {
     /// The warning that a password which was given for a feed went to its server unencrypted; nil where it did not.
-    public static func unencryptedPassword(to address: WebAddress) -> FeedWarning? {
+    package static func unencryptedPassword(to address: WebAddress) -> FeedWarning? {
         guard address.scheme == "http" else { return nil }
         return FeedWarning(
             code: "unencryptedPassword",

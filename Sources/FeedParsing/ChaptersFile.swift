@@ -1,16 +1,16 @@
 import FoundationEssentials
-public import PodcastModel
+package import PodcastModel
 
 /// A file of chapters as Podcasting 2.0 has it (github.com/Podcastindex-org/podcast-namespace, chapters/jsonChapters.md):
 /// `{"version": "1.2.0", "chapters": [{"startTime": 0, "endTime": 10.5, "title": "…", "url": "…", "img": "…", "toc": true}]}`.
-public enum ChaptersFile {
+package enum ChaptersFile {
     /// The largest file that is read, in bytes.
-    public static let limit = 1 << 20
+    package static let limit = 1 << 20
 
     /// The chapters of a file. One that makes no sense is left out, and so are those that are not for the list of contents.
     ///
     /// - Throws: `malformed` for what is no such file.
-    public static func parse(_ bytes: [UInt8]) throws(Failure) -> [ChapterMark] {
+    package static func parse(_ bytes: [UInt8]) throws(Failure) -> [ChapterMark] {
         do {
             let file = try JSONDecoder().decode(File.self, from: Data(bytes))
             return ChapterMark.normalised(file.chapters.compactMap(\.mark))

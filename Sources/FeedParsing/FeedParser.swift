@@ -1,20 +1,20 @@
-public import PodcastModel
+package import PodcastModel
 
 /// Limits that keep a hostile feed from harming anybody.
-public struct FeedLimits: Sendable, Hashable {
+package struct FeedLimits: Sendable, Hashable {
     /// The longest feed, in bytes.
-    public var bytes = 32 << 20
+    package var bytes = 32 << 20
     /// The most episodes; more are left out with a warning.
-    public var items = 20_000
+    package var items = 20_000
     /// The longest text of one element, in bytes; more is cut with a warning.
-    public var text = 256 << 10
+    package var text = 256 << 10
     /// The longest title, name or address, in bytes; a longer one is cut.
-    public var line = 4_096
+    package var line = 4_096
     /// How far the first element may be from the start, in bytes.
-    public var prologue = 256 << 10
+    package var prologue = 256 << 10
 
     /// The limits of the service.
-    public init() {}
+    package init() {}
 }
 
 /// Reads a feed as it arrives: RSS 2.0 and its ancestors with the iTunes tags, and Atom.
@@ -25,7 +25,7 @@ public struct FeedLimits: Sendable, Hashable {
 ///     var parser = FeedParser()
 ///     for try await chunk in body { try parser.feed(chunk) }
 ///     let document = try parser.finish()
-public struct FeedParser: ~Copyable {
+package struct FeedParser: ~Copyable {
     private let limits: FeedLimits
     private var input: FeedInput
     private let source: XMLPushParser
@@ -35,7 +35,7 @@ public struct FeedParser: ~Copyable {
     private var failure: Failure?
 
     /// A parser that has read nothing.
-    public init(limits: FeedLimits = FeedLimits()) {
+    package init(limits: FeedLimits = FeedLimits()) {
         self.limits = limits
         source = XMLPushParser(FeedReader(limits: limits))
         input = FeedInput()
@@ -43,7 +43,7 @@ public struct FeedParser: ~Copyable {
 
     /// Reads on. Throws as soon as it is sure that this is no feed (`notAFeed`) or too long a one (`tooLarge`); after that
     /// it throws the same again.
-    public mutating func feed(_ bytes: some Sequence<UInt8>) throws(Failure) {
+    package mutating func feed(_ bytes: some Sequence<UInt8>) throws(Failure) {
         if let failure { throw failure }
         do throws(Failure) {
             // A copy only where the bytes are not contiguous already.
@@ -99,7 +99,7 @@ public struct FeedParser: ~Copyable {
     }
 
     /// Ends the reading. Throws `notAFeed` for what was empty, or is no feed.
-    public consuming func finish() throws(Failure) -> FeedDocument {
+    package consuming func finish() throws(Failure) -> FeedDocument {
         if let failure { throw failure }
         guard received > 0 else { throw Failure(.notAFeed, "This isn’t a podcast feed: it is empty.") }
         let rest = input.finish()
@@ -112,7 +112,7 @@ public struct FeedParser: ~Copyable {
     }
 
     /// Reads a whole feed.
-    public static func parse(
+    package static func parse(
         _ bytes: some Sequence<UInt8>, limits: FeedLimits = FeedLimits()
     ) throws(Failure) -> FeedDocument {
         var parser = FeedParser(limits: limits)

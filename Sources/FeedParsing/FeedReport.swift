@@ -1,30 +1,29 @@
-public import PodcastModel
+package import PodcastModel
 
 /// What `feed check` says about a feed.
-public struct FeedReport: Sendable, Hashable {
-    /// The podcast.
-    public var channel: FeedChannel
+package struct FeedReport: Sendable, Hashable {
+    package var channel: FeedChannel
     /// How many different episodes have audio.
-    public var episodes: Int
+    package var episodes: Int
     /// The oldest publication date.
-    public var oldest: Timestamp?
+    package var oldest: Timestamp?
     /// The newest publication date.
-    public var newest: Timestamp?
+    package var newest: Timestamp?
     /// Episodes that are known by a GUID; the others stand on their audio's address or their title.
-    public var withGUID: Int
+    package var withGUID: Int
     /// Episodes whose length the feed announces.
-    public var withDuration: Int
+    package var withDuration: Int
     /// Episodes that name a chapters file.
-    public var withChapters: Int
+    package var withChapters: Int
     /// What is wrong with the feed.
-    public var warnings: [FeedWarning]
+    package var warnings: [FeedWarning]
     /// The newest episodes by their dates, at most five; where there are no dates, the first of the feed.
-    public var newestItems: [FeedItem]
+    package var newestItems: [FeedItem]
     /// The oldest episode, unless it is among the newest.
-    public var oldestItem: FeedItem?
+    package var oldestItem: FeedItem?
 
     /// The report on a document.
-    public init(_ document: FeedDocument) {
+    package init(_ document: FeedDocument) {
         let (items, duplicates) = document.identified()
         channel = document.channel
         episodes = items.count

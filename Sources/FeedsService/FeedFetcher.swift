@@ -1,17 +1,17 @@
 import FeedFetching
-public import FeedParsing
+package import FeedParsing
 import NIOConcurrencyHelpers
 import PodcastModel
 import WebClient
 
 /// Fetches and parses feeds: each in a task of its own, so that none waits for another.
-public final class FeedFetcher: Sendable {
+package final class FeedFetcher: Sendable {
     private let client: WebClient
     private let loader: FeedLoader
     private let tasks = NIOLockedValueBox<[UInt64: Task<Void, Never>]>([:])
 
     /// A fetcher with connections of its own: `shutdown` must be called.
-    public init(limits: FeedLimits = FeedLimits()) {
+    package init(limits: FeedLimits = FeedLimits()) {
         var options = WebClientOptions()
         // One host that stalls must not use up the places of its other feeds.
         options.connectionsPerHost = 64
@@ -20,7 +20,7 @@ public final class FeedFetcher: Sendable {
     }
 
     /// Begins what the machine asks for; `report` is called once for each fetch that is not cancelled.
-    public func perform(_ action: FeedsAction, report: @escaping @Sendable (FeedsInput) -> Void) {
+    package func perform(_ action: FeedsAction, report: @escaping @Sendable (FeedsInput) -> Void) {
         switch action {
         case .fetch(let order):
             // The task waits for the lock before it may remove itself.
@@ -50,7 +50,7 @@ public final class FeedFetcher: Sendable {
     }
 
     /// Cancels what is under way and closes every connection.
-    public func shutdown() async {
+    package func shutdown() async {
         let tasks = tasks.withLockedValue { tasks in
             defer { tasks = [:] }
             return Array(tasks.values)
@@ -63,7 +63,7 @@ public final class FeedFetcher: Sendable {
     // MARK: - Fetching
 
     /// Fetches and parses one feed, and compares it with what is stored.
-    public func fetch(_ order: FetchOrder) async -> FetchOutcome {
+    package func fetch(_ order: FetchOrder) async -> FetchOutcome {
         var request = FeedRequest(order.address)
         request.etag = order.etag
         request.lastModified = order.lastModified

@@ -10,7 +10,6 @@ struct FeedsLibrary: Sendable {
     }
 
     private(set) var all: [PodcastID: Subscription] = [:]
-    /// By `WebAddress.identity`.
     private var addresses: [String: PodcastID] = [:]
 
     init() {}

@@ -1,23 +1,23 @@
-public import BusKit
+package import BusKit
 import FoundationEssentials
-public import OwnerKit
-public import PodcastModel
-public import ProcessKit
-public import WireMessages
+package import OwnerKit
+package import PodcastModel
+package import ProcessKit
+package import WireMessages
 
 /// Owns the podcasts and their episodes: what is subscribed to, when it is refreshed, what a fetched feed changes.
 ///
 /// Fetching is the shell's; each fetch is one podcast's own business, and one that is slow gives its place to others. What
 /// is stored: a record `podcast/<id>` and a record `seen/<id>` for each, the podcast and its episodes in the library.
-public struct FeedsMachine: OwnerMachine {
+package struct FeedsMachine: OwnerMachine {
     /// What the shell reports.
-    public typealias Input = FeedsInput
+    package typealias Input = FeedsInput
     /// What the shell does.
-    public typealias Action = FeedsAction
+    package typealias Action = FeedsAction
     typealias Effect = OwnerEffect<FeedsAction>
 
     /// The name on the bus.
-    public static let owner = ServiceName.feeds
+    package static let owner = ServiceName.feeds
 
     typealias Subscription = FeedsLibrary.Subscription
 
@@ -76,7 +76,7 @@ public struct FeedsMachine: OwnerMachine {
     }
 
     /// An owner that knows only the users and passwords; `damage` says that their file could not be read.
-    public init(
+    package init(
         schedule: RefreshSchedule = RefreshSchedule(), secrets: FeedSecrets = FeedSecrets(), damage: String? = nil
     ) {
         self.schedule = schedule
@@ -87,7 +87,7 @@ public struct FeedsMachine: OwnerMachine {
     // MARK: - Starting
 
     /// Takes the stored podcasts over; a record that cannot be read is left where it is and reported.
-    public mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<FeedsAction>] {
+    package mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<FeedsAction>] {
         var effects: [Effect] = []
         var restored: [PodcastID: Subscription] = [:]
         let known = records.filter { $0.collection == "podcast" }.map(\.key)
@@ -124,13 +124,12 @@ public struct FeedsMachine: OwnerMachine {
         return effects
     }
 
-    /// Every podcast.
-    public func retained(now: Moment) -> [Publication] {
+    package func retained(now: Moment) -> [Publication] {
         podcasts.current.all.sorted { $0.key < $1.key }.map { Self.publication($0.value.podcast) } + alerts.retained
     }
 
     /// Every record, and every podcast in the library; episodes come back with the next refresh.
-    public func everything() -> [WireChange] {
+    package func everything() -> [WireChange] {
         podcasts.current.all.sorted { $0.key < $1.key }.flatMap { Self.changes(storing: $0.value) } + alerts.everything
     }
 
@@ -160,8 +159,7 @@ public struct FeedsMachine: OwnerMachine {
 
     // MARK: - Deciding
 
-    /// Decides.
-    public mutating func handle(_ event: OwnerEvent<FeedsInput>, now: Moment) -> [OwnerEffect<FeedsAction>] {
+    package mutating func handle(_ event: OwnerEvent<FeedsInput>, now: Moment) -> [OwnerEffect<FeedsAction>] {
         let effects = decide(event, now: now)
         return effects + fetches.takeRemoved().map { .perform(.settled($0)) }
     }

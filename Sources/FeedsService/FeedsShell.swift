@@ -1,14 +1,14 @@
 import Dispatch
 import Logging
 import OwnerKit
-public import PodcastModel
-public import ProcessKit
-public import ServiceLifecycle
+package import PodcastModel
+package import ProcessKit
+import ServiceLifecycle
 
 /// The process of the feeds: its machine, run, and the fetcher that acts for it.
-public struct FeedsShell: ServiceLifecycle.Service {
+package struct FeedsShell: ServiceLifecycle.Service {
     /// Minutes between two refreshes of a feed (`feeds.refreshMinutes`), in the environment; 0: only on command.
-    public static let intervalVariable = "LOCKSTEP_FEEDS_REFRESH_MINUTES"
+    package static let intervalVariable = "LOCKSTEP_FEEDS_REFRESH_MINUTES"
 
     private let service: OwnerService<FeedsMachine>
     private let fetcher: FeedFetcher
@@ -16,7 +16,7 @@ public struct FeedsShell: ServiceLifecycle.Service {
     /// Feeds in this process's surroundings.
     /// - Throws: `badConfiguration` for an interval that is no number of minutes from 0 to 43200; `storageFailed` while the
     ///   file of passwords can’t be read.
-    public init(_ context: ServiceContext) throws(Failure) {
+    package init(_ context: ServiceContext) throws(Failure) {
         var schedule = RefreshSchedule(seed: .random(in: .min ... .max))
         if let text = context.environment[Self.intervalVariable] {
             guard let minutes = Int64(text), (0...43_200).contains(minutes) else {
@@ -69,7 +69,7 @@ public struct FeedsShell: ServiceLifecycle.Service {
     }
 
     /// Serves until the process is asked to stop; then no fetch and no connection is left.
-    public func run() async throws {
+    package func run() async throws {
         do {
             try await service.run()
         } catch {

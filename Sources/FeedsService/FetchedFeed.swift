@@ -1,31 +1,30 @@
 import FeedFetching
-public import FeedParsing
-public import PodcastModel
-public import ProcessKit
-public import WireMessages
+package import FeedParsing
+package import PodcastModel
+package import ProcessKit
+package import WireMessages
 
 /// What the machine wants fetched.
-public struct FetchOrder: Sendable, Hashable {
+package struct FetchOrder: Sendable, Hashable {
     /// Names the fetch in this life of the machine.
-    public var number: UInt64
-    /// Where.
-    public var address: WebAddress
+    package var number: UInt64
+    package var address: WebAddress
     /// The podcast whose feed it is; nil: the id follows from where the feed turns out to be.
-    public var podcast: PodcastID?
+    package var podcast: PodcastID?
     /// From the last answer; empty: fetch in any case.
-    public var etag = ""
+    package var etag = ""
     /// From the last answer; empty: fetch in any case.
-    public var lastModified = ""
+    package var lastModified = ""
     /// Somebody asks for it now.
-    public var isRequested = false
+    package var isRequested = false
     /// What is stored already.
-    public var seen = SeenEpisodes()
+    package var seen = SeenEpisodes()
     /// Users and passwords, each for its own server.
-    public var credentials: [WebOrigin: WebCredentials] = [:]
+    package var credentials: [WebOrigin: WebCredentials] = [:]
 }
 
 /// What only the shell of the service can do.
-public enum FeedsAction: Sendable, Hashable {
+package enum FeedsAction: Sendable, Hashable {
     /// Fetch and parse, then report.
     case fetch(FetchOrder)
     /// Stop the fetch of this number; no report is needed.
@@ -43,7 +42,7 @@ public enum FeedsAction: Sendable, Hashable {
 }
 
 /// What only the shell of the service knows.
-public enum FeedsInput: Sendable {
+package enum FeedsInput: Sendable {
     /// The fetch of this number waits until others have ended.
     case postponed(UInt64)
     /// The fetch of this number begins.
@@ -61,7 +60,7 @@ public enum FeedsInput: Sendable {
 }
 
 /// How a fetch ended.
-public enum FetchOutcome: Sendable {
+package enum FetchOutcome: Sendable {
     /// A feed was read.
     case feed(FetchedFeed)
     /// The feed has not changed since; `movedTo`: where it is now for good.
@@ -71,44 +70,44 @@ public enum FetchOutcome: Sendable {
 }
 
 /// A feed that was read, compared with what is stored.
-public struct FetchedFeed: Sendable {
+package struct FetchedFeed: Sendable {
     /// The id of its podcast.
-    public var podcast: PodcastID
+    package var podcast: PodcastID
     /// Where it is for good, after permanent redirects.
-    public var address: WebAddress
+    package var address: WebAddress
     /// For the next conditional request.
-    public var etag = ""
+    package var etag = ""
     /// For the next conditional request.
-    public var lastModified = ""
+    package var lastModified = ""
     /// What it says about the podcast, addresses absolute.
-    public var channel: FeedChannel
+    package var channel: FeedChannel
     /// The report for people.
-    public var report: FeedReport
+    package var report: FeedReport
     /// The episodes that are not stored in just this form.
-    public var changed: [FetchedEpisode]
+    package var changed: [FetchedEpisode]
     /// The ids that all its episodes have by their first names.
-    public var present: Set<SeenEpisodes.Key>
+    package var present: Set<SeenEpisodes.Key>
     /// The users and passwords that stood in its addresses, which have none any more.
-    public var secrets: [WebOrigin: WebCredentials] = [:]
+    package var secrets: [WebOrigin: WebCredentials] = [:]
 }
 
 /// An episode of a fetched feed.
-public struct FetchedEpisode: Sendable {
+package struct FetchedEpisode: Sendable {
     /// The id by its first name; another one if it is known under an alias.
-    public var id: EpisodeID
+    package var id: EpisodeID
     /// Of everything that the feed says about it.
-    public var fingerprint: UInt64
+    package var fingerprint: UInt64
     /// Its names as text.
-    public var aliases: [String]
+    package var aliases: [String]
     /// What is stored, but for the ids and the time when it was first seen.
-    public var episode: WireEpisode
+    package var episode: WireEpisode
 }
 
 extension FetchedFeed {
     /// Compares a document with what is stored.
     ///
     /// Its addresses are made absolute as `ResolvedFeed` says.
-    public init(
+    package init(
         _ document: FeedDocument, base: WebAddress, address: WebAddress, podcast: PodcastID?, seen: SeenEpisodes
     ) {
         let id = podcast ?? .feed(at: address)

@@ -1,19 +1,19 @@
-public import PodcastModel
+package import PodcastModel
 
 /// When a feed is refreshed next.
-public struct RefreshSchedule: Sendable, Hashable {
+package struct RefreshSchedule: Sendable, Hashable {
     /// Whether feeds are refreshed without a command.
-    public var isAutomatic = true
+    package var isAutomatic = true
     /// Between two successful refreshes.
-    public var interval: Duration
+    package var interval: Duration
     /// The waits after failures, before they are varied.
-    public var retry: Backoff
+    package var retry: Backoff
     /// The longest wait, whatever happened and whatever a server asks for.
-    public var longest: Duration
+    package var longest: Duration
     private var random: SeededGenerator
 
     /// Hourly unless said otherwise; `seed` fixes the jitter.
-    public init(
+    package init(
         interval: Duration = .seconds(3_600), firstRetry: Duration = .seconds(600),
         longest: Duration = .seconds(86_400), seed: UInt64 = 1
     ) {
@@ -25,7 +25,7 @@ public struct RefreshSchedule: Sendable, Hashable {
 
     /// The time after an attempt at `now` that was the `failures`th in a row to fail (0: it succeeded): up to a tenth
     /// earlier or later, so that feeds do not come due together, and never earlier than the server asks for.
-    public mutating func next(after now: Timestamp, failures: UInt32, retryAfter: Duration? = nil) -> Timestamp {
+    package mutating func next(after now: Timestamp, failures: UInt32, retryAfter: Duration? = nil) -> Timestamp {
         let wait = failures == 0 ? min(interval, longest) : retry.wait(after: Int(failures))
         let jittered = Double(wait.milliseconds) * (0.9 + 0.2 * random.unit())
         let asked = min(retryAfter ?? .zero, longest).milliseconds
@@ -34,7 +34,6 @@ public struct RefreshSchedule: Sendable, Hashable {
 }
 
 extension Duration {
-    /// Whole milliseconds.
     var milliseconds: Int64 {
         let parts = components
         return parts.seconds.multipliedReportingOverflow(by: 1_000).partialValue + parts.attoseconds

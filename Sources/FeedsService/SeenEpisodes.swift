@@ -1,23 +1,23 @@
-public import PodcastModel
+package import PodcastModel
 
 /// What is known of a podcast's stored episodes: which there are, what the feed said of each (as a fingerprint), and since
 /// when. 22 bytes an episode, so that all podcasts' fit in memory and in one record each.
-public struct SeenEpisodes: Sendable, Hashable {
+package struct SeenEpisodes: Sendable, Hashable {
     /// What is known of one.
-    public struct Entry: Sendable, Hashable {
+    package struct Entry: Sendable, Hashable {
         /// Of the feed's words about it.
-        public var fingerprint: UInt64
+        package var fingerprint: UInt64
         /// Seconds since 1970 when it was first seen.
-        public var firstSeen: UInt32
+        package var firstSeen: UInt32
     }
 
     /// The 80 bits of a derived id.
-    public struct Key: Sendable, Hashable {
+    package struct Key: Sendable, Hashable {
         let high: UInt64
         let low: UInt16
 
         /// Nil for an id that was not derived.
-        public init?(_ id: EpisodeID) {
+        package init?(_ id: EpisodeID) {
             let digits = id.text.dropFirst()
             guard digits.utf8.count == 20, let high = UInt64(digits.prefix(16), radix: 16),
                 let low = UInt16(digits.suffix(4), radix: 16)
@@ -30,8 +30,7 @@ public struct SeenEpisodes: Sendable, Hashable {
             self.low = low
         }
 
-        /// The id.
-        public var id: EpisodeID? {
+        package var id: EpisodeID? {
             let high = String(high, radix: 16)
             let low = String(low, radix: 16)
             let zeros = String(repeating: "0", count: 16)
@@ -41,20 +40,18 @@ public struct SeenEpisodes: Sendable, Hashable {
 
     private static let stride = 22
     /// The packed form, as it is stored.
-    public private(set) var packed: [UInt8]
+    package private(set) var packed: [UInt8]
 
-    /// None.
-    public init() {
+    package init() {
         packed = []
     }
 
     /// Out of the stored form; bytes beyond the last whole entry are ignored.
-    public init(packed: [UInt8]) {
+    package init(packed: [UInt8]) {
         self.packed = Array(packed.prefix(packed.count / Self.stride * Self.stride))
     }
 
-    /// These.
-    public init(_ entries: [Key: Entry]) {
+    package init(_ entries: [Key: Entry]) {
         packed = []
         packed.reserveCapacity(entries.count * Self.stride)
         for (key, entry) in entries.sorted(by: { ($0.key.high, $0.key.low) < ($1.key.high, $1.key.low) }) {
@@ -72,10 +69,10 @@ public struct SeenEpisodes: Sendable, Hashable {
     }
 
     /// How many there are.
-    public var count: Int { packed.count / Self.stride }
+    package var count: Int { packed.count / Self.stride }
 
     /// All, for looking up.
-    public var entries: [Key: Entry] {
+    package var entries: [Key: Entry] {
         var entries: [Key: Entry] = [:]
         entries.reserveCapacity(count)
         for start in Swift.stride(from: 0, to: packed.count, by: Self.stride) {
@@ -90,10 +87,10 @@ public struct SeenEpisodes: Sendable, Hashable {
     }
 
     /// The ids of all.
-    public var ids: [String] { entries.keys.compactMap { $0.id?.text }.sorted() }
+    package var ids: [String] { entries.keys.compactMap { $0.id?.text }.sorted() }
 
     /// The same episodes, of none of which it is known what the feed says.
-    public var withoutFingerprints: SeenEpisodes {
+    package var withoutFingerprints: SeenEpisodes {
         SeenEpisodes(entries.mapValues { Entry(fingerprint: 0, firstSeen: $0.firstSeen) })
     }
 }

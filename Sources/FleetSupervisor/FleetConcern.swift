@@ -2,7 +2,7 @@ import PodcastModel
 import SupervisorControl
 
 /// Why a service needs its user's attention.
-public enum FleetConcern: Sendable, Hashable {
+package enum FleetConcern: Sendable, Hashable {
     /// It was restarted so often within an hour; how its last process ended.
     case restartsOften(Int, last: String)
     /// It does not start; a sentence that names it and says why.

@@ -1,19 +1,18 @@
-public import PodcastModel
+package import PodcastModel
 import WireMessages
 
 /// A service as the supervisor knows it: its program, what it needs first, how long it may take to stop.
-public struct ServicePlan: Sendable, Hashable {
+package struct ServicePlan: Sendable, Hashable {
     /// Without the prefix of its executable: `queue` for `lockstep-queue`.
-    public var name: String
+    package var name: String
     /// The services that must be ready before it starts, and that stop only after it.
-    public var requires: [String]
+    package var requires: [String]
     /// How long it may take from SIGTERM to its end, before SIGKILL.
-    public var stopLimit: Duration
+    package var stopLimit: Duration
     /// Whether the fleet is nothing without it: then the supervisor never gives it up, and retries at most 2 s apart.
-    public var isEssential: Bool
+    package var isEssential: Bool
 
-    /// A service.
-    public init(_ name: String, requires: [String] = [], stopLimit: Duration = .seconds(5), isEssential: Bool = false) {
+    package init(_ name: String, requires: [String] = [], stopLimit: Duration = .seconds(5), isEssential: Bool = false) {
         self.name = name
         self.requires = requires
         self.stopLimit = stopLimit
@@ -21,16 +20,16 @@ public struct ServicePlan: Sendable, Hashable {
     }
 
     /// The name of its executable.
-    public var program: String { "lockstep-" + name }
+    package var program: String { "lockstep-" + name }
 }
 
 /// The services of a fleet, each after those that it requires.
-public struct FleetPlan: Sendable, Hashable {
+package struct FleetPlan: Sendable, Hashable {
     /// In order of their start.
-    public let services: [ServicePlan]
+    package let services: [ServicePlan]
 
     /// A fleet of `services`. A requirement that does not stand before its service is left out: so there are no circles.
-    public init(_ services: [ServicePlan]) {
+    package init(_ services: [ServicePlan]) {
         var known: Set<String> = []
         self.services = services.compactMap { service in
             guard known.insert(service.name).inserted else { return nil }
@@ -41,7 +40,7 @@ public struct FleetPlan: Sendable, Hashable {
     }
 
     /// The fleet of this version.
-    public static let standard = FleetPlan(
+    package static let standard = FleetPlan(
         ServiceCatalog.started.map {
             ServicePlan(
                 $0.name.text, requires: $0.requires.map(\.text), stopLimit: $0.stopLimit, isEssential: $0.isEssential)
@@ -49,38 +48,36 @@ public struct FleetPlan: Sendable, Hashable {
 }
 
 /// The supervisor's limits. The tests of the machine use the same ones.
-public struct SupervisorLimits: Sendable, Hashable {
+package struct SupervisorLimits: Sendable, Hashable {
     /// From the start to the first word (READY, STATUS or WATCHDOG), and from each word before READY to the next.
-    public var startSilence: Duration = .seconds(90)
+    package var startSilence: Duration = .seconds(90)
     /// Without a sign of life for this long a service is shown as late.
-    public var late: Duration = .seconds(3)
+    package var late: Duration = .seconds(3)
     /// Without a sign of life for this long it counts as hung.
-    public var hung: Duration = .seconds(10)
+    package var hung: Duration = .seconds(10)
     /// The same while several are late together: then the machine is at fault rather than they.
-    public var hungTogether: Duration = .seconds(30)
+    package var hungTogether: Duration = .seconds(30)
     /// What a hung service gets for its crash report, between SIGABRT and SIGKILL.
-    public var crashReport: Duration = .seconds(2)
+    package var crashReport: Duration = .seconds(2)
     /// What a process that has left its crash report gets to end by itself.
-    public var afterCrash: Duration = .milliseconds(200)
+    package var afterCrash: Duration = .milliseconds(200)
     /// A death within this time of READY is a failed start.
-    public var settling: Duration = .seconds(1)
+    package var settling: Duration = .seconds(1)
     /// The waits after failed starts, varied so that services do not retry in step.
-    public var retry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(30), jitter: 0.2)
+    package var retry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(30), jitter: 0.2)
     /// The same for an essential service.
-    public var essentialRetry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(2), jitter: 0.2)
+    package var essentialRetry = Backoff.exponential(first: .milliseconds(250), longest: .seconds(2), jitter: 0.2)
     /// So many failures within `failureWindow` open the circuit.
-    public var failuresToOpen = 6
-    /// See `failuresToOpen`.
-    public var failureWindow: Duration = .seconds(60)
+    package var failuresToOpen = 6
+    package var failureWindow: Duration = .seconds(60)
     /// The next try of a service whose circuit is open.
-    public var openRetry = Backoff.constant(.seconds(300))
+    package var openRetry = Backoff.constant(.seconds(300))
     /// From the first request to stop to SIGKILL for all that is left.
-    public var stopAll: Duration = .seconds(25)
+    package var stopAll: Duration = .seconds(25)
     /// So many restarts within `restartWindow` raise an alert.
-    public var restartsToWarn = 10
-    /// See `restartsToWarn`.
-    public var restartWindow: Duration = .seconds(3_600)
+    package var restartsToWarn = 10
+    package var restartWindow: Duration = .seconds(3_600)
 
     /// The limits of the design.
-    public init() {}
+    package init() {}
 }

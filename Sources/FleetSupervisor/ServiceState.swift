@@ -1,15 +1,15 @@
-public import PodcastModel
-public import SupervisorControl
+package import PodcastModel
+package import SupervisorControl
 
 /// How a process ended.
-public enum ProcessEnd: Sendable, Hashable {
+package enum ProcessEnd: Sendable, Hashable {
     /// By itself, with this code.
     case exited(Int32)
     /// By this signal.
     case signalled(Int32)
 
     /// In words for people.
-    public var words: String {
+    package var words: String {
         switch self {
         case .exited(0): "exited (0)"
         case .exited(78): "exited with 78: its configuration cannot be used"
@@ -20,7 +20,7 @@ public enum ProcessEnd: Sendable, Hashable {
     }
 
     /// Whether the signal is one that the program brings on itself, and that leaves a crash report.
-    public var isCrash: Bool {
+    package var isCrash: Bool {
         guard case .signalled(let signal) = self else { return false }
         return [3, 4, 5, 6, 7, 8, 11].contains(signal)
     }
@@ -35,29 +35,29 @@ public enum ProcessEnd: Sendable, Hashable {
 }
 
 /// A service and its process, as the machine sees them.
-public struct ServiceState: Sendable, Hashable {
+package struct ServiceState: Sendable, Hashable {
     /// The plan that it follows.
-    public let plan: ServicePlan
+    package let plan: ServicePlan
     /// What it is doing.
-    public internal(set) var condition: ServiceCondition = .waiting
+    package internal(set) var condition: ServiceCondition = .waiting
     /// Its process; nil when there is none.
-    public internal(set) var pid: Int32?
+    package internal(set) var pid: Int32?
     /// When the process was started.
-    public internal(set) var startedAt: MonotonicTime?
+    package internal(set) var startedAt: MonotonicTime?
     /// When it said READY.
-    public internal(set) var readyAt: MonotonicTime?
+    package internal(set) var readyAt: MonotonicTime?
     /// How often a process was started after the first.
-    public internal(set) var restarts = 0
+    package internal(set) var restarts = 0
     /// How the last process ended, and why, in words; nil before the first end.
-    public internal(set) var lastEnd: String?
+    package internal(set) var lastEnd: String?
     /// The service's own last STATUS line.
-    public internal(set) var status: String?
+    package internal(set) var status: String?
     /// When it is tried again.
-    public internal(set) var nextTry: MonotonicTime?
+    package internal(set) var nextTry: MonotonicTime?
     /// What the user is told of it, if anything.
-    public internal(set) var concern: FleetConcern?
+    package internal(set) var concern: FleetConcern?
     /// A warning worth showing: it was restarted very often.
-    public var warning: String? {
+    package var warning: String? {
         guard case .restartsOften(let count, _) = concern else { return nil }
         return "it was restarted \(count) times within an hour"
     }
@@ -90,7 +90,7 @@ public struct ServiceState: Sendable, Hashable {
     init(_ plan: ServicePlan) { self.plan = plan }
 
     /// Whether it serves, late or not.
-    public var serves: Bool { condition == .ready || condition == .late }
+    package var serves: Bool { condition == .ready || condition == .late }
     /// Whether there is a process.
     var runs: Bool { pid != nil }
 

@@ -1,13 +1,13 @@
 import BusKit
 import CProcess
 import LibC
-public import PodcastModel
+package import PodcastModel
 import ProcessKit
 import SupervisorControl
 
 /// The supervisor: performs what its machine decides. It lives on the one thread that calls `run`, because the kernel
 /// ties the children to the thread that started them; everything it waits for is a descriptor.
-public final class SupervisorLoop {
+package final class SupervisorLoop {
     let configuration: SupervisorConfiguration
     let notifier: ProcessNotifier
     let crashes: CrashReports
@@ -34,7 +34,7 @@ public final class SupervisorLoop {
     ///
     /// - Throws: `alreadyRunning` when another supervisor serves this home; `badConfiguration` when a folder or socket
     ///   cannot be made.
-    public init(_ configuration: SupervisorConfiguration) throws(Failure) {
+    package init(_ configuration: SupervisorConfiguration) throws(Failure) {
         let home = configuration.home
         self.configuration = configuration
         BusLibrary.raiseDescriptorLimit()
@@ -90,7 +90,7 @@ public final class SupervisorLoop {
     }
 
     /// Runs the fleet until everything is stopped.
-    public func run() {
+    package func run() {
         say("the supervisor starts (process \(getpid())); programs from \(configuration.programDirectory)")
         take(.start)
         while !isFinished {

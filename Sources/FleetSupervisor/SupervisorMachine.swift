@@ -1,8 +1,8 @@
-public import PodcastModel
+package import PodcastModel
 import SupervisorControl
 
 /// What happens to the supervisor.
-public enum SupervisorEvent: Sendable, Hashable {
+package enum SupervisorEvent: Sendable, Hashable {
     /// Start the fleet. The first event.
     case start
     /// The process that `spawn` asked for runs.
@@ -33,7 +33,7 @@ public enum SupervisorEvent: Sendable, Hashable {
 }
 
 /// What the supervisor wants done. Effects are performed in order.
-public enum SupervisorEffect: Sendable, Hashable {
+package enum SupervisorEffect: Sendable, Hashable {
     /// Start the process; answered by `spawned` or `unstartable`.
     case spawn(String)
     /// SIGTERM to the process.
@@ -55,15 +55,15 @@ public enum SupervisorEffect: Sendable, Hashable {
 }
 
 /// Decides when which service is started, watched, ended and given up. Holds no process, socket or clock.
-public struct SupervisorMachine: Sendable {
+package struct SupervisorMachine: Sendable {
     /// The limits that it keeps.
-    public let limits: SupervisorLimits
+    package let limits: SupervisorLimits
     /// The services in order of their start.
-    public internal(set) var services: [ServiceState]
+    package internal(set) var services: [ServiceState]
     /// Whether everything is being stopped.
-    public internal(set) var isStopping = false
+    package internal(set) var isStopping = false
     /// Whether every service serves.
-    public internal(set) var isReady = false
+    package internal(set) var isReady = false
 
     var isFinished = false
     var stopDeadline: MonotonicTime?
@@ -73,22 +73,22 @@ public struct SupervisorMachine: Sendable {
     /// A fleet that has not been started.
     ///
     /// - Parameter seed: of the jitter.
-    public init(_ plan: FleetPlan, limits: SupervisorLimits = SupervisorLimits(), seed: UInt64) {
+    package init(_ plan: FleetPlan, limits: SupervisorLimits = SupervisorLimits(), seed: UInt64) {
         self.limits = limits
         services = plan.services.map(ServiceState.init)
         random = SeededGenerator(seed: seed)
     }
 
     /// The service of that name.
-    public func service(_ name: String) -> ServiceState? { services.first { $0.plan.name == name } }
+    package func service(_ name: String) -> ServiceState? { services.first { $0.plan.name == name } }
 
     /// Why the fleet is not complete, if a service has been given up for now; nil otherwise.
-    public var failure: String? {
+    package var failure: String? {
         services.first { $0.condition == .failed || isFailingEssential($0) }.map(failureSentence)
     }
 
     /// Decides. Events about unknown services, or that come too late, change nothing.
-    public mutating func handle(_ event: SupervisorEvent, now: MonotonicTime) -> [SupervisorEffect] {
+    package mutating func handle(_ event: SupervisorEvent, now: MonotonicTime) -> [SupervisorEffect] {
         var effects: [SupervisorEffect] = []
         if lastTick == nil { lastTick = now }
         switch event {
@@ -125,7 +125,7 @@ public struct SupervisorMachine: Sendable {
     }
 
     /// When `tick` is needed next; nil when only an event can change anything.
-    public var nextDeadline: MonotonicTime? {
+    package var nextDeadline: MonotonicTime? {
         var deadlines = services.flatMap { [$0.nextTry, $0.killAt, $0.startDeadline].compactMap(\.self) }
         if let stopDeadline, !isFinished { deadlines.append(stopDeadline) }
         if let lastTick, services.contains(where: { $0.lastSign != nil }) {

@@ -5,9 +5,9 @@ import PodcastModel
 import SupervisorControl
 
 /// The supervisor as a process of its own: `lockstep-supervisor`.
-public enum SupervisorProcess {
+package enum SupervisorProcess {
     /// Runs the fleet until it is stopped by `lockstep down` or a signal; then the process ends.
-    public static func run() -> Never {
+    package static func run() -> Never {
         umask(0o077)
         let isDetached = CommandLine.arguments.dropFirst().first == SupervisorLauncher.detachedArgument
         do {

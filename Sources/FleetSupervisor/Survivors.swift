@@ -23,7 +23,6 @@ struct Survivors {
         SystemCall.write("\(pid) \(start)\n", to: file(service))
     }
 
-    /// Forgets it.
     func forget(_ service: String) { _ = unlink(file(service)) }
 
     /// The processes that are still there: recorded by a supervisor, or holding a service's lock.

@@ -1,31 +1,30 @@
 import FoundationEssentials
-public import PodcastModel
+package import PodcastModel
 import SwiftProtobuf
-public import WireMessages
+package import WireMessages
 
 /// An owner's way to the database: transactions in order, one batch under way, everything that gathers meanwhile in the
 /// next one.
 ///
 /// It holds no socket. The shell sends each batch, repeating the same bytes until they are answered.
-public struct CommitPipeline: Sendable {
+package struct CommitPipeline: Sendable {
     /// How much goes into one batch, and how much may wait.
-    public struct Limits: Sendable, Hashable {
+    package struct Limits: Sendable, Hashable {
         /// Commits in a batch.
-        public var batchCount = 256
+        package var batchCount = 256
         /// Bytes in a batch; a larger commit goes alone.
-        public var batchBytes = 512 << 10
+        package var batchBytes = 512 << 10
         /// Transactions that may wait while the database does not answer.
-        public var waitingCount = 1_024
+        package var waitingCount = 1_024
         /// When so many bytes wait, nothing more may.
-        public var waitingBytes = 16 << 20
+        package var waitingBytes = 16 << 20
         /// Bytes of changes in one message; a larger commit, or an owner's whole state, goes in parts.
-        public var partBytes = 4 << 20
+        package var partBytes = 4 << 20
         /// The usual limits.
-        public init() {}
+        package init() {}
     }
 
-    /// What happens.
-    public enum Event: Sendable {
+    package enum Event: Sendable {
         /// The owner's records have been read.
         case loaded(revision: UInt64, incarnation: String)
         /// The owner wants this committed.
@@ -43,7 +42,7 @@ public struct CommitPipeline: Sendable {
     }
 
     /// What is to be done, in order.
-    public enum Effect: Sendable {
+    package enum Effect: Sendable {
         /// Send to persistence, again and again until it is answered.
         case send(WireCommitBatch)
         /// It is durable.
@@ -90,7 +89,7 @@ public struct CommitPipeline: Sendable {
     private var underway: [Item]?
 
     /// A pipeline of `owner` in one life. `seed` makes its commits' ids unlike those of other lives.
-    public init(owner: ServiceName, generation: UInt32, seed: UInt64, limits: Limits = Limits()) {
+    package init(owner: ServiceName, generation: UInt32, seed: UInt64, limits: Limits = Limits()) {
         self.owner = owner
         self.generation = generation
         self.seed = seed
@@ -98,13 +97,12 @@ public struct CommitPipeline: Sendable {
     }
 
     /// Whether everything has been answered.
-    public var isIdle: Bool { underway == nil && queue.isEmpty }
+    package var isIdle: Bool { underway == nil && queue.isEmpty }
 
     /// Whether the database lacks the owner's state, because it is another one and writing that was refused.
-    public var needsRepair: Bool { needsReplacement && isIdle }
+    package var needsRepair: Bool { needsReplacement && isIdle }
 
-    /// Decides.
-    public mutating func handle(_ event: Event) -> [Effect] {
+    package mutating func handle(_ event: Event) -> [Effect] {
         var effects: [Effect] = []
         switch event {
         case .loaded(let revision, let incarnation):

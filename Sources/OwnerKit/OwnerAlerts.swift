@@ -1,27 +1,27 @@
-public import BusKit
-public import PodcastModel
-public import WireMessages
+package import BusKit
+package import PodcastModel
+package import WireMessages
 
 /// An owner’s alerts, and the newest answers that they got: for clients that answer what another one has answered.
 ///
 /// Stored as the records `alert`/<id> and `answer`/<id>. Every change of it says what is to be written and published.
-public struct OwnerAlerts: Sendable {
+package struct OwnerAlerts: Sendable {
     /// The maximum number of answers that are remembered; the oldest go first.
-    public static let answerLimit = 64
+    package static let answerLimit = 64
 
     private let owner: ServiceName
     /// The alerts that stand, by id.
-    public private(set) var standing: [String: WireAlert] = [:]
+    package private(set) var standing: [String: WireAlert] = [:]
     /// The answers, by the alert’s id.
     private var answers: [String: WireAlertAnswerRecord] = [:]
 
     /// An owner’s, without any.
-    public init(_ owner: ServiceName) {
+    package init(_ owner: ServiceName) {
         self.owner = owner
     }
 
     /// Takes a stored record over; false if it is of another kind.
-    public mutating func restore(_ record: StoredRecord) throws -> Bool {
+    package mutating func restore(_ record: StoredRecord) throws -> Bool {
         switch record.collection {
         case "alert": standing[record.key] = try WireAlert(wireBytes: record.value)
         case "answer":
@@ -35,10 +35,10 @@ public struct OwnerAlerts: Sendable {
     }
 
     /// Whether an alert has been answered, as far as that is remembered.
-    public func isAnswered(_ id: String) -> Bool { answers[id] != nil }
+    package func isAnswered(_ id: String) -> Bool { answers[id] != nil }
 
     /// Raises an alert, in place of one of the same id.
-    public mutating func raise(_ alert: WireAlert) -> OwnerChange {
+    package mutating func raise(_ alert: WireAlert) -> OwnerChange {
         standing[alert.id] = alert
         return OwnerChange(
             changes: [.putting("alert", alert.id, alert)],
@@ -46,7 +46,7 @@ public struct OwnerAlerts: Sendable {
     }
 
     /// Ends the alerts whose cause is gone.
-    public mutating func end(where isOver: (WireAlert) -> Bool) -> OwnerChange {
+    package mutating func end(where isOver: (WireAlert) -> Bool) -> OwnerChange {
         var change = OwnerChange()
         for id in standing.values.filter(isOver).map(\.id).sorted() { change.append(end(id)) }
         return change
@@ -55,7 +55,7 @@ public struct OwnerAlerts: Sendable {
     /// Answers an alert: the first answer wins. Nil: the same one was given before, and nothing is to be done.
     ///
     /// - Throws: see `WireAnswerAlert.isFirst`.
-    public mutating func answer(_ answer: WireAnswerAlert, at time: Timestamp) throws(Failure) -> OwnerChange? {
+    package mutating func answer(_ answer: WireAnswerAlert, at time: Timestamp) throws(Failure) -> OwnerChange? {
         let isFirst = try answer.isFirst(after: answers[answer.alert]?.action, to: standing[answer.alert])
         guard isFirst else { return nil }
         var change = end(answer.alert)
@@ -81,13 +81,13 @@ public struct OwnerAlerts: Sendable {
     }
 
     /// Everything, for a database that has lost some.
-    public var everything: [WireChange] {
+    package var everything: [WireChange] {
         standing.sorted { $0.key < $1.key }.map { .putting("alert", $0.key, $0.value) }
             + answers.sorted { $0.key < $1.key }.map { .putting("answer", $0.key, $0.value) }
     }
 
     /// Everything, for the stream.
-    public var retained: [Publication] {
+    package var retained: [Publication] {
         standing.sorted { $0.key < $1.key }.map { Publication(.put, .alert(owner, $0.key), $0.value.wireBytes) }
     }
 }

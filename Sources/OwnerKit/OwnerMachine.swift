@@ -1,6 +1,6 @@
-public import BusKit
-public import PodcastModel
-public import WireMessages
+package import BusKit
+package import PodcastModel
+package import WireMessages
 
 // The owner of a part of the state (queue, playback, feeds) is a pure machine that conforms to `OwnerMachine`.
 // `OwnerService` runs it: it deduplicates requests, commits, publishes, replies, calls other services and keeps the
@@ -8,7 +8,7 @@ public import WireMessages
 // whether it held.
 
 /// The pure part of a service that owns state: event and time in, effects out.
-public protocol OwnerMachine: Sendable {
+package protocol OwnerMachine: Sendable {
     /// What only this service's own shell reports: the engine, a fetched feed …
     associatedtype Input: Sendable
     /// What only this service's own shell can do.
@@ -29,7 +29,6 @@ public protocol OwnerMachine: Sendable {
     /// Its whole durable state as changes, for a database that has lost some of it (a backup was restored under it).
     func everything() -> [WireChange]
 
-    /// Decides.
     mutating func handle(_ event: OwnerEvent<Input>, now: Moment) -> [OwnerEffect<Action>]
 
     /// After `.stopping`: whether the shell has reported all that is to be saved. The process waits for it, but not longer
@@ -38,14 +37,12 @@ public protocol OwnerMachine: Sendable {
 }
 
 extension OwnerMachine {
-    /// None.
-    public static var observes: [String] { [] }
-    /// At once.
-    public var hasStopped: Bool { true }
+    package static var observes: [String] { [] }
+    package var hasStopped: Bool { true }
 }
 
 /// What happens to an owner.
-public enum OwnerEvent<Input: Sendable>: Sendable {
+package enum OwnerEvent<Input: Sendable>: Sendable {
     /// A request that nobody has answered before. It must be answered once, by a transaction's `reply` or `.reply`.
     case command(Command)
     /// The transaction is durable, and what it publishes is on its way.
@@ -71,7 +68,7 @@ public enum OwnerEvent<Input: Sendable>: Sendable {
 }
 
 /// What an owner wants done. Effects are performed in order.
-public enum OwnerEffect<Action: Sendable>: Sendable {
+package enum OwnerEffect<Action: Sendable>: Sendable {
     /// Commit, then publish, then reply.
     case commit(Transaction)
     /// Publish now: facts that are true whether or not they can be saved, and events that need no saving.
@@ -90,7 +87,7 @@ public enum OwnerEffect<Action: Sendable>: Sendable {
 }
 
 /// How loud a line of the log is.
-public enum LogLevel: Sendable, Hashable {
+package enum LogLevel: Sendable, Hashable {
     /// Of interest to developers.
     case debug
     /// Of interest to users.
@@ -103,41 +100,40 @@ public enum LogLevel: Sendable, Hashable {
 
 /// What a part of an owner's state has to have written and published for a change of its own; the owner makes a
 /// transaction of several.
-public struct OwnerChange: Sendable {
+package struct OwnerChange: Sendable {
     /// For the database.
-    public var changes: [WireChange]
+    package var changes: [WireChange]
     /// For the stream, once that is durable.
-    public var publications: [Publication]
+    package var publications: [Publication]
 
     /// A change; without anything, none.
-    public init(changes: [WireChange] = [], publications: [Publication] = []) {
+    package init(changes: [WireChange] = [], publications: [Publication] = []) {
         self.changes = changes
         self.publications = publications
     }
 
     /// Whether nothing is different in the database.
-    public var isEmpty: Bool { changes.isEmpty }
+    package var isEmpty: Bool { changes.isEmpty }
 
     /// Done in the same step, after it.
-    public mutating func append(_ other: OwnerChange) {
+    package mutating func append(_ other: OwnerChange) {
         changes += other.changes
         publications += other.publications
     }
 }
 
 /// A step that is committed whole or not at all.
-public struct Transaction: Sendable {
+package struct Transaction: Sendable {
     /// The machine's name for it, in `committed` and `refused`.
-    public var id: TransactionID
+    package var id: TransactionID
     /// What is written. Empty is allowed: then only the reply is stored.
-    public var changes: [WireChange]
+    package var changes: [WireChange]
     /// What is published once it is durable, in order.
-    public var publications: [Publication]
+    package var publications: [Publication]
     /// The command that it answers, and the answer, which is stored with the effect.
-    public var answer: (request: RequestID, reply: [UInt8])?
+    package var answer: (request: RequestID, reply: [UInt8])?
 
-    /// A transaction.
-    public init(
+    package init(
         id: TransactionID, changes: [WireChange], publications: [Publication] = [],
         answering answer: (request: RequestID, reply: [UInt8])? = nil
     ) {
@@ -149,31 +145,29 @@ public struct Transaction: Sendable {
 }
 
 /// Names a transaction within one life of its machine; ascending.
-public struct TransactionID: Sendable, Hashable, Comparable {
-    /// The count.
-    public let number: UInt64
+package struct TransactionID: Sendable, Hashable, Comparable {
+    package let number: UInt64
     /// The transaction of this number.
-    public init(_ number: UInt64) { self.number = number }
+    package init(_ number: UInt64) { self.number = number }
     /// Orders by number.
-    public static func < (left: TransactionID, right: TransactionID) -> Bool { left.number < right.number }
+    package static func < (left: TransactionID, right: TransactionID) -> Bool { left.number < right.number }
 }
 
 /// A request to another service.
-public struct Call: Sendable, Hashable {
+package struct Call: Sendable, Hashable {
     /// The machine's name for it, in `answered`.
-    public var id: CallID
+    package var id: CallID
     /// Whom to ask.
-    public var service: ServiceName
+    package var service: ServiceName
     /// Protobuf: that service's request message.
-    public var payload: [UInt8]
+    package var payload: [UInt8]
     /// The request's id, derived (`RequestID.derived`) where the same call may be made again after a crash; nil: any that
     /// no other request has.
-    public var request: RequestID?
+    package var request: RequestID?
     /// When to give up; nil: never, it is repeated until it is answered.
-    public var limit: Duration?
+    package var limit: Duration?
 
-    /// A call.
-    public init(
+    package init(
         id: CallID, to service: ServiceName, payload: [UInt8], request: RequestID? = nil,
         limit: Duration? = .seconds(10)
     ) {
@@ -186,32 +180,29 @@ public struct Call: Sendable, Hashable {
 }
 
 /// The machine's name for a call.
-public struct CallID: Sendable, Hashable {
-    /// Any text.
-    public let text: String
+package struct CallID: Sendable, Hashable {
+    package let text: String
     /// The call of this name.
-    public init(_ text: String) { self.text = text }
+    package init(_ text: String) { self.text = text }
 }
 
 /// The machine's name for a timer.
-public struct TimerName: Sendable, Hashable {
-    /// Any text.
-    public let text: String
+package struct TimerName: Sendable, Hashable {
+    package let text: String
     /// The timer of this name.
-    public init(_ text: String) { self.text = text }
+    package init(_ text: String) { self.text = text }
 }
 
 /// One of an owner's records as persistence holds it.
-public struct StoredRecord: Sendable, Hashable {
+package struct StoredRecord: Sendable, Hashable {
     /// A kind of record: `entry`, `session`, `alert` …
-    public var collection: String
+    package var collection: String
     /// Its name within the collection.
-    public var key: String
+    package var key: String
     /// Protobuf, by collection.
-    public var value: [UInt8]
+    package var value: [UInt8]
 
-    /// A record.
-    public init(collection: String, key: String, value: [UInt8]) {
+    package init(collection: String, key: String, value: [UInt8]) {
         self.collection = collection
         self.key = key
         self.value = value

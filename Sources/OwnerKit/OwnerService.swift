@@ -1,18 +1,18 @@
 import BusKit
 package import Logging
 import PodcastModel
-public import ProcessKit
-public import ServiceLifecycle
+package import ProcessKit
+import ServiceLifecycle
 import WireMessages
 
 /// Runs an `OwnerMachine` on the bus, on the thread that has the sockets.
-public final class OwnerService<Machine: OwnerMachine>: Service {
+package final class OwnerService<Machine: OwnerMachine>: Service {
     private let loop: ServiceLoop<OwnerRuntime<Machine>>
 
     /// A service that runs `machine`.
     /// - Parameter perform: does what only the shell can do. It must not block: it starts tasks or threads, which
     ///   report through the inputs.
-    public init(
+    package init(
         _ machine: Machine, context: ServiceContext,
         perform: @escaping @Sendable (Machine.Action, ServiceInputs<Machine.Input>) -> Void
     ) {
@@ -26,11 +26,11 @@ public final class OwnerService<Machine: OwnerMachine>: Service {
     }
 
     /// Where the shell reports; also before `run()`.
-    public var inputs: ServiceInputs<Machine.Input> { loop.inputs.machine() }
+    package var inputs: ServiceInputs<Machine.Input> { loop.inputs.machine() }
 
     /// Serves until graceful shutdown, which commits what the machine still wants to save, or until it is cancelled.
     /// - Throws: `fenced` when a newer process has taken over; why the stored records cannot be read.
-    public func run() async throws {
+    package func run() async throws {
         try await loop.run()
     }
 }

@@ -1,10 +1,10 @@
-public import BusKit
-public import PodcastModel
-public import WireMessages
+package import BusKit
+package import PodcastModel
+package import WireMessages
 
 /// The settings that one owner keeps: for all podcasts, and for single ones, which inherit from those for all what they
 /// do not set themselves. Pure: the owner commits and publishes what a change gives.
-public struct OwnerSettings: Sendable {
+package struct OwnerSettings: Sendable {
     /// The collections of its records begin so; the podcast's id, or `all`, follows.
     private static let collection = "setting/"
 
@@ -13,13 +13,13 @@ public struct OwnerSettings: Sendable {
     private var values: [String: [String: String]] = [:]
 
     /// An owner's settings with nothing set.
-    public init(_ owner: ServiceName) {
+    package init(_ owner: ServiceName) {
         self.owner = owner
     }
 
     /// Takes a stored record over, if it is one of a setting.
     /// - Returns: whether it was.
-    public mutating func restore(_ record: StoredRecord) -> Bool {
+    package mutating func restore(_ record: StoredRecord) -> Bool {
         guard record.collection.hasPrefix(Self.collection) else { return false }
         let podcast = String(record.collection.dropFirst(Self.collection.count))
         values[podcast == "all" ? "" : podcast, default: [:]][record.key] = String(
@@ -30,23 +30,23 @@ public struct OwnerSettings: Sendable {
     // MARK: What holds
 
     /// What holds for a podcast (empty: for none in particular): its own value, else that for all, else the standard.
-    public func value(_ key: SettingKey, podcast: String = "") -> String {
+    package func value(_ key: SettingKey, podcast: String = "") -> String {
         own(key, podcast: podcast) ?? own(key, podcast: "") ?? key.rule.standard
     }
 
     /// What is set there and nowhere else.
-    public func own(_ key: SettingKey, podcast: String) -> String? { values[podcast]?[key.rawValue] }
+    package func own(_ key: SettingKey, podcast: String) -> String? { values[podcast]?[key.rawValue] }
 
     /// A number that holds for a podcast.
-    public func number(_ key: SettingKey, podcast: String = "") -> Double {
+    package func number(_ key: SettingKey, podcast: String = "") -> Double {
         Double(value(key, podcast: podcast)) ?? Double(key.rule.standard) ?? 0
     }
 
     /// Whether a flag is on for a podcast.
-    public func isOn(_ key: SettingKey, podcast: String = "") -> Bool { value(key, podcast: podcast) == "on" }
+    package func isOn(_ key: SettingKey, podcast: String = "") -> Bool { value(key, podcast: podcast) == "on" }
 
     /// The podcasts that have settings of their own.
-    public var podcasts: [String] { values.keys.filter { !$0.isEmpty }.sorted() }
+    package var podcasts: [String] { values.keys.filter { !$0.isEmpty }.sorted() }
 
     // MARK: Changing
 
@@ -54,7 +54,7 @@ public struct OwnerSettings: Sendable {
     ///
     /// - Throws: `invalidArgument` for a key of another owner or of none, a value that it cannot take, a podcast's id that
     ///   is none, and a key that podcasts cannot have.
-    public mutating func set(_ setting: WireSetSetting) throws(Failure) -> OwnerChange? {
+    package mutating func set(_ setting: WireSetSetting) throws(Failure) -> OwnerChange? {
         guard let key = SettingKey(rawValue: setting.key), key.rule.owner == owner else {
             throw Failure(.invalidArgument, "There is no setting “\(setting.key)” of \(owner).")
         }
@@ -75,7 +75,7 @@ public struct OwnerSettings: Sendable {
     }
 
     /// The reply to a request that has been carried out; `changed`: whether it changed anything.
-    public func reply(to setting: WireSetSetting, changed: Bool) -> WireSettingReply {
+    package func reply(to setting: WireSetSetting, changed: Bool) -> WireSettingReply {
         var reply = WireSettingReply()
         reply.changed = changed
         guard let key = SettingKey(rawValue: setting.key) else { return reply }
@@ -87,13 +87,13 @@ public struct OwnerSettings: Sendable {
     }
 
     /// Drops what is set for a podcast that was forgotten. Nil: nothing was.
-    public mutating func forget(podcast: String) -> OwnerChange? {
+    package mutating func forget(podcast: String) -> OwnerChange? {
         guard !podcast.isEmpty, let keys = values.removeValue(forKey: podcast)?.keys.sorted() else { return nil }
         return OwnerChange(changes: keys.map { record(podcast, $0) }, publications: [publication(of: podcast)])
     }
 
     /// A setting as it is now, for the database; deleted if it is not set.
-    public func record(_ podcast: String, _ key: String) -> WireChange {
+    package func record(_ podcast: String, _ key: String) -> WireChange {
         let collection = Self.collection + (podcast.isEmpty ? "all" : podcast)
         guard let value = values[podcast]?[key] else { return .deleting(collection, key) }
         var change = WireChange()
@@ -106,12 +106,12 @@ public struct OwnerSettings: Sendable {
     // MARK: All of it
 
     /// Everything, for a database that has lost some.
-    public var everything: [WireChange] {
+    package var everything: [WireChange] {
         values.sorted { $0.key < $1.key }.flatMap { podcast, keys in keys.keys.sorted().map { record(podcast, $0) } }
     }
 
     /// Everything, for the stream.
-    public var retained: [Publication] { values.keys.sorted().map(publication) }
+    package var retained: [Publication] { values.keys.sorted().map(publication) }
 
     private func publication(of podcast: String) -> Publication {
         let topic = Topic.settings(owner, podcast: podcast)

@@ -1,11 +1,11 @@
 import CSodium
-public import WireMessages
+package import WireMessages
 
 extension RequestID {
     /// The id of a request that this one causes: the same for the same step, so that a repeated cause repeats no effect.
     ///
     /// It is a UUID of version 8 (RFC 9562, section 5.8): the first 16 bytes are BLAKE2b of this id and the step.
-    public func derived(_ step: String) -> RequestID {
+    package func derived(_ step: String) -> RequestID {
         let message = bytes + Array(step.utf8)
         var hash = [UInt8](repeating: 0, count: Self.length)
         // Fails for impossible lengths only.

@@ -1,11 +1,10 @@
-public import BusKit
-public import PodcastModel
-public import WireMessages
+package import BusKit
+package import PodcastModel
+package import WireMessages
 
 /// The owner's memory of requests: one id takes effect once, however often it is sent.
-public struct RequestLedger: Sendable {
-    /// What happens.
-    public enum Event: Sendable {
+package struct RequestLedger: Sendable {
+    package enum Event: Sendable {
         /// A request arrived.
         case arrived(IncomingCommand)
         /// Persistence's answer to `lookUp`: the stored reply, or nil if there is none.
@@ -21,8 +20,7 @@ public struct RequestLedger: Sendable {
     }
 
     /// What is to be done.
-    public enum Effect: Sendable, Hashable {
-        /// Begin.
+    package enum Effect: Sendable, Hashable {
         case start(Command)
         /// Ask persistence for a stored reply.
         case lookUp(RequestID)
@@ -43,7 +41,7 @@ public struct RequestLedger: Sendable {
     }
 
     /// How long an answer may wait for the database before the client hears that nothing is saved yet.
-    public static let patience = Duration.seconds(5)
+    package static let patience = Duration.seconds(5)
     private static let margin = Duration.milliseconds(250)
 
     private let capacity: Int
@@ -54,21 +52,20 @@ public struct RequestLedger: Sendable {
     private var finishedBytes = 0
 
     /// Remembers that many replies, of that many bytes in all.
-    public init(capacity: Int = 1_024, byteCapacity: Int = 4 << 20) {
+    package init(capacity: Int = 1_024, byteCapacity: Int = 4 << 20) {
         self.capacity = capacity
         self.byteCapacity = byteCapacity
     }
 
     /// How many requests are unanswered.
-    public var count: Int { running.count }
+    package var count: Int { running.count }
 
     /// When `tick` is due; nil: never.
-    public var deadline: MonotonicTime? {
+    package var deadline: MonotonicTime? {
         running.values.flatMap { running in running.tickets.compactMap { Self.due($0.deadline, running.phase) } }.min()
     }
 
-    /// Decides.
-    public mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
+    package mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
         switch event {
         case .arrived(let command): return arrived(command, now)
         case .found(let id, let result): return found(id, result, now)

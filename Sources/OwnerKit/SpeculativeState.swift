@@ -1,18 +1,18 @@
 /// A value that is changed before it is known whether the change can be saved, and that finds back.
 ///
 /// Snapshots are cheap: the value's storage is shared until it is written to.
-public struct SpeculativeState<State: Sendable>: Sendable {
+package struct SpeculativeState<State: Sendable>: Sendable {
     /// The newest value, with everything that is not yet durable.
-    public private(set) var current: State
+    package private(set) var current: State
     private var pending: [(id: TransactionID, before: State)] = []
 
     /// A durable value.
-    public init(_ state: State) {
+    package init(_ state: State) {
         current = state
     }
 
     /// Changes the value in the transaction `id`, which is larger than any before.
-    public mutating func apply<Result>(_ id: TransactionID, _ change: (inout State) throws -> Result) rethrows -> Result
+    package mutating func apply<Result>(_ id: TransactionID, _ change: (inout State) throws -> Result) rethrows -> Result
     {
         var next = current
         let result = try change(&next)
@@ -22,24 +22,24 @@ public struct SpeculativeState<State: Sendable>: Sendable {
     }
 
     /// Changes the value without a transaction: a refusal of an earlier one takes this back too.
-    public mutating func amend<Result>(_ change: (inout State) throws -> Result) rethrows -> Result {
+    package mutating func amend<Result>(_ change: (inout State) throws -> Result) rethrows -> Result {
         try change(&current)
     }
 
     /// The transaction is durable.
-    public mutating func committed(_ id: TransactionID) {
+    package mutating func committed(_ id: TransactionID) {
         // They are in order.
         pending.removeFirst(pending.firstIndex { $0.id > id } ?? pending.count)
     }
 
     /// The transaction will never be: back to the value before it, and so without all that came after it.
     /// Nothing happens for one that was undone with an earlier one already.
-    public mutating func refused(_ id: TransactionID) {
+    package mutating func refused(_ id: TransactionID) {
         guard let index = pending.firstIndex(where: { $0.id == id }) else { return }
         current = pending[index].before
         pending.removeSubrange(index...)
     }
 
     /// Whether everything is durable.
-    public var isSettled: Bool { pending.isEmpty }
+    package var isSettled: Bool { pending.isEmpty }
 }

@@ -1,10 +1,10 @@
 /// What a check of the database has found.
-public struct DatabaseDamage: Sendable, Hashable, CustomStringConvertible {
+package struct DatabaseDamage: Sendable, Hashable, CustomStringConvertible {
     /// Each thing that is wrong, in SQLite’s words; at least one.
-    public let findings: [String]
+    package let findings: [String]
 
     /// The damage in the rows of `quick_check`, each of which may have several lines; nil: there is none.
-    public init?(_ rows: [String]) {
+    package init?(_ rows: [String]) {
         let lines = rows.flatMap { $0.split(separator: "\n").map(String.init) }
         // A line such as "*** in database main ***" only says where it is.
         let findings = lines.filter { $0 != "ok" && !$0.hasPrefix("*** in database") }
@@ -16,7 +16,7 @@ public struct DatabaseDamage: Sendable, Hashable, CustomStringConvertible {
     private static let limit = 100
 
     /// The first finding, and how many more there are: a list of pages helps nobody who reads an alert.
-    public var description: String {
+    package var description: String {
         let more = findings.count - 1
         let first = String(findings[0].prefix(200))
         let atLeast = findings.count < Self.limit ? "" : "at least "
@@ -24,5 +24,5 @@ public struct DatabaseDamage: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// All findings, for the log.
-    public var details: String { findings.joined(separator: "; ") }
+    package var details: String { findings.joined(separator: "; ") }
 }

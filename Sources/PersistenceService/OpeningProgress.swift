@@ -6,9 +6,9 @@ import PodcastModel
 /// Reports every two seconds that opening the database goes on, from the work itself: a step that hangs reports nothing.
 ///
 /// SQLite calls it within its statements, as an upgrade has single ones that take minutes for a large library.
-public final class OpeningProgress: Sendable {
+package final class OpeningProgress: Sendable {
     /// Between two reports.
-    public static let interval = Duration.seconds(2)
+    package static let interval = Duration.seconds(2)
     /// The instructions of SQLite's machine between two looks at the clock: less than a millisecond.
     private static let instructions: Int32 = 1_000
 
@@ -17,7 +17,7 @@ public final class OpeningProgress: Sendable {
     private let due: NIOLockedValueBox<MonotonicTime>
 
     /// Calls `report` from whichever thread works on the database.
-    public init(every interval: Duration = OpeningProgress.interval, _ report: @escaping @Sendable () -> Void) {
+    package init(every interval: Duration = OpeningProgress.interval, _ report: @escaping @Sendable () -> Void) {
         self.interval = interval
         self.report = report
         due = NIOLockedValueBox(SystemClocks.monotonic().advanced(by: interval))

@@ -1,44 +1,42 @@
-public import BusKit
-public import OwnerKit
-public import PodcastModel
-public import WireMessages
+package import BusKit
+package import OwnerKit
+package import PodcastModel
+package import WireMessages
 
 /// What a store holds when it has been opened.
-public struct StoreFacts: Sendable {
+package struct StoreFacts: Sendable {
     /// Which database it is.
-    public var incarnation: String
+    package var incarnation: String
     /// The service's own records: alerts and their answers.
-    public var ownRecords: [WireRecord] = []
+    package var ownRecords: [WireRecord] = []
     /// When the last whole backup was made.
-    public var lastBackup: Timestamp?
+    package var lastBackup: Timestamp?
     /// How many podcasts there are.
-    public var podcasts: UInt64 = 0
+    package var podcasts: UInt64 = 0
     /// How many episodes there are.
-    public var episodes: UInt64 = 0
+    package var episodes: UInt64 = 0
     /// Whether only a part of the database was read at the start, as it is large.
-    public var needsCheck = false
+    package var needsCheck = false
     /// Whether a backup is to be made however new the last one is, as it replaces copies with passwords.
-    public var needsBackup = false
+    package var needsBackup = false
     /// The pages that the write-ahead log may hold.
-    public var loggedPages = 0
+    package var loggedPages = 0
 
     /// A store of this incarnation.
-    public init(incarnation: String) {
+    package init(incarnation: String) {
         self.incarnation = incarnation
     }
 }
 
 extension PersistenceMachine {
-    /// Which copy.
-    public enum CopyKind: Sendable, Hashable {
+    package enum CopyKind: Sendable, Hashable {
         /// The whole database.
         case backup
         /// A side snapshot.
         case snapshot
     }
 
-    /// What happens.
-    public enum Event: Sendable {
+    package enum Event: Sendable {
         /// The service begins.
         case started
         /// A request arrived; its payload, and the moment after which nobody waits for the answer.
@@ -66,21 +64,20 @@ extension PersistenceMachine {
     }
 
     /// Podcasts and episodes.
-    public struct Counts: Sendable, Hashable {
+    package struct Counts: Sendable, Hashable {
         /// How many podcasts.
-        public var podcasts: UInt64
+        package var podcasts: UInt64
         /// How many episodes.
-        public var episodes: UInt64
+        package var episodes: UInt64
 
-        /// So many.
-        public init(podcasts: UInt64, episodes: UInt64) {
+        package init(podcasts: UInt64, episodes: UInt64) {
             self.podcasts = podcasts
             self.episodes = episodes
         }
     }
 
     /// What is to be done. Each of the first six is followed by its event.
-    public enum Effect: Sendable {
+    package enum Effect: Sendable {
         /// Write in one transaction; one such effect at a time.
         case write([Purpose], [StoreWrite])
         /// Answer a question, beside others.
@@ -101,7 +98,6 @@ extension PersistenceMachine {
         case suspect
         /// Answer a request.
         case reply(Ticket, Result<[UInt8], Failure>)
-        /// Publish.
         case publish([Publication])
         /// Send `wake` at this moment, instead of any earlier wish.
         case wake(at: MonotonicTime)

@@ -1,21 +1,20 @@
-public import BusKit
+package import BusKit
 import OwnerKit
-public import PodcastModel
+package import PodcastModel
 import WireMessages
 
 /// Decides what the database's service does next: which writes go into one transaction, how many questions run at
 /// once, when copies are made and old replies forgotten, what its status and alerts say. It performs nothing itself.
-public struct PersistenceMachine: Sendable {
+package struct PersistenceMachine: Sendable {
     /// Names a request until it is answered.
-    public struct Ticket: Sendable, Hashable {
-        /// The count.
-        public var number: UInt64
+    package struct Ticket: Sendable, Hashable {
+        package var number: UInt64
         /// The ticket of this number.
-        public init(_ number: UInt64) { self.number = number }
+        package init(_ number: UInt64) { self.number = number }
     }
 
     /// For whom something is written.
-    public enum Purpose: Sendable, Hashable {
+    package enum Purpose: Sendable, Hashable {
         /// To answer a request.
         case request(Ticket)
         /// An alert was answered.
@@ -42,12 +41,12 @@ public struct PersistenceMachine: Sendable {
     private var published: WirePersistenceStatus?
 
     /// The questions that run at the same time.
-    public static let questionLimit = 4
+    package static let questionLimit = 4
     /// The most that one transaction takes, in bytes of the requests; one larger request goes alone.
-    public static let transactionLimit = 4 << 20
+    package static let transactionLimit = 4 << 20
 
     /// A machine over a store that was just opened.
-    public init(_ facts: StoreFacts, now: Moment) {
+    package init(_ facts: StoreFacts, now: Moment) {
         self.facts = facts
         board = AlertBoard(facts.ownRecords)
         schedule = UpkeepSchedule(
@@ -61,12 +60,11 @@ public struct PersistenceMachine: Sendable {
     }
 
     /// Everything that stands on the stream under its name now.
-    public func retained() -> [Publication] {
+    package func retained() -> [Publication] {
         [Publication(.put, .persistenceStatus, status.wireBytes)] + board.publications
     }
 
-    /// Decides.
-    public mutating func handle(_ event: Event, now: Moment) -> [Effect] {
+    package mutating func handle(_ event: Event, now: Moment) -> [Effect] {
         guard !hasStopped else { return [] }
         var effects = decide(event, now: now)
         if hasStopped { return effects }

@@ -3,9 +3,9 @@ import ProcessKit
 import WireMessages
 
 /// The database's service as a process.
-public enum PersistenceProcess {
+package enum PersistenceProcess {
     /// Runs until the process is asked to end; exits 78 for a database of a newer version, 70 for other failures.
-    public static func run() async {
+    package static func run() async {
         await ServiceProcess.run(.persistence) { context in PersistenceShell(context) }
     }
 }

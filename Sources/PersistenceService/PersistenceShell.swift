@@ -3,18 +3,18 @@ import Dispatch
 import Logging
 import OwnerKit
 import PodcastModel
-public import ProcessKit
-public import ServiceLifecycle
+package import ProcessKit
+import ServiceLifecycle
 import WireMessages
 
 /// The database's service on the bus.
 ///
 /// One queue writes, a few threads answer questions beside it, one makes copies; none of them is waited for.
-public final class PersistenceShell: Service {
+package final class PersistenceShell: Service {
     private let context: ServiceContext
 
     /// The service in this context. Opens nothing yet.
-    public init(_ context: ServiceContext) {
+    package init(_ context: ServiceContext) {
         self.context = context
     }
 
@@ -22,7 +22,7 @@ public final class PersistenceShell: Service {
     ///
     /// - Throws: `newerDatabase`, `diskFull` or `storageFailed` when the database cannot be opened; `databaseDamaged` when
     ///   damage shows later (the next start looks for the newest good copy); `fenced`.
-    public func run() async throws {
+    package func run() async throws {
         let files = StoreFiles(database: context.home.database, backups: context.home.backupDirectory)
         let opened = try Store.open(
             files, now: SystemClocks.wall(), progress: OpeningProgress { [context] in context.notifyAlive() })

@@ -1,17 +1,16 @@
 import BusKit
 import FoundationEssentials
 import GRDB
-public import PodcastModel
-public import WireMessages
+package import PodcastModel
+package import WireMessages
 
 /// A copy that was made.
-public struct StoreCopy: Sendable, Hashable {
-    /// The file.
-    public var path: String
+package struct StoreCopy: Sendable, Hashable {
+    package var path: String
     /// Its size in bytes.
-    public var bytes: UInt64
+    package var bytes: UInt64
     /// The moment that it reaches.
-    public var reaches: Timestamp
+    package var reaches: Timestamp
 }
 
 extension Store {
@@ -21,7 +20,7 @@ extension Store {
     /// of versions that kept passwords in addresses are removed, however new they are.
     ///
     /// - Throws: `diskFull`, `storageFailed`; `databaseDamaged` when the copy shows damage. Earlier copies stay then.
-    public func backup(now: Timestamp) throws(Failure) -> StoreCopy {
+    package func backup(now: Timestamp) throws(Failure) -> StoreCopy {
         let copy = try makeCopy(.backup, now: now) { target in
             try pool.backup(to: target)
             // Free pages are copied too.
@@ -35,7 +34,7 @@ extension Store {
     /// Copies what is small and changes often: owners with their records, podcasts without episodes, positions.
     ///
     /// - Throws: `diskFull`, `storageFailed`.
-    public func sideSnapshot(now: Timestamp) throws(Failure) -> StoreCopy {
+    package func sideSnapshot(now: Timestamp) throws(Failure) -> StoreCopy {
         let copy = try makeCopy(.snapshot, now: now) { target in
             try Schema.migrator(movedSecrets: files.movedSecrets).migrate(target)
             try target.writeWithoutTransaction { db in
@@ -56,7 +55,7 @@ extension Store {
     }
 
     /// All copies, newest first.
-    public func listBackups() -> WireBackups {
+    package func listBackups() -> WireBackups {
         var backups = WireBackups()
         backups.entries = files.copies().map { copy in
             var entry = WireBackups.Entry()
@@ -70,7 +69,7 @@ extension Store {
     }
 
     /// When the last whole backup was made; nil: never.
-    public var lastBackup: Timestamp? { files.copies().first { $0.kind == .backup }?.at }
+    package var lastBackup: Timestamp? { files.copies().first { $0.kind == .backup }?.at }
 
     /// Fills a new file, checks it and gives it its name, or leaves nothing.
     private func makeCopy(

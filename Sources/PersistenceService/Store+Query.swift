@@ -1,13 +1,13 @@
 import BusKit
 import GRDB
-public import PodcastModel
-public import WireMessages
+package import PodcastModel
+package import WireMessages
 
 extension Store {
     /// Answers a question; may run on any thread, beside others and beside the writer.
     ///
     /// - Throws: the failure to answer with; `unknownCommand` for what is no question.
-    public func answer(_ question: WirePersistenceRequest.OneOf_Command) throws(Failure) -> WirePersistenceReply {
+    package func answer(_ question: WirePersistenceRequest.OneOf_Command) throws(Failure) -> WirePersistenceReply {
         var reply = WirePersistenceReply()
         switch question {
         case .loadRecords(let query): reply.records = try records(query)

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import GRDB
-public import PodcastModel
-public import WireMessages
+package import PodcastModel
+package import WireMessages
 
 extension Store {
     /// Under which name the podcasts appear among the records of `feeds`.
@@ -51,7 +51,7 @@ extension Store {
     }
 
     /// All records of an owner. For the service's own, which are few.
-    public func allRecords(of owner: String) throws(Failure) -> [WireRecord] {
+    package func allRecords(of owner: String) throws(Failure) -> [WireRecord] {
         var query = WireLoadRecords()
         query.owner = owner
         var result: [WireRecord] = []

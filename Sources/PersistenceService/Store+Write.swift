@@ -2,11 +2,11 @@ import FoundationEssentials
 import GRDB
 import GRDBSQLite
 import NIOConcurrencyHelpers
-public import PodcastModel
-public import WireMessages
+package import PodcastModel
+package import WireMessages
 
 /// Something to be written.
-public enum StoreWrite: Sendable {
+package enum StoreWrite: Sendable {
     /// An owner's life begins.
     case load(WireLoad)
     /// An owner's commits.
@@ -18,37 +18,35 @@ public enum StoreWrite: Sendable {
 }
 
 /// What became of a write.
-public enum StoreWritten: Sendable, Hashable {
-    /// Of `load`.
+package enum StoreWritten: Sendable, Hashable {
     case loaded(WireLoaded)
-    /// Of `commit`.
     case outcomes(WireCommitOutcomes)
     /// Of the others.
     case done
 }
 
 /// What became of a group of writes.
-public struct StoreBatchResult: Sendable {
+package struct StoreBatchResult: Sendable {
     /// One for each write, in order.
-    public var results: [Result<StoreWritten, Failure>]
+    package var results: [Result<StoreWritten, Failure>]
     /// What has changed.
-    public var changed = StoreChanges()
+    package var changed = StoreChanges()
     /// The pages by which the log has grown.
-    public var pages = 0
+    package var pages = 0
     /// Why the disk refused some or all of it, if it did.
-    public var diskFull: Failure?
+    package var diskFull: Failure?
     /// Why nothing more can be written, if the file is damaged.
-    public var damage: Failure?
+    package var damage: Failure?
     /// Why the search index must be made anew, if it is damaged.
-    public var searchDamage: Failure?
+    package var searchDamage: Failure?
 }
 
 /// Which parts of the database were changed.
-public struct StoreChanges: Sendable, Hashable {
+package struct StoreChanges: Sendable, Hashable {
     /// What a side snapshot exists for: the queue, the session, subscriptions.
-    public var snapshot = false
+    package var snapshot = false
     /// Podcasts or episodes: the counts may differ.
-    public var library = false
+    package var library = false
 
     mutating func formUnion(_ other: StoreChanges) {
         snapshot = snapshot || other.snapshot
@@ -61,7 +59,7 @@ extension Store {
     ///
     /// If the transaction as a whole fails, each write is tried alone, so that what one of them asks for (a large feed
     /// on a full disk) does not harm the others. Call it from one thread at a time.
-    public func write(_ writes: [StoreWrite], now: Timestamp) -> StoreBatchResult {
+    package func write(_ writes: [StoreWrite], now: Timestamp) -> StoreBatchResult {
         do {
             return try transact(writes, now: now)
         } catch {
@@ -149,7 +147,7 @@ extension Store {
     }
 
     /// Makes the index of the full text search anew. Call it from the thread that writes; takes seconds for a large library.
-    public func rebuildSearch() throws(Failure) {
+    package func rebuildSearch() throws(Failure) {
         do {
             try pool.writeWithoutTransaction { db in
                 // `DROP TABLE` would open the index first, which a damaged one does not survive.
@@ -177,7 +175,7 @@ extension Store {
     /// Removes commit ids and stored replies from before `moment`. Call it from the thread that writes.
     ///
     /// - Returns: how many were removed.
-    public func prune(before moment: Timestamp) throws(Failure) -> Int {
+    package func prune(before moment: Timestamp) throws(Failure) -> Int {
         do {
             return try pool.write { db in
                 var count = 0

@@ -3,18 +3,18 @@ import FoundationEssentials
 import GRDB
 import GRDBSQLite
 import NIOConcurrencyHelpers
-public import PodcastModel
+package import PodcastModel
 import WireMessages
 
 /// The database: everything that the fleet must not lose. Synchronous, and knows nothing of the bus.
 ///
 /// One connection writes (one thread at a time calls `write`); any number of threads may read beside it and never wait
 /// for it. A write is on the disk when the call returns: the log is synchronised at each transaction.
-public final class Store: Sendable {
+package final class Store: Sendable {
     /// Where it lies.
-    public let files: StoreFiles
+    package let files: StoreFiles
     /// Which database this is: another one after a copy was restored.
-    public let incarnation: String
+    package let incarnation: String
     let pool: DatabasePool
     /// Generations that could not be written because the disk was full, by owner: they fence until the process ends.
     let unwrittenGenerations = NIOLockedValueBox<[String: UInt32]>([:])
@@ -35,7 +35,7 @@ public final class Store: Sendable {
     /// - Throws: `newerDatabase` for a file of a newer version, which is left as it is; `diskFull`; `storageFailed`.
     ///
     /// An upgrade of a large database takes minutes, in which `progress` reports that it goes on.
-    public static func open(
+    package static func open(
         _ files: StoreFiles, now: Timestamp, progress: OpeningProgress = OpeningProgress {}
     ) throws(Failure) -> (store: Store, recovery: Recovery?) {
         try files.prepare()
@@ -122,7 +122,7 @@ public final class Store: Sendable {
     }
 
     /// Ends all connections and folds the log into the database.
-    public func close() {
+    package func close() {
         // GRDB closes its writer first, and the readers that remain may not fold the log.
         _ = try? pool.writeWithoutTransaction { db in try db.checkpoint(.truncate) }
         try? pool.close()
@@ -132,7 +132,7 @@ public final class Store: Sendable {
     /// anew if all of it was copied. The writer's memory is given back. Call it from the thread that writes.
     ///
     /// - Returns: the pages that the log still holds: all of them while a reader needs one, else 0.
-    public func checkpoint() throws(Failure) -> Int {
+    package func checkpoint() throws(Failure) -> Int {
         do {
             return try pool.writeWithoutTransaction { db in
                 let log = try db.checkpoint(.passive)
@@ -145,7 +145,7 @@ public final class Store: Sendable {
     }
 
     /// Has the next start read the whole database before it is used.
-    public func suspect() {
+    package func suspect() {
         try? Store.suspect(files)
     }
 
@@ -156,7 +156,7 @@ public final class Store: Sendable {
     }
 
     /// Reads all of the database and says what is wrong with it; nil: nothing. Takes a second for some hundred MB.
-    public func damage() -> DatabaseDamage? {
+    package func damage() -> DatabaseDamage? {
         do {
             return try pool.read { db in try Store.damage(db, tables: nil) }
         } catch {
@@ -174,7 +174,7 @@ public final class Store: Sendable {
     }
 
     /// What a machine over this store begins with.
-    public func facts() throws(Failure) -> StoreFacts {
+    package func facts() throws(Failure) -> StoreFacts {
         var facts = StoreFacts(incarnation: incarnation)
         facts.ownRecords = try allRecords(of: ServiceName.persistence.text)
         facts.lastBackup = lastBackup
@@ -197,7 +197,7 @@ public final class Store: Sendable {
     }
 
     /// How many podcasts and episodes there are.
-    public func counts() throws(Failure) -> PersistenceMachine.Counts {
+    package func counts() throws(Failure) -> PersistenceMachine.Counts {
         try read("counting") { db in
             let row = try Row.fetchOne(
                 db, sql: "SELECT count(*), coalesce(sum(episodes), 0) FROM podcast_count")

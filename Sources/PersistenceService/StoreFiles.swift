@@ -5,14 +5,14 @@ import PodcastModel
 import ProcessKit
 
 /// Where the database and its copies lie, and the few operations on files that must not go wrong.
-public struct StoreFiles: Sendable, Hashable {
+package struct StoreFiles: Sendable, Hashable {
     /// The database file.
-    public let database: String
+    package let database: String
     /// The folder of backups and side snapshots.
-    public let backups: String
+    package let backups: String
 
     /// The database at `database`, its copies in the folder `backups`. Nothing is created yet.
-    public init(database: String, backups: String) {
+    package init(database: String, backups: String) {
         self.database = database
         self.backups = backups
     }

@@ -2,24 +2,24 @@ import BusKit
 import FoundationEssentials
 import GRDB
 import LibC
-public import PodcastModel
+package import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
 /// What had to be done before the database could be used.
-public struct Recovery: Sendable, Hashable {
+package struct Recovery: Sendable, Hashable {
     /// Why: what was found in the database's place.
-    public var reason: String
+    package var reason: String
     /// All that was found to be wrong with it, for the log.
-    public var damage: DatabaseDamage?
+    package var damage: DatabaseDamage?
     /// Where the file that was found has been put; nil if there was none.
-    public var movedTo: String?
+    package var movedTo: String?
     /// The copy that was restored; nil if none was good, so that the database is new and empty.
-    public var restored: String?
+    package var restored: String?
     /// The moment that the restored state reaches.
-    public var reaches: Timestamp?
+    package var reaches: Timestamp?
     /// The moment that the lists of episodes reach, if it is another one: they are not in a side snapshot.
-    public var libraryReaches: Timestamp?
+    package var libraryReaches: Timestamp?
 }
 
 /// Looks at the database's file before it is used, and puts the newest good copy in its place if it is no good.

@@ -1,11 +1,11 @@
-public import PodcastModel
+package import PodcastModel
 
 /// What decodes and sounds: one file at a time, driven by commands, telling by events what became of them.
 ///
 /// An engine decides nothing. `perform` returns at once and may be called from anywhere; commands take effect in
 /// order. Every event about a file names its load, so that a late one is recognised. An engine costs nothing
 /// before its first `open`.
-public protocol AudioEngine: Sendable {
+package protocol AudioEngine: Sendable {
     /// Does `command`, as soon as those before it are done. After `close()` nothing happens.
     func perform(_ command: EngineCommand)
     /// Stops, and frees everything; returns when no event can follow. May be called again.
@@ -13,10 +13,10 @@ public protocol AudioEngine: Sendable {
 }
 
 /// Where an engine's events go. Called on a thread of the engine's: it must not block.
-public typealias EngineObserver = @Sendable (EngineEvent) -> Void
+package typealias EngineObserver = @Sendable (EngineEvent) -> Void
 
 /// What an engine is told. All but `open`, `listOutputs` and `ping` concern the open file and are ignored without one.
-public enum EngineCommand: Sendable, Hashable {
+package enum EngineCommand: Sendable, Hashable {
     /// Replaces what is open.
     case open(EngineLoad)
     /// Holds or goes on.
@@ -47,32 +47,31 @@ public enum EngineCommand: Sendable, Hashable {
 }
 
 /// A file to open, and how it starts.
-public struct EngineLoad: Sendable, Hashable {
+package struct EngineLoad: Sendable, Hashable {
     /// Which load its events name.
-    public var id: LoadID
+    package var id: LoadID
     /// Where the audio is.
-    public var source: AudioSource
+    package var source: AudioSource
     /// Where it starts.
-    public var start: PlaybackPosition
+    package var start: PlaybackPosition
     /// Whether it is opened without a sound.
-    public var paused: Bool
+    package var paused: Bool
     /// How fast it plays.
-    public var speed: PlaybackSpeed
-    /// How loud.
-    public var volume: Volume
+    package var speed: PlaybackSpeed
+    package var volume: Volume
     /// The sound device by the engine's name; empty: the system's default.
-    public var output: String
+    package var output: String
     /// What is done to its sound.
-    public var sound: EngineSound
+    package var sound: EngineSound
     /// What its progress carries until a seek: the same load can be opened again, and what was said of it before is past.
-    public var serial: UInt64
+    package var serial: UInt64
     /// The podcast whose user and password the server may ask for; empty: of none.
-    public var podcast = ""
+    package var podcast = ""
     /// The user and password for the server; the shell looks them up.
-    public var credentials: WebCredentials?
+    package var credentials: WebCredentials?
 
     /// A file to open.
-    public init(
+    package init(
         id: LoadID, source: AudioSource, start: PlaybackPosition = .zero, paused: Bool = false,
         speed: PlaybackSpeed = .normal, volume: Volume = .full, output: String = "",
         sound: EngineSound = EngineSound(), serial: UInt64 = 0, podcast: String = ""
@@ -100,18 +99,18 @@ public struct EngineLoad: Sendable, Hashable {
 }
 
 /// What an engine does to the sound beside its volume. None of it moves the position.
-public struct EngineSound: Sendable, Hashable {
+package struct EngineSound: Sendable, Hashable {
     /// How much louder than recorded, in dB, from −20 to 20.
-    public var gain: Double
+    package var gain: Double
     /// Whether silence is passed over quickly: the engine plays it faster, and its progress says so.
-    public var trimSilence: Bool
+    package var trimSilence: Bool
     /// Whether quiet passages are made louder.
-    public var boost: Bool
+    package var boost: Bool
     /// Whether it is brought to a loudness that is the same for all.
-    public var normalise: Bool
+    package var normalise: Bool
 
     /// What is done to the sound.
-    public init(gain: Double = 0, trimSilence: Bool = false, boost: Bool = false, normalise: Bool = false) {
+    package init(gain: Double = 0, trimSilence: Bool = false, boost: Bool = false, normalise: Bool = false) {
         self.gain = gain
         self.trimSilence = trimSilence
         self.boost = boost
@@ -120,7 +119,7 @@ public struct EngineSound: Sendable, Hashable {
 }
 
 /// What an engine tells.
-public enum EngineEvent: Sendable, Hashable {
+package enum EngineEvent: Sendable, Hashable {
     /// The file is open and has audio.
     case opened(LoadID, OpenedAudio)
     /// Its length turned out to be another.
@@ -141,37 +140,36 @@ public enum EngineEvent: Sendable, Hashable {
 }
 
 /// What is known of a file when it is open.
-public struct OpenedAudio: Sendable, Hashable {
+package struct OpenedAudio: Sendable, Hashable {
     /// Its length, if anything is known about it.
-    public var duration: MeasuredDuration?
+    package var duration: MeasuredDuration?
     /// Its chapters, in order.
-    public var chapters: [AudioChapter]
+    package var chapters: [AudioChapter]
 
     /// Facts about a file.
-    public init(duration: MeasuredDuration? = nil, chapters: [AudioChapter] = []) {
+    package init(duration: MeasuredDuration? = nil, chapters: [AudioChapter] = []) {
         self.duration = duration
         self.chapters = chapters
     }
 }
 
 /// A chapter that the file itself carries.
-public struct AudioChapter: Sendable, Hashable {
+package struct AudioChapter: Sendable, Hashable {
     /// Where it starts.
-    public var start: PlaybackPosition
+    package var start: PlaybackPosition
     /// What it is called; may be empty.
-    public var title: String
+    package var title: String
 
-    /// A chapter.
-    public init(start: PlaybackPosition, title: String) {
+    package init(start: PlaybackPosition, title: String) {
         self.start = start
         self.title = title
     }
 }
 
 /// A length as the engine knows it, and how well.
-public struct MeasuredDuration: Sendable, Hashable {
+package struct MeasuredDuration: Sendable, Hashable {
     /// How a length is known.
-    public enum Source: Sendable, Hashable {
+    package enum Source: Sendable, Hashable {
         /// The file says so.
         case declared
         /// Reckoned from size and bit rate.
@@ -180,37 +178,35 @@ public struct MeasuredDuration: Sendable, Hashable {
         case growing
     }
 
-    /// The length.
-    public var duration: EpisodeDuration
+    package var duration: EpisodeDuration
     /// How it is known.
-    public var source: Source
+    package var source: Source
 
-    /// A length.
-    public init(_ duration: EpisodeDuration, _ source: Source = .declared) {
+    package init(_ duration: EpisodeDuration, _ source: Source = .declared) {
         self.duration = duration
         self.source = source
     }
 }
 
 /// Where an engine is in its file.
-public struct EngineProgress: Sendable, Hashable {
+package struct EngineProgress: Sendable, Hashable {
     /// The position that is heard at the moment `at`.
-    public var position: PlaybackPosition
+    package var position: PlaybackPosition
     /// When it was read.
-    public var at: MonotonicTime
+    package var at: MonotonicTime
     /// Whether sound goes out, so that the position moves.
-    public var running: Bool
+    package var running: Bool
     /// Whether it waits for data although it should sound.
-    public var buffering: Bool
+    package var buffering: Bool
     /// The last seek that has been carried out; the load's own serial: none since the file was opened.
-    public var serial: UInt64
+    package var serial: UInt64
     /// Up to where it has data, in seconds; it stands still while none comes.
-    public var cached: Double
+    package var cached: Double
     /// How fast the position runs; nil: at the speed that is set.
-    public var speed: PlaybackSpeed?
+    package var speed: PlaybackSpeed?
 
     /// A place in a file.
-    public init(
+    package init(
         position: PlaybackPosition, at: MonotonicTime, running: Bool, buffering: Bool = false, serial: UInt64 = 0,
         cached: Double = 0, speed: PlaybackSpeed? = nil
     ) {
@@ -225,30 +221,29 @@ public struct EngineProgress: Sendable, Hashable {
 }
 
 /// A sound device.
-public struct OutputDevice: Sendable, Hashable {
+package struct OutputDevice: Sendable, Hashable {
     /// The engine's name for it.
-    public var name: String
+    package var name: String
     /// What people call it.
-    public var description: String
+    package var description: String
 
-    /// A device.
-    public init(name: String, description: String) {
+    package init(name: String, description: String) {
         self.name = name
         self.description = description
     }
 }
 
 /// The sound devices, and what is in use.
-public struct EngineOutputs: Sendable, Hashable {
+package struct EngineOutputs: Sendable, Hashable {
     /// All that there are; nil: not looked up this time.
-    public var devices: [OutputDevice]?
+    package var devices: [OutputDevice]?
     /// The device in use; empty: the system's default, also where the chosen one is not there.
-    public var inUse: String
+    package var inUse: String
     /// Whether there is no real device, so that nothing is heard; nil: not known, as while no device is open.
-    public var silent: Bool?
+    package var silent: Bool?
 
     /// What there is and what is in use.
-    public init(devices: [OutputDevice]? = nil, inUse: String = "", silent: Bool? = false) {
+    package init(devices: [OutputDevice]? = nil, inUse: String = "", silent: Bool? = false) {
         self.devices = devices
         self.inUse = inUse
         self.silent = silent

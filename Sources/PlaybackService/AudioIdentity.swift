@@ -3,12 +3,12 @@ import WireMessages
 
 /// Which audio a source has, as far as it says: an ETag, or else a size. Two that differ are not the same audio; of
 /// different kinds they say nothing about each other.
-public struct AudioTag: Sendable, Hashable {
+package struct AudioTag: Sendable, Hashable {
     /// `etag:…` or `size:…`; empty: not known.
-    public let text: String
+    package let text: String
 
     /// A source of this ETag (weak or strong) and size in bytes; 0: unknown.
-    public init(etag: String, size: UInt64) {
+    package init(etag: String, size: UInt64) {
         let strong = etag.hasPrefix("W/") ? String(etag.dropFirst(2)) : etag
         text = strong.isEmpty ? size == 0 ? "" : "size:\(size)" : "etag:\(strong.prefix(200))"
     }

@@ -48,7 +48,6 @@ struct DeviceLossMachine: Sendable, Hashable {
         case pause(PlaybackPosition)
         /// Open the output anew.
         case reload
-        /// Play on.
         case resume
         /// Say that playback has gone on.
         case recovered

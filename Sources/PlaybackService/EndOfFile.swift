@@ -1,21 +1,21 @@
-public import PodcastModel
+package import PodcastModel
 
 /// An end of audio as the engine met it: what there is to judge whether the episode was heard to its end.
 ///
 /// The engine's library reports a connection that was cut as an ordinary end, so an end proves nothing by itself.
-public struct EndOfFile: Sendable, Hashable {
+package struct EndOfFile: Sendable, Hashable {
     /// Where it ended.
-    public var position: PlaybackPosition
+    package var position: PlaybackPosition
     /// The length as the engine knows it.
-    public var measured: MeasuredDuration?
+    package var measured: MeasuredDuration?
     /// The stream was cut and not taken up again, or the file is cut off.
-    public var cut: Bool
+    package var cut: Bool
     /// Whether the source has said how many bytes it has: else a cut cannot be told from the end, and a length that the
     /// engine takes for declared may be that of what had come when the file was opened.
-    public var hasSize: Bool
+    package var hasSize: Bool
 
     /// An end of audio.
-    public init(position: PlaybackPosition, measured: MeasuredDuration?, cut: Bool = false, hasSize: Bool = true) {
+    package init(position: PlaybackPosition, measured: MeasuredDuration?, cut: Bool = false, hasSize: Bool = true) {
         self.position = position
         self.measured = measured
         self.cut = cut
@@ -28,7 +28,7 @@ public struct EndOfFile: Sendable, Hashable {
     /// when advertisements are put in on delivery; but where the source has no size, an end that is far from what was
     /// announced is none: nobody can tell it from a cut. Next come one that was reckoned from the file's size, and the
     /// announced one: to be near either is enough, but not after a cut. What has been read so far proves nothing.
-    public func isProven(announced: EpisodeDuration?) -> Bool {
+    package func isProven(announced: EpisodeDuration?) -> Bool {
         switch measured?.source {
         case .declared?:
             if !hasSize, announced != nil, !isNear(announced, fraction: 0.1) { return false }

@@ -15,7 +15,6 @@ struct EngineLiveness: Sendable, Hashable {
         case isAlive
         /// The engine is to be asked with this number whether all before it has been carried out.
         case asks(UInt64)
-        /// It hangs.
         case hangs
     }
 

@@ -5,9 +5,9 @@ import PodcastModel
 /// The real engine: libmpv, opened at the first `open`, on a thread of its own.
 ///
 /// That thread alone calls libmpv and runs the observer; others only append commands and wake it.
-public final class MPVEngine: AudioEngine {
+package final class MPVEngine: AudioEngine {
     /// The sound systems that are tried in turn, unless others are named.
-    public static let usualOutputs = "pipewire,pulse,alsa"
+    package static let usualOutputs = "pipewire,pulse,alsa"
 
     private struct State {
         var commands: [EngineCommand] = []
@@ -26,13 +26,13 @@ public final class MPVEngine: AudioEngine {
     /// An engine that tells `observer` what happens.
     ///
     /// - Parameter audioOutputs: the library's sound drivers, tried in order; `null` makes no sound in real time.
-    public init(audioOutputs: String = usualOutputs, observer: @escaping EngineObserver) {
+    package init(audioOutputs: String = usualOutputs, observer: @escaping EngineObserver) {
         self.audioOutputs = audioOutputs.isEmpty ? Self.usualOutputs : audioOutputs
         self.observer = observer
     }
 
     /// See `AudioEngine`. Before the first `open` other commands than `listOutputs` are dropped.
-    public func perform(_ command: EngineCommand) {
+    package func perform(_ command: EngineCommand) {
         let start = state.withLockedValue { state in
             guard !state.closed else { return false }
             if !state.running {
@@ -48,8 +48,7 @@ public final class MPVEngine: AudioEngine {
         if start { startThread() }
     }
 
-    /// See `AudioEngine`.
-    public func close() async {
+    package func close() async {
         await withCheckedContinuation { continuation in
             let done = state.withLockedValue { state in
                 state.closed = true

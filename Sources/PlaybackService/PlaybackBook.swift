@@ -1,6 +1,6 @@
 import OwnerKit
 import PodcastModel
-public import WireMessages
+package import WireMessages
 
 /// What is not yet durable. A change is remembered by its name and written with the value of the moment, so that
 /// what could not be saved is saved later as it is then.
@@ -131,8 +131,7 @@ extension PlaybackMachine {
         }
     }
 
-    /// See `OwnerMachine`.
-    public func everything() -> [WireChange] {
+    package func everything() -> [WireChange] {
         var changes = [change(.settings)]
         if let session {
             changes.append(change(.session))

@@ -1,11 +1,11 @@
-public import OwnerKit
-public import PodcastModel
+package import OwnerKit
+package import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
     /// See `OwnerMachine`. What was loaded comes back: playing on if the process died or was restarted in a living
     /// fleet, else paused; see `protocols/playback.md`.
-    public mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<PlaybackAction>] {
+    package mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<PlaybackAction>] {
         self.now = now
         revision = UInt64(clamping: now.wall.milliseconds)
         var stored: WireSessionRecord?

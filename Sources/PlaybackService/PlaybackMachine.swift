@@ -1,19 +1,19 @@
-public import BusKit
-public import OwnerKit
-public import PodcastModel
-public import WireMessages
+package import BusKit
+package import OwnerKit
+package import PodcastModel
+package import WireMessages
 
 /// What a process knows about itself, by which it tells a crash from an orderly end and a living fleet from a new one.
-public struct PlaybackContext: Sendable, Hashable {
+package struct PlaybackContext: Sendable, Hashable {
     /// The boot, as in `/proc/sys/kernel/random/boot_id`.
-    public var bootID: String
+    package var bootID: String
     /// The supervisor's life; empty: there is no supervisor, and nothing ever plays on by itself.
-    public var fleetRun: String
+    package var fleetRun: String
     /// How long it waits for what.
-    public var limits: PlaybackLimits
+    package var limits: PlaybackLimits
 
     /// A process's surroundings.
-    public init(bootID: String, fleetRun: String, limits: PlaybackLimits = PlaybackLimits()) {
+    package init(bootID: String, fleetRun: String, limits: PlaybackLimits = PlaybackLimits()) {
         self.bootID = bootID
         self.fleetRun = fleetRun
         self.limits = limits
@@ -21,39 +21,39 @@ public struct PlaybackContext: Sendable, Hashable {
 }
 
 /// How long the player waits for a stream and for a sound device.
-public struct PlaybackLimits: Sendable, Hashable {
+package struct PlaybackLimits: Sendable, Hashable {
     /// Before each new try of a stream that failed; after so many it has failed for good.
-    public var reconnect = Backoff.steps([.seconds(2), .seconds(5), .seconds(10)], repeatsLast: false)
+    package var reconnect = Backoff.steps([.seconds(2), .seconds(5), .seconds(10)], repeatsLast: false)
     /// From the order to open a stream to its first data.
-    public var opening: Duration = .seconds(60)
+    package var opening: Duration = .seconds(60)
     /// Without any data coming while it waits for some.
-    public var stall: Duration = .seconds(20)
+    package var stall: Duration = .seconds(20)
     /// Between the questions to the server of a stream that has failed. No steps: none is asked.
-    public var comeback = Backoff.steps(
+    package var comeback = Backoff.steps(
         [.seconds(30), .seconds(60), .seconds(120), .seconds(300)], repeatsLast: true)
     /// After so long a server's return does not make it play on.
-    public var comebackWindow: Duration = .seconds(1_800)
+    package var comebackWindow: Duration = .seconds(1_800)
     /// For a server's answer to the question why its stream fails.
-    public var probe: Duration = .seconds(15)
+    package var probe: Duration = .seconds(15)
     /// From a sound device's return to its use: sound systems announce devices before they can be opened.
-    public var deviceSettling: Duration = .milliseconds(800)
+    package var deviceSettling: Duration = .milliseconds(800)
     /// From there until it must be heard.
-    public var deviceCheck: Duration = .milliseconds(1_500)
+    package var deviceCheck: Duration = .milliseconds(1_500)
     /// Before each opening of the output while playback is paused by the loss of its device.
-    public var deviceReloads = Backoff.steps(
+    package var deviceReloads = Backoff.steps(
         [.seconds(1), .seconds(2), .seconds(3), .seconds(5)], repeatsLast: true)
     /// The same while it plays without sound.
-    public var silentReloads = Backoff.steps(
+    package var silentReloads = Backoff.steps(
         [.seconds(2), .seconds(5), .seconds(10), .seconds(30)], repeatsLast: true)
     /// After so long a lost device's return does not make it play on.
-    public var deviceWait: Duration = .seconds(60)
+    package var deviceWait: Duration = .seconds(60)
 
     /// The usual limits.
-    public init() {}
+    package init() {}
 }
 
 /// What the shell tells the player.
-public enum PlaybackInput: Sendable, Hashable {
+package enum PlaybackInput: Sendable, Hashable {
     /// The engine reports.
     case engine(EngineEvent)
     /// Whether the file of a load is there, as `examine` asked.
@@ -67,7 +67,7 @@ public enum PlaybackInput: Sendable, Hashable {
 }
 
 /// What only the shell can do for the player.
-public enum PlaybackAction: Sendable, Hashable {
+package enum PlaybackAction: Sendable, Hashable {
     /// Tell the engine.
     case engine(EngineCommand)
     /// See whether a file is there, and report `examined`.
@@ -84,17 +84,16 @@ public enum PlaybackAction: Sendable, Hashable {
 ///
 /// What the engine does is a fact: it is published at once, and stays when it cannot be saved; the command is then
 /// answered `notSaved`, and what is unsaved is tried again. See `protocols/playback.md`.
-public struct PlaybackMachine: OwnerMachine {
+package struct PlaybackMachine: OwnerMachine {
     /// The engine's and the shell's reports.
-    public typealias Input = PlaybackInput
+    package typealias Input = PlaybackInput
     /// Commands to the engine and the shell.
-    public typealias Action = PlaybackAction
+    package typealias Action = PlaybackAction
     typealias Effect = OwnerEffect<PlaybackAction>
 
-    /// `playback`.
-    public static let owner = ServiceName.playback
+    package static let owner = ServiceName.playback
     /// Podcasts, with which what was set and noted for them is forgotten.
-    public static let observes = ["stream/feeds/podcast/"]
+    package static let observes = ["stream/feeds/podcast/"]
 
     /// So long a place that was sought may need data before that is shown.
     static let seeksQuietly = Duration.seconds(1)
@@ -152,13 +151,12 @@ public struct PlaybackMachine: OwnerMachine {
     }
 
     /// A player with nothing loaded.
-    public init(context: PlaybackContext) {
+    package init(context: PlaybackContext) {
         self.context = context
         output = SoundOutput(limits: context.limits)
     }
 
-    /// See `OwnerMachine`.
-    public mutating func handle(_ event: OwnerEvent<PlaybackInput>, now: Moment) -> [OwnerEffect<PlaybackAction>] {
+    package mutating func handle(_ event: OwnerEvent<PlaybackInput>, now: Moment) -> [OwnerEffect<PlaybackAction>] {
         self.now = now
         switch event {
         case .command(let command): take(command)
@@ -178,8 +176,7 @@ public struct PlaybackMachine: OwnerMachine {
         return flush()
     }
 
-    /// See `OwnerMachine`.
-    public func retained(now: Moment) -> [Publication] {
+    package func retained(now: Moment) -> [Publication] {
         [
             Publication(.put, .playbackState, state.wireBytes),
             Publication(.put, .playbackOutput, output.wire.wireBytes),
@@ -191,7 +188,7 @@ public struct PlaybackMachine: OwnerMachine {
     }
 
     /// What is so now, and shown on the stream, but for an end that is not durable yet.
-    public var state: WirePlaybackState {
+    package var state: WirePlaybackState {
         var state = WirePlaybackState()
         state.status = .idle
         if let session {

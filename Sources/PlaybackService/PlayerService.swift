@@ -3,14 +3,14 @@ import Logging
 import NIOConcurrencyHelpers
 import OwnerKit
 import PodcastModel
-public import ProcessKit
-public import ServiceLifecycle
+package import ProcessKit
+import ServiceLifecycle
 import WireMessages
 
 /// The player on the bus: the machine decides, this carries out what it wants of the engine and the files.
-public final class PlayerService: Service {
+package final class PlayerService: Service {
     /// Makes an engine that reports to the observer. Called once, when the machine first wants one.
-    public typealias EngineMaker = @Sendable (@escaping EngineObserver) -> any AudioEngine
+    package typealias EngineMaker = @Sendable (@escaping EngineObserver) -> any AudioEngine
 
     private let owner: OwnerService<PlaybackMachine>
     private let engine: LazyEngine
@@ -20,7 +20,7 @@ public final class PlayerService: Service {
     private let hangs: AsyncStream<Failure>
 
     /// A player of these surroundings; without `makeEngine` its engine is libmpv.
-    public init(context: ServiceContext, surroundings: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
+    package init(context: ServiceContext, surroundings: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
         let outputs = context.environment["LOCKSTEP_AO"] ?? ""
         let engine = LazyEngine(makeEngine ?? { MPVEngine(audioOutputs: outputs, observer: $0) })
         let surroundings =
@@ -65,7 +65,7 @@ public final class PlayerService: Service {
 
     /// Serves until graceful shutdown, then closes the engine.
     /// - Throws: see `OwnerService.run`; when the engine hangs, that it does.
-    public func run() async throws {
+    package func run() async throws {
         let end = await withTaskGroup(of: Result<Failure?, any Error>.self) { group in
             group.addTask {
                 do {
@@ -129,9 +129,9 @@ private final class LazyEngine: Sendable {
 }
 
 /// The process `lockstep-playback`.
-public enum PlaybackProcess {
+package enum PlaybackProcess {
     /// Runs the player until it is told to end.
-    public static func run() async {
+    package static func run() async {
         await ServiceProcess.run(.playback) { PlayerService(context: $0) }
     }
 }

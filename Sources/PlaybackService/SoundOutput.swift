@@ -36,7 +36,6 @@ struct SoundOutput: Sendable {
         case publishDevices
         /// Save what `fill` gives, with the next commit.
         case save
-        /// Commit now.
         case commit
         /// Do what follows from a device's loss or return.
         case followLoss(DeviceLossMachine.Action)

@@ -1,9 +1,9 @@
 import NIOConcurrencyHelpers
-public import PodcastModel
+package import PodcastModel
 import WebClient
 
 /// What a web server says when it is asked for a stream beside the engine, whose library does not tell.
-public enum ProbeAnswer: Sendable, Hashable {
+package enum ProbeAnswer: Sendable, Hashable {
     /// It has the audio of this tag.
     case audio(AudioTag)
     /// It answers with this status, which is not one of success.

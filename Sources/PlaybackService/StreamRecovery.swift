@@ -55,7 +55,6 @@ struct StreamRecovery: Sendable, Hashable {
         case awaitServer
         /// Close it until this attempt.
         case awaitRetry(StreamRetry)
-        /// Open it.
         case open
         /// Close it, and leave it paused: nobody waits for it, and whoever resumes it tries again.
         case stayPaused(Failure)

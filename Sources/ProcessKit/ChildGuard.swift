@@ -1,4 +1,4 @@
-public import BusKit
+import BusKit
 import CProcess
 import LibC
 
@@ -6,20 +6,20 @@ import LibC
 ///
 /// Three ties, because each has a gap: the kernel's parent death signal (Linux only), the check that the supervisor was
 /// still there when it was set, and the standard input, a pipe that nobody writes to and that ends with the supervisor.
-public enum ChildGuard {
+package enum ChildGuard {
     /// The supervisor's pid; absent for a service that was started by hand.
-    public static let supervisorVariable = "LOCKSTEP_SUPERVISOR_PID"
+    package static let supervisorVariable = "LOCKSTEP_SUPERVISOR_PID"
 
     /// One value for the life of a supervisor: by it a service tells its own restart from that of the whole fleet.
-    public static let fleetRunVariable = "LOCKSTEP_FLEET_RUN"
+    package static let fleetRunVariable = "LOCKSTEP_FLEET_RUN"
 
     /// The supervisor that started this process; nil: it was started by hand.
-    public static func supervisor(_ environment: [String: String] = ProcessEnvironment.current) -> Int32? {
+    package static func supervisor(_ environment: [String: String] = ProcessEnvironment.current) -> Int32? {
         environment[supervisorVariable].flatMap(Int32.init).flatMap { $0 > 0 ? $0 : nil }
     }
 
     /// To be called first in a service's `main`. Without a supervisor nothing is tied.
-    public static func arm(environment: [String: String] = ProcessEnvironment.current) {
+    package static func arm(environment: [String: String] = ProcessEnvironment.current) {
         guard let supervisor = supervisor(environment) else { return }
         _ = lockstep_set_parent_death_signal(SIGKILL)
         // It may have died between the fork and here: then no signal will come.

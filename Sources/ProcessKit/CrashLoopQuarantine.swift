@@ -1,7 +1,7 @@
 import BusKit
 import LibC
 import NIOConcurrencyHelpers
-public import PodcastModel
+package import PodcastModel
 import WireMessages
 
 /// Sets work aside that crashes its process again and again, so that nothing durable keeps a service from running.
@@ -12,11 +12,11 @@ import WireMessages
 /// when something else crashed. Work that ends, however it ends, is no longer suspect. A crash counts if the supervisor says
 /// that the previous process crashed or hung, and the work had begun at most `window` before: a process that was killed from
 /// outside proves nothing.
-public final class CrashLoopQuarantine: Sendable {
+package final class CrashLoopQuarantine: Sendable {
     /// Tells a service how its previous process ended: `previousCrash`, or anything else.
-    public static let previousEndVariable = "LOCKSTEP_PREVIOUS_END"
+    package static let previousEndVariable = "LOCKSTEP_PREVIOUS_END"
     /// The previous process crashed, or hung and was ended for that.
-    public static let previousCrash = "crash"
+    package static let previousCrash = "crash"
     /// Work that crashes the process when it begins, keys separated by commas: for tests.
     static let injectionVariable = "LOCKSTEP_CRASH_INJECTION"
     /// So many crashes set work aside.
@@ -65,7 +65,7 @@ public final class CrashLoopQuarantine: Sendable {
     private let state: NIOLockedValueBox<State>
 
     /// The quarantine of a service in its life.
-    public convenience init(_ context: ServiceContext) {
+    package convenience init(_ context: ServiceContext) {
         self.init(
             path: context.home.runFile("\(context.name.text).work"),
             hasCrashed: context.environment[Self.previousEndVariable] == Self.previousCrash,
@@ -92,7 +92,7 @@ public final class CrashLoopQuarantine: Sendable {
     }
 
     /// Why work was refused, in a sentence whose subject is `service`.
-    public static func refusal(of what: String, by service: String) -> Failure {
+    package static func refusal(of what: String, by service: String) -> Failure {
         Failure(
             .quarantined, "The \(service) service crashed \(crashLimit) times over \(what), so it was set aside.")
     }
@@ -106,7 +106,7 @@ public final class CrashLoopQuarantine: Sendable {
     ///   - number: names this piece of work in `end`.
     ///   - key: names what the work is about, the same in every process.
     ///   - postpone: is called once if the work has to wait for another suspect.
-    public func begin(
+    package func begin(
         _ number: UInt64, _ key: String, start: @escaping @Sendable () -> Void,
         postpone: @escaping @Sendable () -> Void = {}, refuse: @escaping @Sendable () -> Void
     ) {
@@ -117,7 +117,7 @@ public final class CrashLoopQuarantine: Sendable {
     }
 
     /// The work has ended, or will not begin. One that is not known is ignored.
-    public func end(_ number: UInt64) {
+    package func end(_ number: UInt64) {
         state.withLockedValue { state in
             state.waiting.removeAll { $0.number == number }
             guard let key = state.keys.removeValue(forKey: number) else { return }
@@ -133,7 +133,7 @@ public final class CrashLoopQuarantine: Sendable {
     }
 
     /// Somebody asks for the work anew: it gets one more try, unless it crashed the process less than `pause` ago.
-    public func release(_ key: String, after pause: Duration = .zero) {
+    package func release(_ key: String, after pause: Duration = .zero) {
         state.withLockedValue { state in
             guard let record = state.records[key], record.crashes >= Self.crashLimit,
                 Self.seconds(clock()) - record.crashedAt >= pause.components.seconds

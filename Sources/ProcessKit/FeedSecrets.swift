@@ -1,43 +1,42 @@
 import FoundationEssentials
-public import PodcastModel
+package import PodcastModel
 
 /// The users and passwords of feeds, by podcast and by the server that they belong to.
 ///
 /// They are kept in one file beside the database and nowhere else: never in the database, on the stream, in logs, messages
 /// or backups. The feeds service writes it; whoever fetches something of a podcast reads it (`SecretsReader`).
-public struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     /// A user and password for one server.
-    public struct Entry: Sendable, Hashable {
+    package struct Entry: Sendable, Hashable {
         /// The user and the password.
-        public var credentials: WebCredentials
+        package var credentials: WebCredentials
         /// Whether a person has given it; else it comes from an address in the feed or a redirect.
-        public var isGiven: Bool
+        package var isGiven: Bool
     }
 
     /// The most servers of one podcast.
-    public static let originLimit = 16
+    package static let originLimit = 16
 
     private var podcasts: [String: [WebOrigin: Entry]] = [:]
 
-    /// No secrets.
-    public init() {}
+    package init() {}
 
     /// Whether there is none.
-    public var isEmpty: Bool { podcasts.isEmpty }
+    package var isEmpty: Bool { podcasts.isEmpty }
 
     /// Everything of a podcast, by server.
-    public func credentials(of podcast: String) -> [WebOrigin: WebCredentials] {
+    package func credentials(of podcast: String) -> [WebOrigin: WebCredentials] {
         (podcasts[podcast] ?? [:]).mapValues(\.credentials)
     }
 
     /// The user and password for an address of a podcast; nil unless they belong to that very server.
-    public func credentials(of podcast: String, at address: WebAddress) -> WebCredentials? {
+    package func credentials(of podcast: String, at address: WebAddress) -> WebCredentials? {
         guard let origin = address.origin else { return nil }
         return podcasts[podcast]?[origin]?.credentials
     }
 
     /// Sets the user and password of a podcast at a server. What a feed says never replaces what a person has given.
-    public mutating func set(_ credentials: WebCredentials, for podcast: String, at origin: WebOrigin, isGiven: Bool) {
+    package mutating func set(_ credentials: WebCredentials, for podcast: String, at origin: WebOrigin, isGiven: Bool) {
         var entries = podcasts[podcast] ?? [:]
         let old = entries[origin]
         guard isGiven || old?.isGiven != true, old != nil || entries.count < Self.originLimit || isGiven else { return }
@@ -46,28 +45,28 @@ public struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomRe
     }
 
     /// Removes everything of a podcast.
-    public mutating func remove(_ podcast: String) {
+    package mutating func remove(_ podcast: String) {
         podcasts[podcast] = nil
     }
 
     /// Those of these podcasts.
-    public func only(of podcasts: Set<String>) -> FeedSecrets {
+    package func only(of podcasts: Set<String>) -> FeedSecrets {
         var some = self
         some.podcasts = self.podcasts.filter { podcasts.contains($0.key) }
         return some
     }
 
     /// Adds what `other` has beyond this.
-    public mutating func merge(_ other: FeedSecrets) {
+    package mutating func merge(_ other: FeedSecrets) {
         for (podcast, entries) in other.podcasts {
             podcasts[podcast, default: [:]].merge(entries) { mine, _ in mine }
         }
     }
 
     /// Names none of them.
-    public var description: String { "(secrets of \(podcasts.count) podcasts)" }
+    package var description: String { "(secrets of \(podcasts.count) podcasts)" }
     /// Shows none of them.
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 // MARK: - The file’s content

@@ -1,13 +1,13 @@
-public import BusKit
+import BusKit
 import LibC
 
 /// Tells whoever started this process how it fares, by systemd's notification protocol (`man sd_notify`): datagrams to
 /// the socket that `NOTIFY_SOCKET` names. Without one, nothing happens.
-public struct ProcessNotifier: Sendable {
+package struct ProcessNotifier: Sendable {
     private let address: [UInt8]?
 
     /// Speaks to the socket that the environment names; a name that begins with `@` is an abstract one.
-    public init(environment: [String: String] = ProcessEnvironment.current) {
+    package init(environment: [String: String] = ProcessEnvironment.current) {
         guard let name = environment["NOTIFY_SOCKET"], name.hasPrefix("/") || name.hasPrefix("@"),
             name.utf8.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path)
         else {
@@ -20,16 +20,16 @@ public struct ProcessNotifier: Sendable {
     }
 
     /// Whether anybody listens.
-    public var isListenedTo: Bool { address != nil }
+    package var isListenedTo: Bool { address != nil }
 
     /// It serves now.
-    public func ready() { send("READY=1") }
+    package func ready() { send("READY=1") }
     /// It lives; to be sent from the loop that does the work.
-    public func watchdog() { send("WATCHDOG=1") }
+    package func watchdog() { send("WATCHDOG=1") }
     /// It is about to end.
-    public func stopping() { send("STOPPING=1") }
+    package func stopping() { send("STOPPING=1") }
     /// What it is doing, in a line for people.
-    public func status(_ line: String) { send("STATUS=\(line.split(separator: "\n").joined(separator: " "))") }
+    package func status(_ line: String) { send("STATUS=\(line.split(separator: "\n").joined(separator: " "))") }
 
     /// Sends a datagram. What cannot be delivered is dropped: nobody may hang on whether anybody listens.
     private func send(_ message: String) {

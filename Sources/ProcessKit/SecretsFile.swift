@@ -1,25 +1,25 @@
-public import BusKit
+package import BusKit
 import LibC
 import NIOConcurrencyHelpers
-public import PodcastModel
+package import PodcastModel
 
 /// The file of the feeds’ users and passwords (`secrets.json`, mode 0600). One service writes it.
-public struct SecretsFile: Sendable, Hashable {
+package struct SecretsFile: Sendable, Hashable {
     /// Where it lies.
-    public let path: String
+    package let path: String
 
     /// The largest file that is read, in bytes.
     static let limit = 16 << 20
 
     /// The file at `path`, which need not exist.
-    public init(path: String) {
+    package init(path: String) {
         self.path = path
     }
 
     /// What it holds; without a file, nothing.
     ///
     /// - Throws: `storageFailed` for a file that can’t be read now; `malformed` for one that isn’t what this service writes.
-    public func read() throws(Failure) -> FeedSecrets {
+    package func read() throws(Failure) -> FeedSecrets {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             if errno == ENOENT { return FeedSecrets() }
@@ -55,7 +55,7 @@ public struct SecretsFile: Sendable, Hashable {
     ///
     /// - Returns: the secrets, and for a damaged file a sentence about it.
     /// - Throws: `storageFailed` for a file that can’t be read, or moved aside, now: it stays as it is.
-    public func load(at moment: Timestamp) throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
+    package func load(at moment: Timestamp) throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
         do throws(Failure) {
             return (try read(), nil)
         } catch {
@@ -67,7 +67,7 @@ public struct SecretsFile: Sendable, Hashable {
     /// Writes it anew: whole and on the disk, or not at all.
     ///
     /// - Throws: `diskFull`, `badConfiguration`, `storageFailed`.
-    public func write(_ secrets: FeedSecrets) throws(Failure) {
+    package func write(_ secrets: FeedSecrets) throws(Failure) {
         let bytes: [UInt8]
         do {
             bytes = try secrets.content
@@ -89,7 +89,7 @@ public struct SecretsFile: Sendable, Hashable {
     }
 
     /// Removes it, if it is there.
-    public func remove() {
+    package func remove() {
         _ = unlink(path)
     }
 }
@@ -107,7 +107,7 @@ private enum PlatformFile {
 }
 
 /// Looks up users and passwords in the file as it is now. It is read again only when it has changed.
-public final class SecretsReader: Sendable {
+package final class SecretsReader: Sendable {
     private struct Version: Hashable {
         var inode: UInt64
         var size: Int64
@@ -119,17 +119,17 @@ public final class SecretsReader: Sendable {
     private let known = NIOLockedValueBox<(version: Version, secrets: FeedSecrets)?>(nil)
 
     /// A reader of a home’s secrets.
-    public init(_ file: SecretsFile) {
+    package init(_ file: SecretsFile) {
         self.file = file
     }
 
     /// Everything of a podcast, by server. A file that can’t be read holds nothing.
-    public func credentials(of podcast: String) -> [WebOrigin: WebCredentials] {
+    package func credentials(of podcast: String) -> [WebOrigin: WebCredentials] {
         current.credentials(of: podcast)
     }
 
     /// The user and password for an address of a podcast; nil unless they belong to that very server.
-    public func credentials(of podcast: String, at address: WebAddress) -> WebCredentials? {
+    package func credentials(of podcast: String, at address: WebAddress) -> WebCredentials? {
         current.credentials(of: podcast, at: address)
     }
 
@@ -155,7 +155,7 @@ public final class SecretsReader: Sendable {
 
 extension LockstepHome {
     /// The users and passwords of feeds.
-    public var secretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.json") }
+    package var secretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.json") }
     /// Users and passwords that persistence found in an older database, until the feeds service takes them over.
-    public var movedSecretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.moved.json") }
+    package var movedSecretsFile: SecretsFile { SecretsFile(path: dataDirectory + "/secrets.moved.json") }
 }

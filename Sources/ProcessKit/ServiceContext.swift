@@ -1,31 +1,30 @@
-public import BusKit
-public import Logging
-public import PodcastModel
+package import BusKit
+package import Logging
+package import PodcastModel
 
 /// What a service is given at its start.
-public struct ServiceContext: Sendable {
-    /// Its name.
-    public var name: ServiceName
+package struct ServiceContext: Sendable {
+    package var name: ServiceName
     /// Its life: larger than that of any process of the same service before it.
-    public var generation: UInt32
+    package var generation: UInt32
     /// Where the fleet keeps its files.
-    public var home: LockstepHome
+    package var home: LockstepHome
     /// For its log.
-    public var logger: Logger
+    package var logger: Logger
     /// For whoever started the process.
-    public var notifier: ProcessNotifier
+    package var notifier: ProcessNotifier
     /// The process's environment.
-    public var environment: [String: String]
+    package var environment: [String: String]
     /// Called when it serves for the first time; tells the notifier unless it is replaced.
-    public var notifyReady: @Sendable () -> Void
+    package var notifyReady: @Sendable () -> Void
     /// Called once a second from its work loop, as long as the loop and the poll thread turn.
-    public var notifyAlive: @Sendable () -> Void
+    package var notifyAlive: @Sendable () -> Void
 
     /// Where the bus's sockets are.
-    public var runDirectory: String { home.runDirectory }
+    package var runDirectory: String { home.runDirectory }
 
     /// A context of these parts.
-    public init(
+    package init(
         name: ServiceName, generation: UInt32, home: LockstepHome, logger: Logger,
         notifier: ProcessNotifier = ProcessNotifier(environment: [:]), environment: [String: String] = [:]
     ) {
@@ -42,7 +41,7 @@ public struct ServiceContext: Sendable {
     /// The context of a service's next life, which it counts in the home's state folder.
     ///
     /// - Throws: `storageFailed` or `diskFull` when the count cannot be written.
-    public static func nextLife(
+    package static func nextLife(
         of name: ServiceName, home: LockstepHome, logger: Logger,
         notifier: ProcessNotifier = ProcessNotifier(environment: [:]), environment: [String: String] = [:]
     ) throws(Failure) -> ServiceContext {

@@ -1,12 +1,12 @@
-public import BusKit
-public import Logging
+package import BusKit
+package import Logging
 import NIOConcurrencyHelpers
-public import PodcastModel
-public import ServiceLifecycle
-public import WireMessages
+package import PodcastModel
+import ServiceLifecycle
+package import WireMessages
 
 /// What happens to a service, on the bus or in its own shell.
-public enum ServiceEvent<Input: Sendable>: Sendable {
+package enum ServiceEvent<Input: Sendable>: Sendable {
     /// The thread runs; before everything else.
     case started
     /// The bus tells something; `pulse` stays with the loop.
@@ -18,7 +18,7 @@ public enum ServiceEvent<Input: Sendable>: Sendable {
 }
 
 /// What a service wants of the bus. Effects are performed in order.
-public enum ServiceEffect<Input: Sendable>: Sendable {
+package enum ServiceEffect<Input: Sendable>: Sendable {
     /// Publish; without a bus it is dropped, and what is retained must be put again after the next `began`.
     case publish([Publication])
     /// Answer a request, behind everything that was published before.
@@ -38,7 +38,7 @@ public enum ServiceEffect<Input: Sendable>: Sendable {
 /// Handles a service's events on the thread that has its sockets, so that a request costs no change of thread.
 ///
 /// It must not block: what takes time runs elsewhere and reports through the inputs.
-public protocol ServiceHandler: SendableMetatype {
+package protocol ServiceHandler: SendableMetatype {
     /// What the service's own shell reports.
     associatedtype Input: Sendable
 
@@ -54,26 +54,26 @@ public protocol ServiceHandler: SendableMetatype {
 
 extension ServiceHandler {
     /// Nothing is left.
-    public mutating func finish(now: Moment) -> [ServiceEffect<Input>] { [] }
+    package mutating func finish(now: Moment) -> [ServiceEffect<Input>] { [] }
 }
 
 /// Where a service's shell reports what happened outside its handler.
-public struct ServiceInputs<Input: Sendable>: Sendable {
+package struct ServiceInputs<Input: Sendable>: Sendable {
     private let deliver: @Sendable (Input) -> Void
 
     /// Inputs that go to `deliver`.
-    public init(_ deliver: @escaping @Sendable (Input) -> Void) {
+    package init(_ deliver: @escaping @Sendable (Input) -> Void) {
         self.deliver = deliver
     }
 
     /// Hands an input to the handler. From any thread; in order; never blocks.
-    public func send(_ input: Input) {
+    package func send(_ input: Input) {
         deliver(input)
     }
 }
 
 /// A service's connection to the bus and its handler, on one thread.
-public final class ServiceLoop<Handler: ServiceHandler>: Service {
+package final class ServiceLoop<Handler: ServiceHandler>: Service {
     private let context: ServiceContext
     private let inbox: ServiceInbox<Handler.Input>
     private let thread: BusThread
@@ -84,7 +84,7 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
     /// - Parameters:
     ///   - observes: the topics of which the handler gets `update`; nil: none.
     ///   - makeHandler: called once, on the service's thread.
-    public init(
+    package init(
         _ context: ServiceContext, observes: TopicSelection?,
         makeHandler: @escaping @Sendable (ServiceInputs<Handler.Input>) -> Handler
     ) {
@@ -114,13 +114,13 @@ public final class ServiceLoop<Handler: ServiceHandler>: Service {
     }
 
     /// Where the shell reports; also before `run()`.
-    public var inputs: ServiceInputs<Handler.Input> {
+    package var inputs: ServiceInputs<Handler.Input> {
         ServiceInputs { [inbox] in inbox.send(.input($0)) }
     }
 
     /// Serves until graceful shutdown, when the handler stops, or until it is cancelled. Once.
     /// - Throws: what the handler stopped with; `badConfiguration` when the bus's sockets cannot be opened.
-    public func run() async throws {
+    package func run() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { self.end.finish() }

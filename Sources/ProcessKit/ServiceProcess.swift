@@ -2,13 +2,13 @@ import BusKit
 import CProcess
 import LibC
 import Logging
-public import PodcastModel
-public import ServiceLifecycle
+package import PodcastModel
+package import ServiceLifecycle
 import UnixSignals
 import ZeroMQ
 
 /// The start and the end that all services have in common.
-public enum ServiceProcess {
+package enum ServiceProcess {
     /// Runs a service as this process, until SIGTERM or SIGINT ends it gracefully or it fails.
     ///
     /// It finds the fleet's folders, ties itself to the supervisor, takes the service's lock for life, counts its
@@ -17,7 +17,7 @@ public enum ServiceProcess {
     ///
     /// - Parameter returnsMemoryEarly: whether large blocks of freed memory go back to the system at once, for a service that
     ///   needs much of it for moments only. It costs some speed where such blocks are needed again and again.
-    public static func run(
+    package static func run(
         _ name: ServiceName, returnsMemoryEarly: Bool = false,
         _ make: @Sendable (ServiceContext) throws -> some Service
     ) async {

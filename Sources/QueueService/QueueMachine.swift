@@ -1,24 +1,24 @@
-public import BusKit
-public import OwnerKit
-public import PodcastModel
-public import WireMessages
+package import BusKit
+package import OwnerKit
+package import PodcastModel
+package import WireMessages
 
 /// Owns the queues and decides what plays next.
 ///
 /// A command changes the queues at once; the change is committed, published and answered in that order. What must
 /// be played is itself part of the commit (`pending`), so that a crash between "this plays now" and the player's
 /// hearing of it is repaired by whoever restarts.
-public struct QueueMachine: OwnerMachine {
+package struct QueueMachine: OwnerMachine {
     /// What the shell reports: nothing, this service has no hardware.
-    public typealias Input = Never
+    package typealias Input = Never
     /// What the shell does: nothing.
-    public typealias Action = Never
+    package typealias Action = Never
     typealias Effect = OwnerEffect<Never>
 
     /// The name on the bus.
-    public static let owner = ServiceName.queue
+    package static let owner = ServiceName.queue
     /// The player, whose end of an episode moves the queue on, and news about episodes that stand in a queue.
-    public static let observes = [
+    package static let observes = [
         "stream/playback/", "stream/feeds/", "stream/bus/service/playback", "stream/bus/service/feeds",
     ]
     /// The maximum number of entries in an answer; long lists are not sent back whole.
@@ -55,14 +55,14 @@ public struct QueueMachine: OwnerMachine {
     var commandsOfPlayer: [CallID: PlayerCommand] = [:]
 
     /// An owner that knows nothing yet.
-    public init() {
+    package init() {
         queues = SpeculativeState([QueueName.usual: NamedQueue(name: QueueName.usual)])
     }
 
     // MARK: - Starting
 
     /// Takes the stored queues over; a record that cannot be read is left where it is and reported.
-    public mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<Never>] {
+    package mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<Never>] {
         var effects: [Effect] = []
         let stored = StoredQueues(records) { effects.append(.log(.error, $0)) }
         var restored = stored.queues
@@ -77,20 +77,18 @@ public struct QueueMachine: OwnerMachine {
     }
 
     /// Every queue, whole.
-    public func retained(now: Moment) -> [Publication] {
+    package func retained(now: Moment) -> [Publication] {
         queues.current.inOrder.flatMap(\.wholePublications)
             + rules.current.retained + [Publication(.put, .queueNext, next.wireBytes)]
     }
 
-    /// Every record.
-    public func everything() -> [WireChange] {
+    package func everything() -> [WireChange] {
         queues.current.inOrder.flatMap(\.everything) + rules.current.everything
     }
 
     // MARK: - Deciding
 
-    /// Decides.
-    public mutating func handle(_ event: OwnerEvent<Never>, now: Moment) -> [OwnerEffect<Never>] {
+    package mutating func handle(_ event: OwnerEvent<Never>, now: Moment) -> [OwnerEffect<Never>] {
         var effects = decide(event, now: now)
         switch event {
         case .command, .databaseReplaced, .stopping: break

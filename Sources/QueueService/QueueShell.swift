@@ -1,19 +1,19 @@
 import OwnerKit
-public import ProcessKit
-public import ServiceLifecycle
+package import ProcessKit
+import ServiceLifecycle
 
 /// The queue's process: its machine, run.
-public struct QueueShell: ServiceLifecycle.Service {
+package struct QueueShell: ServiceLifecycle.Service {
     private let service: OwnerService<QueueMachine>
 
     /// A queue in this process's surroundings.
-    public init(_ context: ServiceContext) {
+    package init(_ context: ServiceContext) {
         // It has no hardware: there is no action to perform.
         service = OwnerService(QueueMachine(), context: context) { _, _ in }
     }
 
     /// Serves until the process is asked to stop.
-    public func run() async throws {
+    package func run() async throws {
         try await service.run()
     }
 }

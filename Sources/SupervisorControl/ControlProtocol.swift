@@ -1,19 +1,18 @@
 import FoundationEssentials
-public import PodcastModel
+package import PodcastModel
 
 /// A line to the supervisor; see `protocols/supervisor.md`.
-public struct ControlRequest: Sendable, Hashable, Codable {
+package struct ControlRequest: Sendable, Hashable, Codable {
     /// What is asked for: `ps`, `ready`, `restart`, `resetFailed`, `logs`, `down`. Open: others are refused.
-    public var op: String
+    package var op: String
     /// The service, without its prefix, where one is meant.
-    public var service: String?
+    package var service: String?
     /// For `logs`: how many of the last lines.
-    public var lines: Int?
+    package var lines: Int?
     /// For `logs`: whether lines are sent on as they come.
-    public var follow: Bool?
+    package var follow: Bool?
 
-    /// A request.
-    public init(_ op: String, service: String? = nil, lines: Int? = nil, follow: Bool? = nil) {
+    package init(_ op: String, service: String? = nil, lines: Int? = nil, follow: Bool? = nil) {
         self.op = op
         self.service = service
         self.lines = lines
@@ -22,15 +21,15 @@ public struct ControlRequest: Sendable, Hashable, Codable {
 }
 
 /// A line from the supervisor.
-public struct ControlReply: Sendable, Hashable, Codable {
+package struct ControlReply: Sendable, Hashable, Codable {
     /// Why it was refused; nil for success.
-    public var error: ControlError?
+    package var error: ControlError?
     /// What was done, in a sentence.
-    public var message: String?
+    package var message: String?
     /// For `ps`: the services, and at last the supervisor itself.
-    public var services: [ServiceReport]?
+    package var services: [ServiceReport]?
     /// For `logs`: lines of JSON.
-    public var lines: [String]?
+    package var lines: [String]?
 
     /// A success, or with `error` a refusal.
     package init(
@@ -40,47 +39,45 @@ public struct ControlReply: Sendable, Hashable, Codable {
     }
 }
 
-/// A refusal.
-public struct ControlError: Sendable, Hashable, Codable {
+package struct ControlError: Sendable, Hashable, Codable {
     /// A stable word.
-    public var code: String
-    /// A sentence.
-    public var message: String
+    package var code: String
+    package var message: String
     /// Whether the same may succeed later.
-    public var retry: Bool
+    package var retry: Bool
 
     package init(_ failure: Failure) { (code, message, retry) = (failure.code, failure.message, failure.retry) }
 
     /// The refusal as it is thrown.
-    public var failure: Failure { Failure(code: code, message: message, retry: retry) }
+    package var failure: Failure { Failure(code: code, message: message, retry: retry) }
 }
 
 /// A service as `ps` shows it.
-public struct ServiceReport: Sendable, Hashable, Codable {
+package struct ServiceReport: Sendable, Hashable, Codable {
     /// Without the prefix `lockstep-`.
-    public var name: String
+    package var name: String
     /// A word of `ServiceCondition`.
-    public var state: String
+    package var state: String
     /// Its process; nil when there is none.
-    public var pid: Int32?
+    package var pid: Int32?
     /// How often it was started again.
-    public var restarts: Int
+    package var restarts: Int
     /// Seconds since its process was started; nil without one.
-    public var uptime: Double?
+    package var uptime: Double?
     /// The proportional set size in bytes; nil without a process.
-    public var pss: Int?
+    package var pss: Int?
     /// The processor time of the process in seconds.
-    public var cpu: Double?
+    package var cpu: Double?
     /// What it says of itself.
-    public var status: String?
+    package var status: String?
     /// How its last process ended, and why.
-    public var lastEnd: String?
+    package var lastEnd: String?
     /// Seconds until it is tried again.
-    public var nextTry: Double?
+    package var nextTry: Double?
     /// Something to look into.
-    public var warning: String?
+    package var warning: String?
     /// The newest crash report's path.
-    public var crashReport: String?
+    package var crashReport: String?
 
     /// A report of these parts.
     package init(
@@ -95,7 +92,6 @@ public struct ServiceReport: Sendable, Hashable, Codable {
 }
 
 extension Duration {
-    /// In seconds.
     package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }
 

@@ -1,20 +1,20 @@
-public import BusKit
+package import BusKit
 import LibC
 
 /// Reads what the services have logged, with or without a running fleet.
-public struct LogReader: Sendable {
+package struct LogReader: Sendable {
     private let folder: String
 
     /// The logs of this home.
-    public init(_ home: LockstepHome) { folder = home.logDirectory }
+    package init(_ home: LockstepHome) { folder = home.logDirectory }
 
     /// The services that have a log.
-    public func services() -> [String] {
+    package func services() -> [String] {
         SystemCall.names(in: folder).filter { $0.hasSuffix(".log") }.map { String($0.dropLast(4)) }
     }
 
     /// The last lines of one service, or of all in the order of their times; at most `count`, oldest first.
-    public func last(_ count: Int, of service: String?) -> [String] {
+    package func last(_ count: Int, of service: String?) -> [String] {
         guard let service else {
             var lines: [(time: Int64, line: String)] = []
             for service in services() {

@@ -1,9 +1,9 @@
 import LibC
 
 /// What the system says of a process, from `/proc`; nil where there is none.
-public enum ProcessFacts {
+package enum ProcessFacts {
     /// Its proportional set size in bytes.
-    public static func proportionalMemory(of pid: Int32) -> Int? {
+    package static func proportionalMemory(of pid: Int32) -> Int? {
         for line in SystemCall.text("/proc/\(pid)/smaps_rollup").split(separator: "\n") where line.hasPrefix("Pss:") {
             return line.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 1_024 }
         }
@@ -11,7 +11,7 @@ public enum ProcessFacts {
     }
 
     /// The processor time that it has used, in seconds.
-    public static func processorTime(of pid: Int32) -> Double? {
+    package static func processorTime(of pid: Int32) -> Double? {
         let fields = statistics(of: pid)
         guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return nil }
         return (user + system) / Double(max(sysconf(Int32(_SC_CLK_TCK)), 1))

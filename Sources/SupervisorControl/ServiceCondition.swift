@@ -1,10 +1,9 @@
 /// What a service is doing, in the word that `ps` shows.
-public enum ServiceCondition: String, Sendable, Hashable, CaseIterable {
+package enum ServiceCondition: String, Sendable, Hashable, CaseIterable {
     /// For what it requires.
     case waiting
     /// The process runs and has not said READY.
     case starting
-    /// It serves.
     case ready
     /// It serves, but has given no sign of life for 3 s.
     case late

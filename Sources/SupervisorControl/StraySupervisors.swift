@@ -1,18 +1,18 @@
-public import BusKit
+package import BusKit
 import CProcess
 import LibC
-public import PodcastModel
+package import PodcastModel
 
 /// Supervisors of a home that nobody reaches any more, because the folder with their lock and sockets was deleted under
 /// them. Found by their environment, which leads to the same data, and by the deleted lock that they hold.
-public struct StraySupervisors: Sendable {
+package struct StraySupervisors: Sendable {
     private let home: LockstepHome
 
     /// Those of `home`, on whose data no supervisor holds the lock.
-    public init(home: LockstepHome) { self.home = home }
+    package init(home: LockstepHome) { self.home = home }
 
     /// Their processes; none where the system has no `/proc`.
-    public func find() -> [Int32] {
+    package func find() -> [Int32] {
         guard !FileLock.isHeld(home.fleetLock) else { return [] }
         return SystemCall.names(in: "/proc").compactMap { Int32($0) }.filter { pid in
             pid != getpid() && ProcessFacts.name(of: pid) == Self.programName && isOurs(pid)
@@ -23,7 +23,7 @@ public struct StraySupervisors: Sendable {
     ///
     /// - Returns: whether there were any.
     /// - Throws: `outcomeUnknown` naming the processes that have not ended after 30 s.
-    public func stop(within limit: Duration = .seconds(30)) throws(Failure) -> Bool {
+    package func stop(within limit: Duration = .seconds(30)) throws(Failure) -> Bool {
         let strays = find().map { (pid: $0, descriptor: lockstep_pidfd_open($0)) }.filter { $0.descriptor >= 0 }
         defer { for stray in strays { close(stray.descriptor) } }
         // Between the search and the open the number may have passed to another process.

@@ -1,19 +1,19 @@
-public import BusKit
+package import BusKit
 import CProcess
 import LibC
-public import PodcastModel
+package import PodcastModel
 
 /// Asks the supervisor of a home; works while the bus is dead. Its calls wait for the answer.
-public struct SupervisorControlClient: Sendable {
+package struct SupervisorControlClient: Sendable {
     private let home: LockstepHome
 
     /// The supervisor of `home`, running or not.
-    public init(home: LockstepHome) { self.home = home }
+    package init(home: LockstepHome) { self.home = home }
 
     /// Every service, and at last the supervisor itself.
     ///
     /// - Throws: `noFleet` at once when none runs; this holds for every call.
-    public func ps() throws(Failure) -> [ServiceReport] {
+    package func ps() throws(Failure) -> [ServiceReport] {
         try ask(ControlRequest("ps"), within: .seconds(5)).services ?? []
     }
 
@@ -21,26 +21,26 @@ public struct SupervisorControlClient: Sendable {
     ///
     /// - Throws: `unavailable` with the service and the reason when one cannot be brought up; `outcomeUnknown` when
     ///   the time is over.
-    public func ready(within limit: Duration = .seconds(30)) throws(Failure) {
+    package func ready(within limit: Duration = .seconds(30)) throws(Failure) {
         _ = try ask(ControlRequest("ready"), within: limit)
     }
 
     /// Has a service stopped in order and started again; returns what was done, in a sentence.
     ///
     /// - Throws: `notFound` for a name that is no service's.
-    public func restart(_ service: String) throws(Failure) -> String {
+    package func restart(_ service: String) throws(Failure) -> String {
         try ask(ControlRequest("restart", service: service), within: .seconds(5)).message ?? ""
     }
 
     /// Retries a failed service now; returns what was done, in a sentence.
     ///
     /// - Throws: `notFound` for a name that is no service's.
-    public func resetFailed(_ service: String) throws(Failure) -> String {
+    package func resetFailed(_ service: String) throws(Failure) -> String {
         try ask(ControlRequest("resetFailed", service: service), within: .seconds(5)).message ?? ""
     }
 
     /// Stops everything in order; returns when it is stopped and another fleet may be started.
-    public func down() throws(Failure) {
+    package func down() throws(Failure) {
         _ = try ask(ControlRequest("down"), within: .seconds(40))
     }
 
@@ -48,7 +48,7 @@ public struct SupervisorControlClient: Sendable {
     /// false or the fleet stops.
     ///
     /// - Throws: `notFound` for a name that is no service's.
-    public func logs(
+    package func logs(
         of service: String?, lines: Int, follow: Bool, _ handle: ([String]) -> Bool
     ) throws(Failure) {
         let connection = try Connection(home)

@@ -1,13 +1,13 @@
-public import BusKit
+package import BusKit
 import CProcess
 import LibC
-public import PodcastModel
+package import PodcastModel
 import ProcessKit
 
 /// Starts a supervisor from another program: what `lockstep up` does.
-public struct SupervisorLauncher: Sendable {
+package struct SupervisorLauncher: Sendable {
     /// How a fleet came to run.
-    public enum Outcome: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
         /// This call has started it.
         case started
         /// Another one had, or did meanwhile.
@@ -18,7 +18,7 @@ public struct SupervisorLauncher: Sendable {
     private let environment: [String: String]
 
     /// The variable that names the folder of the executables, instead of that of the running one.
-    public static let programsVariable = "LOCKSTEP_PROGRAMS"
+    package static let programsVariable = "LOCKSTEP_PROGRAMS"
 
     /// The argument with which the supervisor leaves its output behind once it runs.
     package static let detachedArgument = "--detached"
@@ -26,13 +26,13 @@ public struct SupervisorLauncher: Sendable {
     package static let alreadyRunningCode: Int32 = 75
 
     /// A launcher for `home`.
-    public init(home: LockstepHome, environment: [String: String] = ProcessEnvironment.current) {
+    package init(home: LockstepHome, environment: [String: String] = ProcessEnvironment.current) {
         self.home = home
         self.environment = environment
     }
 
     /// The folder of the executables.
-    public static func programDirectory(_ environment: [String: String] = ProcessEnvironment.current) -> String {
+    package static func programDirectory(_ environment: [String: String] = ProcessEnvironment.current) -> String {
         if let folder = environment[programsVariable], !folder.isEmpty { return folder }
         var path = [UInt8](repeating: 0, count: 4_096)
         let count = path.withUnsafeMutableBytes { bytes in
@@ -48,7 +48,7 @@ public struct SupervisorLauncher: Sendable {
     /// - Throws: `badConfiguration` when it cannot start; `alreadyRunning` when a supervisor runs that cannot be reached;
     ///   `unavailable` naming the service that cannot be brought up (the supervisor goes on trying); `outcomeUnknown` when
     ///   the limit passes first.
-    public func startDetached(within limit: Duration = .seconds(30)) throws(Failure) -> Outcome {
+    package func startDetached(within limit: Duration = .seconds(30)) throws(Failure) -> Outcome {
         try home.prepare()
         try refuseStray()
         let client = SupervisorControlClient(home: home)
@@ -113,7 +113,7 @@ public struct SupervisorLauncher: Sendable {
     }
 
     /// Replaces this program by the supervisor, in the foreground. Returns only if that fails.
-    public func becomeSupervisor() -> Failure {
+    package func becomeSupervisor() -> Failure {
         do throws(Failure) { try refuseStray() } catch { return error }
         let program = Self.programDirectory(environment) + "/lockstep-supervisor"
         let words = [strdup(program), nil]

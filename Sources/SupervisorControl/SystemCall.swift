@@ -75,10 +75,8 @@ package enum SystemCall {
 
 // The system's calls under names that no member of a type here has.
 
-/// `close(2)`.
 package func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
 
-/// `write(2)`.
 package func writeBytes(_ descriptor: Int32, _ bytes: [UInt8]) -> Int { write(descriptor, bytes, bytes.count) }
 
 /// `kill(2)`; what is gone already is no error.

@@ -2,11 +2,11 @@ import NIOConcurrencyHelpers
 package import PodcastModel
 
 /// How a client works; the same for all its requests.
-public struct WebClientOptions: Sendable {
+package struct WebClientOptions: Sendable {
     /// The most connections to one host at a time; further requests to it wait their turn.
-    public var connectionsPerHost = 8
+    package var connectionsPerHost = 8
     /// After this time with nothing under way all connections are closed and the thread ends.
-    public var idleTimeout = Duration.seconds(15)
+    package var idleTimeout = Duration.seconds(15)
     /// A host and port that stand in for every server; tests reach any address at a local one.
     package var connectsTo: String?
     /// The proxy in place of the environment’s; empty: none. For tests.
@@ -14,8 +14,7 @@ public struct WebClientOptions: Sendable {
     /// Measures the limits of time; tests set one of their own.
     package var clock: @Sendable () -> MonotonicTime = { SystemClocks.monotonic() }
 
-    /// The defaults.
-    public init() {}
+    package init() {}
 }
 
 /// Fetches over HTTP with libcurl, on one thread, which lives as long as something is under way.
@@ -23,22 +22,22 @@ public struct WebClientOptions: Sendable {
 /// It follows redirects itself: each address is checked, and credentials are sent to their own origin only. Nothing that
 /// a server answers can do more than fail its request. Proxies are taken from the environment (`http_proxy`,
 /// `https_proxy`, `no_proxy`), but never used for this machine (`localhost`, 127.0.0.0/8, ::1).
-public final class WebClient: Sendable {
+package final class WebClient: Sendable {
     /// The name under which Lockstep fetches.
-    public static let userAgent = "Lockstep/1.0 (podcast player)"
+    package static let userAgent = "Lockstep/1.0 (podcast player)"
 
     private let mailbox: TransferMailbox
     private let count = NIOLockedValueBox<UInt64>(0)
 
     /// A client with connections of its own: `shutdown` must be called where it matters that nothing is left running.
-    public init(_ options: WebClientOptions = WebClientOptions()) {
+    package init(_ options: WebClientOptions = WebClientOptions()) {
         mailbox = TransferMailbox(options: options)
     }
 
     /// Sends a request and waits for the status and the fields of the final answer; the body arrives afterwards.
     ///
     /// Cancelling the task ends the transfer.
-    public func send(_ request: WebRequest) async throws(WebFailure) -> WebResponse {
+    package func send(_ request: WebRequest) async throws(WebFailure) -> WebResponse {
         let number = count.withLockedValue { count in
             count += 1
             return count
@@ -53,7 +52,7 @@ public final class WebClient: Sendable {
     }
 
     /// Ends everything under way, closes all connections and waits for that. Later requests fail.
-    public func shutdown() async {
+    package func shutdown() async {
         await mailbox.shutdown()
     }
 }

@@ -1,68 +1,68 @@
-public import PodcastModel
+package import PodcastModel
 
 /// Why a request gave no complete answer. An answer with a status of 400 or more is an answer, not a failure.
-public struct WebFailure: Error, Sendable, Hashable, CustomStringConvertible {
+package struct WebFailure: Error, Sendable, Hashable, CustomStringConvertible {
     /// What kind of failure it is. The set is open.
-    public struct Kind: RawRepresentable, Sendable, Hashable {
+    package struct Kind: RawRepresentable, Sendable, Hashable {
         /// A stable word in lowerCamelCase.
-        public let rawValue: String
+        package let rawValue: String
 
         /// A kind by its word.
-        public init(rawValue: String) {
+        package init(rawValue: String) {
             self.rawValue = rawValue
         }
 
         /// The address cannot be fetched.
-        public static let badAddress = Kind(rawValue: "badAddress")
+        package static let badAddress = Kind(rawValue: "badAddress")
         /// The name of the host, or of the proxy, has no address.
-        public static let couldNotResolve = Kind(rawValue: "couldNotResolve")
+        package static let couldNotResolve = Kind(rawValue: "couldNotResolve")
         /// The host refuses connections or has no route to it.
-        public static let couldNotConnect = Kind(rawValue: "couldNotConnect")
+        package static let couldNotConnect = Kind(rawValue: "couldNotConnect")
         /// No connection came about in time.
-        public static let connectTimeOut = Kind(rawValue: "connectTimeOut")
+        package static let connectTimeOut = Kind(rawValue: "connectTimeOut")
         /// The server sent nothing for too long.
-        public static let silent = Kind(rawValue: "silent")
+        package static let silent = Kind(rawValue: "silent")
         /// The whole lasted too long.
-        public static let timeOut = Kind(rawValue: "timeOut")
+        package static let timeOut = Kind(rawValue: "timeOut")
         /// The connection ended before the answer did.
-        public static let cut = Kind(rawValue: "cut")
+        package static let cut = Kind(rawValue: "cut")
         /// The body is larger than the request allows.
-        public static let tooLarge = Kind(rawValue: "tooLarge")
+        package static let tooLarge = Kind(rawValue: "tooLarge")
         /// Too many redirects in a row.
-        public static let tooManyRedirects = Kind(rawValue: "tooManyRedirects")
+        package static let tooManyRedirects = Kind(rawValue: "tooManyRedirects")
         /// A redirect to something that is no http or https address.
-        public static let badRedirect = Kind(rawValue: "badRedirect")
+        package static let badRedirect = Kind(rawValue: "badRedirect")
         /// No secure connection could be made: a certificate that is not trusted, or no common protocol.
-        public static let tls = Kind(rawValue: "tls")
+        package static let tls = Kind(rawValue: "tls")
         /// The answer is not HTTP, or not as it says it is encoded.
-        public static let badAnswer = Kind(rawValue: "badAnswer")
+        package static let badAnswer = Kind(rawValue: "badAnswer")
         /// The caller ended it.
-        public static let cancelled = Kind(rawValue: "cancelled")
+        package static let cancelled = Kind(rawValue: "cancelled")
         /// The client cannot work at all.
-        public static let unavailable = Kind(rawValue: "unavailable")
+        package static let unavailable = Kind(rawValue: "unavailable")
     }
 
     /// What kind of failure it is.
-    public let kind: Kind
+    package let kind: Kind
     /// A sentence for people, which names the server and no password.
-    public let message: String
+    package let message: String
     /// Whether the same request may succeed later.
-    public let retry: Bool
+    package let retry: Bool
 
     init(_ kind: Kind, _ message: String, retry: Bool) {
         (self.kind, self.message, self.retry) = (kind, message, retry)
     }
 
     /// The kind and the sentence.
-    public var description: String { "\(kind.rawValue): \(message)" }
+    package var description: String { "\(kind.rawValue): \(message)" }
 
     /// Whether no connection came about: the network or the server is away.
-    public var isUnreachable: Bool {
+    package var isUnreachable: Bool {
         [.couldNotResolve, .couldNotConnect, .connectTimeOut].contains(kind)
     }
 
     /// The failure as services answer it, with `code` for what has no code of its own.
-    public func failure(_ code: FailureCode) -> Failure {
+    package func failure(_ code: FailureCode) -> Failure {
         let known: FailureCode =
             switch kind {
             case .badAddress: .badURL

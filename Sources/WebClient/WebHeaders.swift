@@ -1,28 +1,26 @@
 /// The fields of a request or a response in order, whose names are compared without regard to case.
-public struct WebHeaders: Sendable, Hashable {
-    /// One field.
-    public struct Field: Sendable, Hashable {
+package struct WebHeaders: Sendable, Hashable {
+    package struct Field: Sendable, Hashable {
         /// The name as it was written.
-        public var name: String
+        package var name: String
         /// The value without the spaces around it.
-        public var value: String
+        package var value: String
     }
 
     /// All fields in order.
-    public private(set) var fields: [Field] = []
+    package private(set) var fields: [Field] = []
 
-    /// No fields.
-    public init() {}
+    package init() {}
 
     /// The value of the first field of that name.
-    public subscript(name: String) -> String? {
+    package subscript(name: String) -> String? {
         let wanted = name.lowercased()
         return fields.first { $0.name.lowercased() == wanted }?.value
     }
 
     /// Appends a field. A name or a value that no HTTP message can hold is left out: a value from a peer or from the disk
     /// must not add lines of its own.
-    public mutating func add(_ name: String, _ value: String) {
+    package mutating func add(_ name: String, _ value: String) {
         guard !name.isEmpty, name.utf8.allSatisfy(Self.isNameByte),
             value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 })
         else { return }

@@ -1,45 +1,45 @@
-public import PodcastModel
+package import PodcastModel
 
 /// A GET request: what is asked for, and how much of it and for how long the caller is willing to receive.
-public struct WebRequest: Sendable {
+package struct WebRequest: Sendable {
     /// An http or https address. A user and password in it are sent to its origin, where `credentials` has none, also after
     /// a redirect, and to no other.
-    public var address: WebAddress
+    package var address: WebAddress
     /// Fields beside those that the client sets itself (Host, User-Agent, Accept-Encoding, Authorization, Range).
-    public var headers = WebHeaders()
+    package var headers = WebHeaders()
     /// The part that is wanted; nil: the whole.
-    public var range: WebRange?
+    package var range: WebRange?
     /// Users and passwords. Each is sent to its own origin and to no other, also after a redirect.
-    public var credentials: [WebOrigin: WebCredentials] = [:]
+    package var credentials: [WebOrigin: WebCredentials] = [:]
     /// Whether a compressed body is asked for and delivered decompressed. Not to be combined with `range`.
-    public var decompresses = true
+    package var decompresses = true
     /// The largest body in bytes, counted after decompression.
-    public var bodyLimit = UInt64.max
+    package var bodyLimit = UInt64.max
     /// How long each step may last.
-    public var timeLimits = WebTimeLimits()
+    package var timeLimits = WebTimeLimits()
     /// The most redirects in a row.
-    public var redirectLimit = 10
+    package var redirectLimit = 10
     /// Whether the request may share a connection with others (HTTP/2). A body that is read slowly should not: a paused
     /// stream of HTTP/2 is buffered in memory, a paused connection of HTTP/1.1 makes the server wait.
-    public var sharesConnection = true
+    package var sharesConnection = true
 
     /// A request for the whole at an address, with the default limits.
-    public init(_ address: WebAddress) {
+    package init(_ address: WebAddress) {
         self.address = address
     }
 }
 
 /// A part of a file, by the offsets of its bytes.
-public struct WebRange: Sendable, Hashable {
+package struct WebRange: Sendable, Hashable {
     /// The first byte.
-    public var first: UInt64
+    package var first: UInt64
     /// The last byte; nil: the end of the file.
-    public var last: UInt64?
+    package var last: UInt64?
     /// The entity tag or date that the file must still have: otherwise the server sends all of it. Empty: whatever it has.
-    public var ifRange: String
+    package var ifRange: String
 
     /// The part from `first` to `last`.
-    public init(from first: UInt64, to last: UInt64? = nil, ifRange: String = "") {
+    package init(from first: UInt64, to last: UInt64? = nil, ifRange: String = "") {
         (self.first, self.last, self.ifRange) = (first, last, ifRange)
     }
 
@@ -47,20 +47,20 @@ public struct WebRange: Sendable, Hashable {
 }
 
 /// How long each step of a request may last.
-public struct WebTimeLimits: Sendable, Hashable {
+package struct WebTimeLimits: Sendable, Hashable {
     /// The longest time until a connection stands: name look-up, connection and TLS.
-    public var connect = Duration.seconds(10)
+    package var connect = Duration.seconds(10)
     /// The longest time without a byte from a server that is waited for. Time in which the reader of the body lags behind
     /// does not count.
-    public var silence = Duration.seconds(20)
+    package var silence = Duration.seconds(20)
     /// The longest time for the whole request with all redirects and the body; nil: no limit.
-    public var total: Duration?
+    package var total: Duration?
 
     /// Limits of 10 s for the connection, 20 s of silence and none for the whole.
-    public init() {}
+    package init() {}
 
     /// Limits of one’s own.
-    public init(connect: Duration = .seconds(10), silence: Duration, total: Duration? = nil) {
+    package init(connect: Duration = .seconds(10), silence: Duration, total: Duration? = nil) {
         (self.connect, self.silence, self.total) = (connect, silence, total)
     }
 }

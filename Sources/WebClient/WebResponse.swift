@@ -1,43 +1,43 @@
-public import PodcastModel
+package import PodcastModel
 
 /// What a server answered, with a body that is still arriving.
-public struct WebResponse: Sendable {
+package struct WebResponse: Sendable {
     /// The status code, 200 to 999; redirects have been followed.
-    public let status: Int
+    package let status: Int
     /// The fields of the answer.
-    public let headers: WebHeaders
+    package let headers: WebHeaders
     /// Where the answer came from, after redirects.
-    public let address: WebAddress
+    package let address: WebAddress
     /// The redirects that led there, in order.
-    public let redirects: [WebRedirect]
+    package let redirects: [WebRedirect]
     /// The wait that the server asks for (`Retry-After`), at most a week; nil: none.
-    public let retryAfter: Duration?
+    package let retryAfter: Duration?
     /// Whether the server says where the body ends. Otherwise the end of the connection is all there is, which may be a
     /// cut.
-    public let isDelimited: Bool
+    package let isDelimited: Bool
     /// The body. Dropping it ends the transfer.
-    public let body: WebBody
+    package let body: WebBody
 }
 
 /// One step from an address to another.
-public struct WebRedirect: Sendable, Hashable {
+package struct WebRedirect: Sendable, Hashable {
     /// The status code: 301, 302, 303, 307 or 308.
-    public let status: Int
+    package let status: Int
     /// The address that was asked for.
-    public let source: WebAddress
+    package let source: WebAddress
     /// The address that the server named.
-    public let target: WebAddress
+    package let target: WebAddress
 
     /// Whether the server says that the move is for good.
-    public var isPermanent: Bool { status == 301 || status == 308 }
+    package var isPermanent: Bool { status == 301 || status == 308 }
 }
 
 /// The bytes of a response as they arrive. A reader that lags behind makes the server wait.
 ///
 /// It is read once, by one task. Cancelling that task, or dropping the body, ends the transfer.
-public struct WebBody: AsyncSequence, Sendable {
+package struct WebBody: AsyncSequence, Sendable {
     /// Bytes, never none of them.
-    public typealias Element = [UInt8]
+    package typealias Element = [UInt8]
 
     let owner: ExchangeOwner
 
@@ -46,7 +46,7 @@ public struct WebBody: AsyncSequence, Sendable {
     }
 
     /// Reads the body.
-    public struct AsyncIterator: AsyncIteratorProtocol {
+    package struct AsyncIterator: AsyncIteratorProtocol {
         private let owner: ExchangeOwner
 
         fileprivate init(_ owner: ExchangeOwner) {
@@ -54,17 +54,17 @@ public struct WebBody: AsyncSequence, Sendable {
         }
 
         /// The bytes that have arrived since the last call; waits until there are some. Nil: the body is complete.
-        public mutating func next() async throws(WebFailure) -> [UInt8]? {
+        package mutating func next() async throws(WebFailure) -> [UInt8]? {
             try await owner.exchange.next(atMost: .max)
         }
 
         /// The same, but at most `limit` bytes; the rest waits for the next call.
-        public mutating func next(atMost limit: Int) async throws(WebFailure) -> [UInt8]? {
+        package mutating func next(atMost limit: Int) async throws(WebFailure) -> [UInt8]? {
             try await owner.exchange.next(atMost: limit)
         }
 
         /// The same as `next()` on whatever actor calls it.
-        public mutating func next(
+        package mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(WebFailure) -> [UInt8]? {
             try await owner.exchange.next(atMost: .max)
@@ -72,10 +72,10 @@ public struct WebBody: AsyncSequence, Sendable {
     }
 
     /// A reader of the body.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(owner) }
+    package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(owner) }
 
     /// The whole body, which the request’s limit bounds.
-    public func collect() async throws(WebFailure) -> [UInt8] {
+    package func collect() async throws(WebFailure) -> [UInt8] {
         var bytes: [UInt8] = []
         while let chunk = try await owner.exchange.next(atMost: .max) { bytes += chunk }
         return bytes

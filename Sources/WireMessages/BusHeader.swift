@@ -1,5 +1,5 @@
 /// What a message is: the second byte of its header. The numbers are the wire's (see `protocols/bus.md`).
-public enum MessageKind: UInt8, Sendable, CaseIterable {
+package enum MessageKind: UInt8, Sendable, CaseIterable {
     // Of the stream; also of PUBLISH, which has the kind of the event that it asks for.
     /// Replaces the topic's retained value and what stands behind it.
     case put = 1
@@ -39,7 +39,6 @@ public enum MessageKind: UInt8, Sendable, CaseIterable {
     // Requests.
     /// A command or query.
     case request = 32
-    /// Its answer.
     case reply = 33
     /// Its refusal; the payload is a `WireFailure`.
     case failure = 34
@@ -53,7 +52,7 @@ public enum MessageKind: UInt8, Sendable, CaseIterable {
     case snapshot = 42
 
     /// Whether a message of this kind takes a place in the stream.
-    public var isSequenced: Bool {
+    package var isSequenced: Bool {
         switch self {
         case .put, .delta, .delete, .event: true
         default: false
@@ -67,45 +66,44 @@ public enum MessageKind: UInt8, Sendable, CaseIterable {
 ///     16 sequence u64 | 24 origin sequence u64 | 32 time u64 (ns)
 ///
 /// What a field means depends on the kind (`protocols/bus.md`); a field that a kind does not use is zero.
-public struct BusHeader: Sendable, Hashable {
+package struct BusHeader: Sendable, Hashable {
     /// The length on the wire, in bytes.
-    public static let length = 40
+    package static let length = 40
     /// The version that this code writes, and the only one that it reads.
-    public static let currentVersion: UInt8 = 1
+    package static let currentVersion: UInt8 = 1
 
     /// What kind of message it is.
-    public var kind: MessageKind
+    package var kind: MessageKind
     /// Bits by kind; see `Flags`.
-    public var flags: Flags
+    package var flags: Flags
     /// The generation of the service that speaks or is spoken to; of ACKNOWLEDGE: how many are acknowledged.
-    public var generation: UInt32
+    package var generation: UInt32
     /// The epoch of the bus.
-    public var epoch: UInt64
+    package var epoch: UInt64
     /// A place in the stream.
-    public var sequence: UInt64
+    package var sequence: UInt64
     /// The service's own count of its publishes in this epoch, from 1; of requests: the bus's ticket.
-    public var originSequence: UInt64
+    package var originSequence: UInt64
     /// Nanoseconds: of events the wall clock (since 1970, UTC); of requests the deadline on CLOCK_MONOTONIC.
-    public var time: UInt64
+    package var time: UInt64
 
     /// The flags that this version knows; unknown bits are carried along.
-    public struct Flags: OptionSet, Sendable, Hashable {
-        /// The bits.
-        public let rawValue: UInt16
+    package struct Flags: OptionSet, Sendable, Hashable {
+        package let rawValue: UInt16
         /// Flags of these bits.
-        public init(rawValue: UInt16) { self.rawValue = rawValue }
+        package init(rawValue: UInt16) { self.rawValue = rawValue }
         /// Of REPLAY and SNAPSHOT: another chunk follows.
-        public static let more = Flags(rawValue: 1)
+        package static let more = Flags(rawValue: 1)
         /// Of FETCH: a snapshot, even if the ring reaches back.
-        public static let forceSnapshot = Flags(rawValue: 2)
+        package static let forceSnapshot = Flags(rawValue: 2)
         /// Of REQUEST: it may have been sent before under the same id.
-        public static let mayBeRepeat = Flags(rawValue: 4)
+        package static let mayBeRepeat = Flags(rawValue: 4)
         /// Of PING: no PONG is wanted.
-        public static let noAnswer = Flags(rawValue: 8)
+        package static let noAnswer = Flags(rawValue: 8)
     }
 
     /// A header; what is not named is zero.
-    public init(
+    package init(
         _ kind: MessageKind, flags: Flags = [], generation: UInt32 = 0, epoch: UInt64 = 0, sequence: UInt64 = 0,
         originSequence: UInt64 = 0, time: UInt64 = 0
     ) {
@@ -121,7 +119,7 @@ public struct BusHeader: Sendable, Hashable {
     /// Reads a header; bytes behind the first 40 are ignored, so that a later version may append.
     ///
     /// - Throws: `FrameError` when it is too short, of another version or of an unknown kind.
-    public init(decoding bytes: UnsafeRawBufferPointer) throws(FrameError) {
+    package init(decoding bytes: UnsafeRawBufferPointer) throws(FrameError) {
         guard bytes.count >= Self.length else { throw .truncated(expected: Self.length, got: bytes.count) }
         guard bytes[0] == Self.currentVersion else { throw .unknownVersion(bytes[0]) }
         guard let kind = MessageKind(rawValue: bytes[1]) else { throw .unknownKind(bytes[1]) }
@@ -139,7 +137,7 @@ public struct BusHeader: Sendable, Hashable {
     }
 
     /// Reads a header out of an array; see `init(decoding:)`.
-    public init(decoding bytes: [UInt8]) throws(FrameError) {
+    package init(decoding bytes: [UInt8]) throws(FrameError) {
         var failure: FrameError?
         let header = bytes.withUnsafeBytes { buffer -> BusHeader? in
             do throws(FrameError) { return try BusHeader(decoding: buffer) } catch {
@@ -152,7 +150,7 @@ public struct BusHeader: Sendable, Hashable {
     }
 
     /// Writes the 40 bytes into `bytes`, which must have room for them.
-    public func encode(into bytes: UnsafeMutableRawBufferPointer) {
+    package func encode(into bytes: UnsafeMutableRawBufferPointer) {
         precondition(bytes.count >= Self.length, "a header needs 40 bytes")
         bytes[0] = Self.currentVersion
         bytes[1] = kind.rawValue
@@ -165,7 +163,7 @@ public struct BusHeader: Sendable, Hashable {
     }
 
     /// The 40 bytes.
-    public var encoded: [UInt8] {
+    package var encoded: [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, count in
             encode(into: UnsafeMutableRawBufferPointer(buffer))
             count = Self.length
@@ -174,7 +172,7 @@ public struct BusHeader: Sendable, Hashable {
 }
 
 /// Why a frame cannot be read. The message that holds it is dropped and counted; nothing else happens.
-public enum FrameError: Error, Sendable, Hashable, CustomStringConvertible {
+package enum FrameError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Shorter than its layout.
     case truncated(expected: Int, got: Int)
     /// A version that this code does not read.
@@ -189,7 +187,7 @@ public enum FrameError: Error, Sendable, Hashable, CustomStringConvertible {
     case badText
 
     /// What is wrong, for a log.
-    public var description: String {
+    package var description: String {
         switch self {
         case .truncated(let expected, let got): "\(got) bytes where \(expected) were expected"
         case .unknownVersion(let version): "version \(version), this code reads \(BusHeader.currentVersion)"

@@ -1,9 +1,9 @@
 import FoundationEssentials
-public import PodcastModel
+package import PodcastModel
 
 extension Failure {
     /// The failure of a service process whose name a newer generation has registered.
-    public static func fenced(by generation: UInt32) -> Failure {
+    package static func fenced(by generation: UInt32) -> Failure {
         var superseded = WireSuperseded()
         superseded.generation = generation
         return Failure(
@@ -12,7 +12,7 @@ extension Failure {
     }
 
     /// The newest generation of the service that the sender of a `fenced` knows; 0: it doesn't say.
-    public var fencingGeneration: UInt32 {
+    package var fencingGeneration: UInt32 {
         guard known == .fenced else { return 0 }
         return (try? WireSuperseded(wireBytes: detail))?.generation ?? 0
     }
@@ -20,7 +20,7 @@ extension Failure {
 
 extension WireFailure {
     /// The failure as the wire carries it.
-    public init(_ failure: Failure) {
+    package init(_ failure: Failure) {
         self.init()
         code = failure.code
         message = failure.message
@@ -29,7 +29,7 @@ extension WireFailure {
     }
 
     /// The failure as the wire brought it; one without a code is an `internalError`.
-    public var failure: Failure {
+    package var failure: Failure {
         Failure(
             code: code.isEmpty ? FailureCode.internalError.rawValue : code, message: message, retry: retry,
             detail: [UInt8](detail))

@@ -5,7 +5,7 @@ extension WireQueueState {
     /// or an update does nothing. An insert of an entry that is there moves it.
     /// - Returns: false if a step named an entry that is not there, so that the state is better read anew.
     @discardableResult
-    public mutating func apply(_ delta: WireQueueDelta) -> Bool {
+    package mutating func apply(_ delta: WireQueueDelta) -> Bool {
         var consistent = true
         var steps = delta.steps[...]
         if steps.count > Self.fewSteps { steps = continued(by: steps) }

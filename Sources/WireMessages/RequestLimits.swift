@@ -1,17 +1,17 @@
 import FoundationEssentials
-public import PodcastModel
+package import PodcastModel
 import SwiftProtobuf
 
 /// The longest texts that a request may have (the table in `protocols/bus.md`).
 ///
 /// An owner checks a request before the request takes effect: a text that cannot be published is never acknowledged.
-public enum RequestLimits {
+package enum RequestLimits {
     /// Bytes of `origin`, the name of whoever asks.
-    public static let origin = 64
+    package static let origin = 64
     /// Bytes of a text that is not listed in `texts`: an ID, a name, a key, a code, a device.
-    public static let text = 512
+    package static let text = 512
     /// Bytes of the fields of one message that this version doesn't know; they may be stored with the message.
-    public static let unknownFields = 512
+    package static let unknownFields = 512
 
     private static let address = 8_192
     private static let title = 4_096
@@ -37,7 +37,7 @@ public enum RequestLimits {
 
     /// Why a request to a service is refused for its length; nil if every text fits. A payload that cannot be read is
     /// left to the service, which says so.
-    public static func refusal(origin: String, payload: [UInt8], service: ServiceName) -> Failure? {
+    package static func refusal(origin: String, payload: [UInt8], service: ServiceName) -> Failure? {
         if let failure = refusal(originBytes: origin.utf8.count) { return failure }
         // No text is longer than the request: most need no closer look.
         guard payload.count > min(text, unknownFields), let type = ServiceCatalog[service]?.request,
@@ -47,7 +47,7 @@ public enum RequestLimits {
     }
 
     /// Why an origin of this length is refused.
-    public static func refusal(originBytes count: Int) -> Failure? {
+    package static func refusal(originBytes count: Int) -> Failure? {
         guard count > origin else { return nil }
         return Failure(.tooLarge, "The request’s origin has \(count) bytes; at most \(origin) are allowed.")
     }

@@ -1,64 +1,63 @@
-public import PodcastModel
+package import PodcastModel
 
 /// The address of an event: `stream/<owner>/…`, `live/<owner>/…`, `bus/heartbeat` or `sync/<nonce>`.
-public struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
+package struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// The longest that is accepted, in bytes.
-    public static let limit = 255
-    /// The address.
-    public let text: String
+    package static let limit = 255
+    package let text: String
 
     /// Any text; use `isPublishable(by:)` where a peer chose it.
-    public init(_ text: String) {
+    package init(_ text: String) {
         self.text = text
     }
 
     /// A topic of the stream: `stream/<owner>/<rest>`.
-    public static func stream(_ owner: ServiceName, _ rest: String) -> Topic { Topic("stream/\(owner.text)/\(rest)") }
+    package static func stream(_ owner: ServiceName, _ rest: String) -> Topic { Topic("stream/\(owner.text)/\(rest)") }
     /// A topic of telemetry: `live/<owner>/<rest>`.
-    public static func live(_ owner: ServiceName, _ rest: String) -> Topic { Topic("live/\(owner.text)/\(rest)") }
+    package static func live(_ owner: ServiceName, _ rest: String) -> Topic { Topic("live/\(owner.text)/\(rest)") }
 
     /// The bus's pulse.
-    public static let heartbeat = Topic("bus/heartbeat")
+    package static let heartbeat = Topic("bus/heartbeat")
     /// What every observer subscribes to.
-    public static let streamPrefix = "stream/"
+    package static let streamPrefix = "stream/"
     /// The state of a service, put by the bus.
-    public static func service(_ name: ServiceName) -> Topic { stream(.bus, "service/\(name.text)") }
+    package static func service(_ name: ServiceName) -> Topic { stream(.bus, "service/\(name.text)") }
     /// The player's state.
-    public static let playbackState = stream(.playback, "state")
+    package static let playbackState = stream(.playback, "state")
     /// The sound devices.
-    public static let playbackOutput = stream(.playback, "output")
+    package static let playbackOutput = stream(.playback, "output")
     /// An event: an episode's position or played mark changed.
-    public static func episodeState(_ episode: String) -> Topic { stream(.playback, "episode/\(episode)") }
+    package static func episodeState(_ episode: String) -> Topic { stream(.playback, "episode/\(episode)") }
     /// An event: the positions or played marks of many episodes changed.
-    public static let episodeStates = stream(.playback, "states")
+    package static let episodeStates = stream(.playback, "states")
     /// A queue, by name; the usual one is `main`.
-    public static func queue(_ name: String) -> Topic { stream(.queue, "queue/\(name)") }
+    package static func queue(_ name: String) -> Topic { stream(.queue, "queue/\(name)") }
     /// What plays next.
-    public static let queueNext = stream(.queue, "next")
+    package static let queueNext = stream(.queue, "next")
     /// A podcast's metadata and status.
-    public static func podcast(_ id: String) -> Topic { stream(.feeds, "podcast/\(id)") }
+    package static func podcast(_ id: String) -> Topic { stream(.feeds, "podcast/\(id)") }
     /// An event: episodes of a podcast came, changed or went.
-    public static func episodes(of podcast: String) -> Topic { stream(.feeds, "episodes/\(podcast)") }
+    package static func episodes(of podcast: String) -> Topic { stream(.feeds, "episodes/\(podcast)") }
     /// The bookmarks of an episode.
-    public static func bookmarks(of episode: String) -> Topic { stream(.playback, "bookmarks/\(episode)") }
+    package static func bookmarks(of episode: String) -> Topic { stream(.playback, "bookmarks/\(episode)") }
     /// How an episode's file stands.
-    public static func download(_ episode: String) -> Topic { stream(.downloads, "download/\(episode)") }
+    package static func download(_ episode: String) -> Topic { stream(.downloads, "download/\(episode)") }
     /// Telemetry: how much of a file has come.
-    public static func downloadProgress(_ episode: String) -> Topic { live(.downloads, episode) }
+    package static func downloadProgress(_ episode: String) -> Topic { live(.downloads, episode) }
     /// The settings of an owner, for a podcast or, with an empty id, for all.
-    public static func settings(_ owner: ServiceName, podcast: String) -> Topic {
+    package static func settings(_ owner: ServiceName, podcast: String) -> Topic {
         stream(owner, "settings/\(podcast.isEmpty ? "all" : podcast)")
     }
     /// The database's state.
-    public static let persistenceStatus = stream(.persistence, "status")
+    package static let persistenceStatus = stream(.persistence, "status")
     /// An alert of an owner.
-    public static func alert(_ owner: ServiceName, _ id: String) -> Topic { stream(owner, "alert/\(id)") }
+    package static func alert(_ owner: ServiceName, _ id: String) -> Topic { stream(owner, "alert/\(id)") }
 
     /// The parts between the slashes.
-    public var parts: [Substring] { text.split(separator: "/", omittingEmptySubsequences: false) }
+    package var parts: [Substring] { text.split(separator: "/", omittingEmptySubsequences: false) }
 
     /// The owner of a `stream/` or `live/` topic.
-    public var owner: ServiceName? {
+    package var owner: ServiceName? {
         let parts = self.parts
         guard parts.count >= 3, parts[0] == "stream" || parts[0] == "live" else { return nil }
         return ServiceName(String(parts[1]))
@@ -66,7 +65,7 @@ public struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
 
     /// Whether `service` may publish a message of `kind` here: only under its own name, telemetry only on `live/`,
     /// 255 bytes at most, no empty part, no control character.
-    public func isPublishable(by service: ServiceName, kind: MessageKind) -> Bool {
+    package func isPublishable(by service: ServiceName, kind: MessageKind) -> Bool {
         guard text.utf8.count <= Self.limit, owner == service, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }),
             !parts.contains(where: \.isEmpty)
         else { return false }
@@ -74,72 +73,68 @@ public struct Topic: Sendable, Hashable, Comparable, CustomStringConvertible {
     }
 
     /// Orders topics by their text.
-    public static func < (left: Topic, right: Topic) -> Bool { left.text < right.text }
-    /// The address.
-    public var description: String { text }
+    package static func < (left: Topic, right: Topic) -> Bool { left.text < right.text }
+    package var description: String { text }
 }
 
 /// A message of the stream, or of telemetry, as it arrived.
-public struct StreamEvent: Sendable, Hashable {
-    /// Its address.
-    public var topic: Topic
+package struct StreamEvent: Sendable, Hashable {
+    package var topic: Topic
     /// Its place and origin.
-    public var header: BusHeader
+    package var header: BusHeader
     /// Protobuf, by topic.
-    public var payload: [UInt8]
+    package var payload: [UInt8]
 
     /// An event of these parts.
-    public init(topic: Topic, header: BusHeader, payload: [UInt8]) {
+    package init(topic: Topic, header: BusHeader, payload: [UInt8]) {
         self.topic = topic
         self.header = header
         self.payload = payload
     }
 
     /// Its place in the stream.
-    public var position: StreamPosition { StreamPosition(epoch: header.epoch, sequence: header.sequence) }
+    package var position: StreamPosition { StreamPosition(epoch: header.epoch, sequence: header.sequence) }
 }
 
 /// A place in the stream. Places compare by epoch, then by sequence.
-public struct StreamPosition: Sendable, Hashable, Comparable {
+package struct StreamPosition: Sendable, Hashable, Comparable {
     /// The bus's life.
-    public var epoch: UInt64
+    package var epoch: UInt64
     /// The count of events in it, from 1; 0: before the first.
-    public var sequence: UInt64
+    package var sequence: UInt64
 
-    /// A place.
-    public init(epoch: UInt64, sequence: UInt64) {
+    package init(epoch: UInt64, sequence: UInt64) {
         self.epoch = epoch
         self.sequence = sequence
     }
 
-    /// Orders places.
-    public static func < (left: StreamPosition, right: StreamPosition) -> Bool {
+    package static func < (left: StreamPosition, right: StreamPosition) -> Bool {
         (left.epoch, left.sequence) < (right.epoch, right.sequence)
     }
 }
 
 /// 128 bits that name a request, however often it is sent.
-public struct RequestID: Sendable, Hashable, CustomStringConvertible {
+package struct RequestID: Sendable, Hashable, CustomStringConvertible {
     /// The length on the wire, in bytes.
-    public static let length = 16
+    package static let length = 16
     /// The first eight bytes, big-endian.
-    public let high: UInt64
+    package let high: UInt64
     /// The last eight.
-    public let low: UInt64
+    package let low: UInt64
 
     /// An id of these bits.
-    public init(high: UInt64, low: UInt64) {
+    package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
     /// A new id, unlike any other.
-    public static func random() -> RequestID {
+    package static func random() -> RequestID {
         RequestID(high: .random(in: .min ... .max), low: .random(in: .min ... .max))
     }
 
     /// Nil unless `bytes` are 16.
-    public init?(_ bytes: some Collection<UInt8>) {
+    package init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == Self.length else { return nil }
         var high: UInt64 = 0
         var low: UInt64 = 0
@@ -150,12 +145,12 @@ public struct RequestID: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The 16 bytes.
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         [high, low].flatMap { value in (0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * $0)) } }
     }
 
     /// 32 hexadecimal digits.
-    public var description: String {
+    package var description: String {
         bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
     }
 }

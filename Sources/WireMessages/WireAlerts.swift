@@ -1,4 +1,4 @@
-public import PodcastModel
+package import PodcastModel
 
 extension WireAnswerAlert {
     /// Judges the answer: the first one to an alert wins.
@@ -8,7 +8,7 @@ extension WireAnswerAlert {
     ///   - alert: the alert, while it waits for an answer.
     /// - Returns: whether it is to be carried out; false: it is the one that has won.
     /// - Throws: `alreadyAnswered` with another one; `notFound`; `invalidArgument` for an answer that it does not take.
-    public func isFirst(after winner: String?, to alert: WireAlert?) throws(Failure) -> Bool {
+    package func isFirst(after winner: String?, to alert: WireAlert?) throws(Failure) -> Bool {
         if let winner {
             guard winner == action else {
                 throw Failure(.alreadyAnswered, "The alert has been answered with “\(winner)”.")
@@ -26,7 +26,7 @@ extension WireAnswerAlert {
     }
 
     /// The reply to it; `changed`: whether this request ended the alert.
-    public func answered(changed: Bool) -> WireAlertAnswered {
+    package func answered(changed: Bool) -> WireAlertAnswered {
         var answered = WireAlertAnswered()
         answered.alert = alert
         answered.action = action

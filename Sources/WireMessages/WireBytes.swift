@@ -1,27 +1,27 @@
-public import FoundationEssentials
-public import SwiftProtobuf
+package import FoundationEssentials
+package import SwiftProtobuf
 
 extension SwiftProtobuf.Message {
     /// The message as the bus and the database carry it.
-    public var wireBytes: [UInt8] {
+    package var wireBytes: [UInt8] {
         // A proto3 message without `Any` has nothing that could refuse to be written.
         (try? serializedBytes()) ?? []
     }
 
     /// The message as a `bytes` field of another one carries it.
-    public var wireData: Data {
+    package var wireData: Data {
         (try? serializedData()) ?? Data()
     }
 
     /// Reads a message; unknown fields are kept, as a later version may have written them.
-    public init(wireBytes: [UInt8]) throws {
+    package init(wireBytes: [UInt8]) throws {
         try self.init(serializedBytes: wireBytes)
     }
 }
 
 extension WireEpisodeSummary {
     /// What a queue entry and the player carry of an episode.
-    public init(_ episode: WireEpisode) {
+    package init(_ episode: WireEpisode) {
         self.init()
         id = episode.id
         title = episode.title
@@ -39,5 +39,5 @@ extension WireEpisodeSummary {
 
 extension RequestID {
     /// The 16 bytes as a `bytes` field carries them.
-    public var data: Data { Data(bytes) }
+    package var data: Data { Data(bytes) }
 }

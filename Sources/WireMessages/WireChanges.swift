@@ -1,8 +1,8 @@
-public import SwiftProtobuf
+package import SwiftProtobuf
 
 extension WireChange {
     /// Writes a record.
-    public static func putting(_ collection: String, _ key: String, _ value: some SwiftProtobuf.Message) -> WireChange {
+    package static func putting(_ collection: String, _ key: String, _ value: some SwiftProtobuf.Message) -> WireChange {
         var change = WireChange()
         change.put.collection = collection
         change.put.key = key
@@ -11,7 +11,7 @@ extension WireChange {
     }
 
     /// Writes a document, which was fetched at a moment in ms since 1970.
-    public static func puttingDocument(
+    package static func puttingDocument(
         _ collection: String, _ key: String, _ value: some SwiftProtobuf.Message, at moment: Int64
     ) -> WireChange {
         var change = WireChange()
@@ -23,14 +23,14 @@ extension WireChange {
     }
 
     /// Deletes all documents of a collection.
-    public static func deletingDocuments(_ collection: String) -> WireChange {
+    package static func deletingDocuments(_ collection: String) -> WireChange {
         var change = WireChange()
         change.deleteDocuments = collection
         return change
     }
 
     /// Deletes a record; one that is not there is no error.
-    public static func deleting(_ collection: String, _ key: String) -> WireChange {
+    package static func deleting(_ collection: String, _ key: String) -> WireChange {
         var change = WireChange()
         change.delete.collection = collection
         change.delete.key = key
@@ -38,7 +38,7 @@ extension WireChange {
     }
 
     /// Deletes all records of a collection.
-    public static func deletingAll(_ collection: String) -> WireChange {
+    package static func deletingAll(_ collection: String) -> WireChange {
         var change = WireChange()
         change.deleteCollection = collection
         return change

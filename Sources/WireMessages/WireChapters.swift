@@ -1,8 +1,8 @@
-public import PodcastModel
+package import PodcastModel
 
 extension ChapterMark {
     /// A chapter as it travels; nil if it has no place.
-    public init?(_ wire: WireChapter) {
+    package init?(_ wire: WireChapter) {
         guard let start = PlaybackPosition(seconds: wire.start) else { return nil }
         self.init(
             start: start, end: wire.end > 0 ? PlaybackPosition(seconds: wire.end) : nil, title: wire.title,
@@ -12,7 +12,7 @@ extension ChapterMark {
 
 extension WireChapter {
     /// A chapter as it travels.
-    public init(_ mark: ChapterMark) {
+    package init(_ mark: ChapterMark) {
         self.init()
         start = mark.start.seconds
         end = mark.end?.seconds ?? 0
@@ -26,7 +26,7 @@ extension [WireChapter] {
     /// The number, from 1, of the chapter at a place, in seconds; 0: it is in none. The list is in order.
     ///
     /// - Parameter tolerance: so many seconds before its start a chapter has begun.
-    public func number(at place: Double, tolerance: Double) -> Int {
+    package func number(at place: Double, tolerance: Double) -> Int {
         guard let index = lastIndex(where: { $0.start <= place + tolerance }) else { return 0 }
         let end = self[index].end
         return end > self[index].start && place >= end ? 0 : index + 1

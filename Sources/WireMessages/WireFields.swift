@@ -1,30 +1,30 @@
-public import SwiftProtobuf
+package import SwiftProtobuf
 
 /// A message that is put together from parts which are encoded already.
 ///
 /// Fields of a message may come in any order, and those of a repeated field are simply added: so a long list need not be
 /// encoded again each time that it is sent.
-public struct WireFields: Sendable {
+package struct WireFields: Sendable {
     /// The message so far.
-    public private(set) var bytes: [UInt8] = []
+    package private(set) var bytes: [UInt8] = []
 
     /// An empty message.
-    public init() {}
+    package init() {}
 
     /// What `beginning` holds, to be continued.
-    public init(_ beginning: some SwiftProtobuf.Message, reserving capacity: Int = 0) {
+    package init(_ beginning: some SwiftProtobuf.Message, reserving capacity: Int = 0) {
         bytes.reserveCapacity(capacity)
         bytes += beginning.wireBytes
     }
 
     /// Adds a field that holds a message or bytes. `number` is the field's, from 1 to 15.
-    public mutating func append(_ number: UInt8, _ value: [UInt8]) {
+    package mutating func append(_ number: UInt8, _ value: [UInt8]) {
         begin(number, count: value.count)
         bytes.append(contentsOf: value)
     }
 
     /// Adds a field that holds a text. `number` is the field's, from 1 to 15.
-    public mutating func append(_ number: UInt8, _ text: String) {
+    package mutating func append(_ number: UInt8, _ text: String) {
         var text = text
         text.withUTF8 { utf8 in
             begin(number, count: utf8.count)
@@ -33,7 +33,7 @@ public struct WireFields: Sendable {
     }
 
     /// Begins a field that holds a message of `count` bytes, whose fields are to be added next.
-    public mutating func begin(_ number: UInt8, count: Int) {
+    package mutating func begin(_ number: UInt8, count: Int) {
         bytes.append(number << 3 | 2)
         var left = UInt(count)
         while left > 0x7F {
@@ -44,7 +44,7 @@ public struct WireFields: Sendable {
     }
 
     /// What a field takes that holds a message, a text or bytes of `count` bytes.
-    public static func size(of count: Int) -> Int {
+    package static func size(of count: Int) -> Int {
         let digits = max(1, UInt.bitWidth - UInt(count).leadingZeroBitCount)
         return 1 + (digits + 6) / 7 + count
     }

@@ -2,5 +2,5 @@ import PodcastModel
 
 extension WirePodcast {
     /// The addresses that its feed has and had, in the form in which `WebAddress.identity` compares them.
-    public var addressIdentities: [String] { ([url] + previousUrls).compactMap { WebAddress($0)?.identity } }
+    package var addressIdentities: [String] { ([url] + previousUrls).compactMap { WebAddress($0)?.identity } }
 }

@@ -1,8 +1,8 @@
-public import PodcastModel
+package import PodcastModel
 
 extension PlaybackAnchor {
     /// The anchor of a player's state; nil while nothing is loaded.
-    public init?(_ state: WirePlaybackState) {
+    package init?(_ state: WirePlaybackState) {
         guard state.hasEpisode, state.hasAnchor else { return nil }
         let anchor = state.anchor
         self.init(
@@ -15,7 +15,7 @@ extension PlaybackAnchor {
 
 extension WireSleepState {
     /// The seconds of the clock that are left; nil: it does not end by time.
-    public func remaining(at now: Moment, bootID: String) -> Double? {
+    package func remaining(at now: Moment, bootID: String) -> Double? {
         guard endsAt > 0 else { return nil }
         let end = BootTime(
             at: MonotonicTime(nanoseconds: endsAt), bootID: self.bootID, wall: Timestamp(milliseconds: endsAtWall))

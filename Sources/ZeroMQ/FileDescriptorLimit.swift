@@ -1,7 +1,7 @@
 import LibC
 
 /// How many descriptors this process may hold. Running out of them in an ipc accept aborts libzmq.
-public enum FileDescriptorLimit {
+package enum FileDescriptorLimit {
     #if canImport(Glibc)
     private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     #else
@@ -9,13 +9,13 @@ public enum FileDescriptorLimit {
     #endif
 
     /// The limit in force.
-    public static func current() throws(ZeroMQError) -> Int {
+    package static func current() throws(ZeroMQError) -> Int {
         Int(clamping: try read().rlim_cur)
     }
 
     /// Raises the limit as far as this user may, and at most to `wanted`. Never lowers it.
     /// - Returns: the limit in force afterwards.
-    public static func raise(to wanted: Int = 65_536) throws(ZeroMQError) -> Int {
+    package static func raise(to wanted: Int = 65_536) throws(ZeroMQError) -> Int {
         var limit = try read()
         let target = min(rlim_t(clamping: wanted), limit.rlim_max)
         guard target > limit.rlim_cur else { return Int(clamping: limit.rlim_cur) }

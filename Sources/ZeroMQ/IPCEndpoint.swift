@@ -1,12 +1,12 @@
 import LibC
 
 /// A Unix socket's path that is known to fit.
-public struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
+package struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
     /// The path of the socket's file.
-    public let path: String
+    package let path: String
 
     /// The longest path in bytes that the system's `sun_path` holds with its closing zero.
-    public static let maximumPathLength: Int = {
+    package static let maximumPathLength: Int = {
         #if os(Linux)
         107
         #else
@@ -15,7 +15,7 @@ public struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
     }()
 
     /// Refuses an empty path, one with a zero byte and one that is longer than `maximumPathLength`.
-    public init(path: String) throws(ZeroMQError) {
+    package init(path: String) throws(ZeroMQError) {
         let length = path.utf8.count
         guard length <= Self.maximumPathLength else {
             throw ZeroMQError(
@@ -38,13 +38,13 @@ public struct IPCEndpoint: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The endpoint as libzmq takes it: `ipc://` and the path.
-    public var text: String { "ipc://" + path }
+    package var text: String { "ipc://" + path }
 
     /// The endpoint as libzmq takes it.
-    public var description: String { text }
+    package var description: String { text }
 
     /// Removes the socket's file, if there is one. Only for the holder of the folder's lock.
-    public func removeStaleFile() throws(ZeroMQError) {
+    package func removeStaleFile() throws(ZeroMQError) {
         if unlink(path) == 0 || errno == ENOENT { return }
         throw ZeroMQError(call: "unlink", endpoint: path, number: errno)
     }

@@ -3,7 +3,7 @@
 /// It is made on the thread, every callback runs on the thread, and nothing else ever touches it, so it
 /// needs no lock and may hold what cannot be copied or sent. A callback that throws ends the thread in an
 /// orderly way, and `PollThread.shutdown()` says why.
-public protocol PollHandler: ~Copyable, SendableMetatype {
+package protocol PollHandler: ~Copyable, SendableMetatype {
     /// What other threads send to this one.
     associatedtype Command: Sendable
 
@@ -33,15 +33,15 @@ public protocol PollHandler: ~Copyable, SendableMetatype {
 
 extension PollHandler where Self: ~Copyable {
     /// Handles a copy.
-    public mutating func received(
+    package mutating func received(
         _ message: borrowing ReceivedMessage, from socket: SocketID, _ sockets: SocketSet
     ) throws {
         try received(message.message, from: socket, sockets)
     }
 
     /// Nothing waits to be sent.
-    public mutating func writable(_ socket: SocketID, _ sockets: SocketSet) throws {}
+    package mutating func writable(_ socket: SocketID, _ sockets: SocketSet) throws {}
 
     /// Nothing to say before the end.
-    public mutating func stop(_ sockets: SocketSet) {}
+    package mutating func stop(_ sockets: SocketSet) {}
 }

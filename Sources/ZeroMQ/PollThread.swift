@@ -3,7 +3,7 @@ import LibC
 import NIOConcurrencyHelpers
 
 /// What became of a command that was handed to a poll thread.
-public enum CommandOutcome: Sendable, Hashable {
+package enum CommandOutcome: Sendable, Hashable {
     /// The handler will get it, unless it fails first.
     case accepted
     /// Too many are waiting: the thread is stuck or far behind. The command was not taken.
@@ -14,7 +14,7 @@ public enum CommandOutcome: Sendable, Hashable {
 
 /// One thread that owns sockets: it waits for messages, for commands of other threads and for a deadline,
 /// and hands each to its handler.
-public final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
+package final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
     private let mailbox: PollMailbox<Handler.Command>
 
     /// Starts the thread. It runs until `shutdown()`, or until a callback throws.
@@ -25,7 +25,7 @@ public final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
     ///   - stackSize: in bytes.
     ///   - commandLimit: how many commands may wait.
     ///   - makeHandler: called on the thread.
-    public init(
+    package init(
         name: String,
         context: ZeroMQContext? = nil,
         stackSize: Int = 1 << 20,
@@ -52,12 +52,12 @@ public final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
 
     /// Hands a command to the handler. After `shutdown()` was called it is refused.
     @discardableResult
-    public func send(_ command: Handler.Command) -> CommandOutcome {
+    package func send(_ command: Handler.Command) -> CommandOutcome {
         mailbox.post(command)
     }
 
     /// Returns when the handler has opened its sockets; throws what kept it from doing so.
-    public func started() async throws {
+    package func started() async throws {
         try await mailbox.started()
     }
 
@@ -65,18 +65,18 @@ public final class PollThread<Handler: PollHandler & ~Copyable>: Sendable {
     /// are closed. Returns when the thread is gone; repeating it is harmless.
     /// - Returns: the error that ended the thread before it was asked to, if one did.
     @discardableResult
-    public func shutdown() async -> (any Error)? {
+    package func shutdown() async -> (any Error)? {
         mailbox.requestStop()
         return await mailbox.finished()
     }
 
     /// Asks for the end without waiting for it; `ended()` or `shutdown()` wait.
-    public func requestShutdown() {
+    package func requestShutdown() {
         mailbox.requestStop()
     }
 
     /// Returns when the thread has ended, asked or not, with the error that ended it.
-    public func ended() async -> (any Error)? {
+    package func ended() async -> (any Error)? {
         await mailbox.finished()
     }
 }
@@ -192,9 +192,9 @@ enum PollLoop<Handler: PollHandler & ~Copyable> {
 }
 
 /// CLOCK_MONOTONIC, which all deadlines count in.
-public enum MonotonicClock {
+package enum MonotonicClock {
     /// Nanoseconds since an arbitrary start, the same in all processes of one boot.
-    public static func nanoseconds() -> UInt64 {
+    package static func nanoseconds() -> UInt64 {
         var time = timespec()
         _ = clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(clamping: time.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: time.tv_nsec)

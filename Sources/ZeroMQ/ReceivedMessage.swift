@@ -4,7 +4,7 @@ import LibC
 /// A message as libzmq received it, which can be read in place.
 ///
 /// Only what is kept need be copied: a frame costs an allocation, its bytes here cost nothing.
-public struct ReceivedMessage: ~Copyable {
+package struct ReceivedMessage: ~Copyable {
     /// The frames whose bytes can be read in place; those behind them are copied when they arrive.
     private static var framesInPlace: Int { 4 }
     private static var places: Int { framesInPlace + 1 }
@@ -12,10 +12,10 @@ public struct ReceivedMessage: ~Copyable {
     private let frames: UnsafeMutablePointer<zmq_msg_t>
     private var further: [Frame] = []
     /// The number of frames.
-    public private(set) var count = 0
+    package private(set) var count = 0
 
     /// Holds no message yet.
-    public init() {
+    package init() {
         frames = .allocate(capacity: Self.places)
         for index in 0..<Self.places { _ = zmq_msg_init(frames + index) }
     }
@@ -27,7 +27,7 @@ public struct ReceivedMessage: ~Copyable {
 
     /// The bytes of a frame, valid until this value receives again or is cleared; none for a frame that is not there,
     /// or that is not one of the first four.
-    public func bytes(of index: Int) -> UnsafeRawBufferPointer {
+    package func bytes(of index: Int) -> UnsafeRawBufferPointer {
         guard index >= 0, index < min(count, Self.framesInPlace) else {
             return UnsafeRawBufferPointer(start: nil, count: 0)
         }
@@ -35,7 +35,7 @@ public struct ReceivedMessage: ~Copyable {
     }
 
     /// A copy of all frames.
-    public var message: Message {
+    package var message: Message {
         var message = Message()
         message.reserveCapacity(count)
         for index in 0..<min(count, Self.framesInPlace) { message.append(Frame(copying: bytes(of: index))) }
@@ -43,7 +43,7 @@ public struct ReceivedMessage: ~Copyable {
     }
 
     /// Lets go of the message, and with it of libzmq's memory.
-    public mutating func clear() {
+    package mutating func clear() {
         for index in 0..<Self.places {
             _ = zmq_msg_close(frames + index)
             _ = zmq_msg_init(frames + index)

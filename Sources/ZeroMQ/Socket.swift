@@ -2,7 +2,7 @@ import CZeroMQ
 import LibC
 
 /// What became of a message that was handed to a socket.
-public enum SendOutcome: Sendable, Hashable {
+package enum SendOutcome: Sendable, Hashable {
     /// libzmq took it. It can still be lost with the connection.
     case sent
     /// The peer's buffer is full, or a dealer has no peer: nothing was sent.
@@ -15,20 +15,20 @@ public enum SendOutcome: Sendable, Hashable {
 ///
 /// Not copyable, so that there is one who closes it, and not `Sendable`, because libzmq's sockets are not
 /// thread safe. One that goes out of scope is closed as by `close()`.
-public struct Socket: ~Copyable {
+package struct Socket: ~Copyable {
     /// What kind it is.
-    public let kind: SocketKind
+    package let kind: SocketKind
     /// The endpoint that it was bound or connected to last; its kind's name until then. For error messages.
-    public private(set) var endpoint: String
+    package private(set) var endpoint: String
     var handle: UnsafeMutableRawPointer?
     /// What receives go through that give a copy.
     private var received = ReceivedMessage()
 
     /// More frames than any message of the bus has; what a peer sends beyond them is read and dropped.
-    public static let maximumFrames = 4_096
+    package static let maximumFrames = 4_096
 
     /// Opens a socket for the calling thread, with linger 0.
-    public init(_ kind: SocketKind, in context: ZeroMQContext, options: [SocketOption] = []) throws(ZeroMQError) {
+    package init(_ kind: SocketKind, in context: ZeroMQContext, options: [SocketOption] = []) throws(ZeroMQError) {
         let handle = try context.makeSocket(kind)
         for option in [.linger(0)] + options where option.apply(to: handle) != 0 {
             let error = ZeroMQError.last("zmq_setsockopt(\(option.name))", kind.name)
@@ -45,45 +45,45 @@ public struct Socket: ~Copyable {
     }
 
     /// Closes the socket at once, dropping what was not sent. Every later call but this fails with ENOTSOCK.
-    public mutating func close() {
+    package mutating func close() {
         guard let open = handle else { return }
         handle = nil
         _ = zmq_close(open)
     }
 
     /// Changes a setting.
-    public mutating func set(_ option: SocketOption) throws(ZeroMQError) {
+    package mutating func set(_ option: SocketOption) throws(ZeroMQError) {
         guard let handle else { throw closed(option.name) }
         guard option.apply(to: handle) == 0 else { throw .last("zmq_setsockopt(\(option.name))", endpoint) }
     }
 
     /// Takes connections at an endpoint. A second bind to an ipc path takes it away from the first, silently:
     /// hold a lock.
-    public mutating func bind(_ endpoint: String) throws(ZeroMQError) {
+    package mutating func bind(_ endpoint: String) throws(ZeroMQError) {
         guard let handle else { throw closed("zmq_bind") }
         guard zmq_bind(handle, endpoint) == 0 else { throw .last("zmq_bind", endpoint) }
         self.endpoint = endpoint
     }
 
     /// Connects to an endpoint, now and again whenever the connection is lost.
-    public mutating func connect(_ endpoint: String) throws(ZeroMQError) {
+    package mutating func connect(_ endpoint: String) throws(ZeroMQError) {
         guard let handle else { throw closed("zmq_connect") }
         guard zmq_connect(handle, endpoint) == 0 else { throw .last("zmq_connect", endpoint) }
         self.endpoint = endpoint
     }
 
     /// Takes connections at a Unix socket.
-    public mutating func bind(_ endpoint: IPCEndpoint) throws(ZeroMQError) {
+    package mutating func bind(_ endpoint: IPCEndpoint) throws(ZeroMQError) {
         try bind(endpoint.text)
     }
 
     /// Connects to a Unix socket.
-    public mutating func connect(_ endpoint: IPCEndpoint) throws(ZeroMQError) {
+    package mutating func connect(_ endpoint: IPCEndpoint) throws(ZeroMQError) {
         try connect(endpoint.text)
     }
 
     /// Sends one message of one or more frames, whole or not at all. It does not wait unless `wait` is given.
-    public mutating func send(_ message: Message, wait: Bool = false) throws(ZeroMQError) -> SendOutcome {
+    package mutating func send(_ message: Message, wait: Bool = false) throws(ZeroMQError) -> SendOutcome {
         var outcome = SendOutcome.sent
         for index in message.indices {
             let next = try sendPart(message[index], more: index < message.count - 1, wait: wait)
@@ -96,7 +96,7 @@ public struct Socket: ~Copyable {
     }
 
     /// Sends one message of three frames whose middle one need not exist as a value: no frame is made for it.
-    public mutating func send(
+    package mutating func send(
         _ first: Frame, _ middle: UnsafeRawBufferPointer, _ last: Frame
     ) throws(ZeroMQError) -> SendOutcome {
         let outcome = try sendPart(first, more: true, wait: false)
@@ -107,7 +107,7 @@ public struct Socket: ~Copyable {
     }
 
     /// Sends one message of three frames that are copied from memory.
-    public mutating func send(
+    package mutating func send(
         _ first: UnsafeRawBufferPointer, _ middle: UnsafeRawBufferPointer, _ last: UnsafeRawBufferPointer,
         wait: Bool = false
     ) throws(ZeroMQError) -> SendOutcome {
@@ -172,7 +172,7 @@ public struct Socket: ~Copyable {
     }
 
     /// Takes the next whole message; nil if there is none (with `wait`, none within the receive timeout).
-    public mutating func receive(wait: Bool = false) throws(ZeroMQError) -> Message? {
+    package mutating func receive(wait: Bool = false) throws(ZeroMQError) -> Message? {
         guard let handle else { throw closed("zmq_msg_recv") }
         guard try isReceived(received.receive(from: handle, wait: wait)) else { return nil }
         defer { received.clear() }
@@ -180,7 +180,7 @@ public struct Socket: ~Copyable {
     }
 
     /// Takes the next whole message without copying it; false if there is none.
-    public mutating func receive(
+    package mutating func receive(
         into message: inout ReceivedMessage, wait: Bool = false
     ) throws(ZeroMQError) -> Bool {
         guard let handle else { throw closed("zmq_msg_recv") }

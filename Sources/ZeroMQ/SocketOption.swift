@@ -1,7 +1,7 @@
 import CZeroMQ
 
 /// The kinds of socket that the bus is made of.
-public enum SocketKind: Sendable, Hashable, CaseIterable {
+package enum SocketKind: Sendable, Hashable, CaseIterable {
     /// Sends to all that subscribed; receives nothing.
     case publish
     /// Receives what it subscribed to.
@@ -43,7 +43,7 @@ public enum SocketKind: Sendable, Hashable, CaseIterable {
 }
 
 /// A setting of a socket; all but the subscriptions act on the binds and connects that follow.
-public enum SocketOption: Sendable, Hashable {
+package enum SocketOption: Sendable, Hashable {
     /// How long a closed socket still tries to send, in milliseconds; 0 not at all. Sockets start with 0.
     case linger(Int32)
     /// How many messages (not bytes) may wait to be sent to one peer; 0 for no limit.

@@ -1,12 +1,12 @@
 import CZeroMQ
 
 /// The name of a socket within its thread; never used again for another one.
-public struct SocketID: Sendable, Hashable {
+package struct SocketID: Sendable, Hashable {
     let number: Int
 }
 
 /// The sockets of one poll thread. Only that thread's handler sees it, and only within a callback.
-public final class SocketSet {
+package final class SocketSet {
     private let context: ZeroMQContext
     private var boxes: [Box] = []
     private var nextNumber = 0
@@ -28,10 +28,10 @@ public final class SocketSet {
     }
 
     /// The number of open sockets.
-    public var count: Int { boxes.count }
+    package var count: Int { boxes.count }
 
     /// Opens a socket with linger 0 and these options; bind or connect it with `configure`.
-    public func open(_ kind: SocketKind, options: [SocketOption] = []) throws(ZeroMQError) -> SocketID {
+    package func open(_ kind: SocketKind, options: [SocketOption] = []) throws(ZeroMQError) -> SocketID {
         let socket = try Socket(kind, in: context, options: options)
         let id = SocketID(number: nextNumber)
         nextNumber += 1
@@ -40,39 +40,39 @@ public final class SocketSet {
     }
 
     /// Binds a socket.
-    public func bind(_ id: SocketID, to endpoint: IPCEndpoint) throws(ZeroMQError) {
+    package func bind(_ id: SocketID, to endpoint: IPCEndpoint) throws(ZeroMQError) {
         try box(id, "zmq_bind").socket.bind(endpoint)
     }
 
     /// Connects a socket.
-    public func connect(_ id: SocketID, to endpoint: IPCEndpoint) throws(ZeroMQError) {
+    package func connect(_ id: SocketID, to endpoint: IPCEndpoint) throws(ZeroMQError) {
         try box(id, "zmq_connect").socket.connect(endpoint)
     }
 
     /// Changes a setting of a socket.
-    public func set(_ option: SocketOption, on id: SocketID) throws(ZeroMQError) {
+    package func set(_ option: SocketOption, on id: SocketID) throws(ZeroMQError) {
         try box(id, "zmq_setsockopt").socket.set(option)
     }
 
     /// Sends a message without waiting.
-    public func send(_ message: Message, on id: SocketID) throws(ZeroMQError) -> SendOutcome {
+    package func send(_ message: Message, on id: SocketID) throws(ZeroMQError) -> SendOutcome {
         try box(id, "zmq_send").socket.send(message)
     }
 
     /// Sends a message of three frames without waiting and without making a frame of the middle one.
-    public func send(
+    package func send(
         _ first: Frame, _ middle: UnsafeRawBufferPointer, _ last: Frame, on id: SocketID
     ) throws(ZeroMQError) -> SendOutcome {
         try box(id, "zmq_send").socket.send(first, middle, last)
     }
 
     /// Whether the handler is told, once a turn, that the socket takes messages. Ask only while something waits.
-    public func notifyWritable(_ wanted: Bool, on id: SocketID) throws(ZeroMQError) {
+    package func notifyWritable(_ wanted: Bool, on id: SocketID) throws(ZeroMQError) {
         try box(id, "zmq_poll").wantsWritable = wanted
     }
 
     /// Closes a socket at once; what it had not read or sent is dropped. Closing a closed one does nothing.
-    public func close(_ id: SocketID) {
+    package func close(_ id: SocketID) {
         guard let index = boxes.firstIndex(where: { $0.id == id }) else { return }
         boxes[index].socket.close()
         boxes.remove(at: index)

@@ -6,7 +6,7 @@ import NIOConcurrencyHelpers
 ///
 /// It ends by `terminate()` and only by it: termination waits for every socket, which no `deinit` may do.
 /// A context must not be used on both sides of a `fork`.
-public final class ZeroMQContext: Sendable {
+package final class ZeroMQContext: Sendable {
     // A context may be used from any thread (zmq_ctx_new(3)); the box makes the handle's end visible to all.
     private let handle: NIOLockedValueBox<Handle?>
 
@@ -17,7 +17,7 @@ public final class ZeroMQContext: Sendable {
 
     /// Starts a context with one I/O thread, which is created with the first socket.
     /// - Parameter sockets: how many it may have at the same time; nil for libzmq's default, 1023.
-    public init(sockets: Int? = nil) throws(ZeroMQError) {
+    package init(sockets: Int? = nil) throws(ZeroMQError) {
         guard let pointer = zmq_ctx_new() else { throw ZeroMQError.last("zmq_ctx_new", "") }
         if let sockets, zmq_ctx_set(pointer, ZMQ_MAX_SOCKETS, Int32(clamping: sockets)) != 0 {
             let error = ZeroMQError.last("zmq_ctx_set(ZMQ_MAX_SOCKETS)", "")
@@ -42,14 +42,14 @@ public final class ZeroMQContext: Sendable {
     }
 
     /// Makes every blocking call on the context's sockets end with ETERM; they can then only be closed.
-    public func shutdown() {
+    package func shutdown() {
         handle.withLockedValue { handle in
             if let handle { _ = zmq_ctx_shutdown(handle.pointer) }
         }
     }
 
     /// Ends the context and its threads. Blocks until all sockets are closed; repeating it does nothing.
-    public func terminate() {
+    package func terminate() {
         guard
             let ended = handle.withLockedValue({ handle in
                 defer { handle = nil }

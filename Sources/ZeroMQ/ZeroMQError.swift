@@ -2,18 +2,18 @@ import CZeroMQ
 import LibC
 
 /// A call into libzmq, or into the system for one of its sockets, that failed.
-public struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The C function that failed, with the option's name where it was given one.
-    public let call: String
+    package let call: String
     /// The endpoint or file that it was about; empty if there is none.
-    public let endpoint: String
+    package let endpoint: String
     /// The system's or libzmq's error number.
-    public let errno: Int32
+    package let errno: Int32
     /// What that number means.
-    public let text: String
+    package let text: String
 
     /// An error with a number and a text of the caller's choice.
-    public init(call: String, endpoint: String, errno: Int32, text: String) {
+    package init(call: String, endpoint: String, errno: Int32, text: String) {
         self.call = call
         self.endpoint = endpoint
         self.errno = errno
@@ -31,14 +31,14 @@ public struct ZeroMQError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Whether the context was shut down under the call (ETERM): close the socket and leave.
-    public var isTerminated: Bool { errno == ETERM }
+    package var isTerminated: Bool { errno == ETERM }
     /// Whether another process, or a file that is no socket, holds the endpoint.
-    public var isAddressInUse: Bool { errno == EADDRINUSE }
+    package var isAddressInUse: Bool { errno == EADDRINUSE }
     /// Whether the handle was no open socket: it was closed before, or never opened.
-    public var isNotASocket: Bool { errno == ENOTSOCK }
+    package var isNotASocket: Bool { errno == ENOTSOCK }
 
     /// The call, the endpoint and the meaning.
-    public var description: String {
+    package var description: String {
         endpoint.isEmpty ? "\(call): \(text)" : "\(call) on \(endpoint): \(text)"
     }
 }

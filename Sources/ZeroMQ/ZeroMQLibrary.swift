@@ -1,9 +1,9 @@
 import CZeroMQ
 
 /// The library itself.
-public enum ZeroMQLibrary {
+package enum ZeroMQLibrary {
     /// The version that was found at run time, which may be another than the one that was compiled with.
-    public static var version: (major: Int, minor: Int, patch: Int) {
+    package static var version: (major: Int, minor: Int, patch: Int) {
         var (major, minor, patch): (Int32, Int32, Int32) = (0, 0, 0)
         zmq_version(&major, &minor, &patch)
         return (Int(major), Int(minor), Int(patch))

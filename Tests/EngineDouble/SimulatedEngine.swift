@@ -1,30 +1,30 @@
 import NIOConcurrencyHelpers
-public import PlaybackService
-public import PodcastModel
+package import PlaybackService
+package import PodcastModel
 
 /// An engine without sound, whose time passes only when it is told so.
-public final class SimulatedEngine: AudioEngine {
+package final class SimulatedEngine: AudioEngine {
     /// What a simulated file holds.
-    public struct Audio: Sendable, Hashable {
+    package struct Audio: Sendable, Hashable {
         /// Where the audio ends.
-        public var length: Double
+        package var length: Double
         /// The length that the file declares; nil: as long as it is.
-        public var declared: Double?
+        package var declared: Double?
         /// The length that the first moments lead to; it is given up when it is passed.
-        public var estimate: Double?
+        package var estimate: Double?
         /// The stream is reported as cut at its end.
-        public var cut: Bool
+        package var cut: Bool
         /// Its chapters.
-        public var chapters: [AudioChapter]
+        package var chapters: [AudioChapter]
         /// Why it cannot be opened.
-        public var failure: Failure?
+        package var failure: Failure?
         /// It is open, but nothing of it can be heard yet.
-        public var stalls = false
+        package var stalls = false
         /// Whether opening it comes to an end at all.
-        public var opens = true
+        package var opens = true
 
         /// A file of `length` seconds.
-        public init(
+        package init(
             length: Double, declared: Double? = nil, cut: Bool = false, chapters: [AudioChapter] = [],
             failure: Failure? = nil
         ) {
@@ -36,7 +36,7 @@ public final class SimulatedEngine: AudioEngine {
         }
 
         /// A file that cannot be opened.
-        public static func broken(_ failure: Failure) -> Audio { Audio(length: 0, failure: failure) }
+        package static func broken(_ failure: Failure) -> Audio { Audio(length: 0, failure: failure) }
     }
 
     private struct State {
@@ -69,7 +69,7 @@ public final class SimulatedEngine: AudioEngine {
     private let observer: EngineObserver
 
     /// An engine that knows `files`; every other source is missing. Its clock begins at `now`.
-    public init(
+    package init(
         files: [AudioSource: Audio] = [:], now: MonotonicTime = MonotonicTime(nanoseconds: 0),
         observer: @escaping EngineObserver
     ) {
@@ -78,15 +78,15 @@ public final class SimulatedEngine: AudioEngine {
     }
 
     /// The commands so far, in order.
-    public var performed: [EngineCommand] { state.withLockedValue(\.performed) }
+    package var performed: [EngineCommand] { state.withLockedValue(\.performed) }
     /// The load that is open.
-    public var open: LoadID? { state.withLockedValue(\.load?.id) }
+    package var open: LoadID? { state.withLockedValue(\.load?.id) }
 
     /// What is open.
-    public var source: AudioSource? { state.withLockedValue(\.load?.source) }
+    package var source: AudioSource? { state.withLockedValue(\.load?.source) }
 
     /// The load whose sound goes out; nil: none.
-    public var sounding: LoadID? {
+    package var sounding: LoadID? {
         state.withLockedValue { state in
             if let unbidden = state.unbidden { return unbidden }
             guard let load = state.load, state.audio.opens, !load.paused, !state.ended, !state.audio.stalls else {
@@ -97,29 +97,29 @@ public final class SimulatedEngine: AudioEngine {
     }
 
     /// Where what is open is, in seconds.
-    public var position: Double { state.withLockedValue(\.position) }
+    package var position: Double { state.withLockedValue(\.position) }
 
     /// How much of what is open there is, in seconds.
-    public var length: Double { state.withLockedValue(\.audio.length) }
+    package var length: Double { state.withLockedValue(\.audio.length) }
 
     /// The speed of what is open.
-    public var speed: Double { state.withLockedValue { $0.load?.speed.factor ?? 0 } }
+    package var speed: Double { state.withLockedValue { $0.load?.speed.factor ?? 0 } }
     /// The volume of what is open.
-    public var volume: Double { state.withLockedValue { $0.load?.volume.percent ?? 0 } }
+    package var volume: Double { state.withLockedValue { $0.load?.volume.percent ?? 0 } }
 
     /// Changes what a source holds, from the next `open` on.
-    public func setFile(_ source: AudioSource, _ audio: Audio) {
+    package func setFile(_ source: AudioSource, _ audio: Audio) {
         state.withLockedValue { $0.files[source] = audio }
     }
 
     /// Breaks what `prepare` promises, for tests that must find that out: when what was to be opened fails, what was
     /// prepared sounds, until `prepare(nil)` or the next `open`.
-    public func beginPreparedAfterFailure() {
+    package func beginPreparedAfterFailure() {
         state.withLockedValue { $0.beginsPrepared = true }
     }
 
     /// Takes the sound device away, or gives it back.
-    public func setSilent(_ silent: Bool) {
+    package func setSilent(_ silent: Bool) {
         change { state in
             state.isSilent = silent
             state.outputs.silent = silent
@@ -128,27 +128,27 @@ public final class SimulatedEngine: AudioEngine {
     }
 
     /// A device works again that was lost, of which nothing tells before the output is opened anew.
-    public func repair() {
+    package func repair() {
         state.withLockedValue { $0.isSilent = false }
     }
 
     /// Plugs a device in that is not noticed before the devices are listed.
-    public func plugIn(_ device: OutputDevice) {
+    package func plugIn(_ device: OutputDevice) {
         state.withLockedValue { $0.outputs.devices?.append(device) }
     }
 
     /// From here on nothing is carried out, and nothing sounds.
-    public func hang() {
+    package func hang() {
         state.withLockedValue { $0.hangs = true }
     }
 
     /// From here on what plays stays where it is, as when its sound server takes nothing of it.
-    public func stick() {
+    package func stick() {
         state.withLockedValue { $0.isStuck = true }
     }
 
     /// No data comes any more for what is open, or it comes again.
-    public func setStalled(_ stalled: Bool) {
+    package func setStalled(_ stalled: Bool) {
         change { state in
             state.audio.stalls = stalled
             Self.tellProgress(&state)
@@ -156,7 +156,7 @@ public final class SimulatedEngine: AudioEngine {
     }
 
     /// Nothing more can be read of what is open, as when its file breaks.
-    public func breakOff(_ failure: Failure) {
+    package func breakOff(_ failure: Failure) {
         change { state in
             guard let load = state.load, state.audio.opens else { return }
             state.load = nil
@@ -167,7 +167,7 @@ public final class SimulatedEngine: AudioEngine {
 
     /// Lists these devices. One that has come back is not in use before the output is opened anew, and then only if
     /// it `works`.
-    public func setDevices(_ devices: [OutputDevice], works: Bool) {
+    package func setDevices(_ devices: [OutputDevice], works: Bool) {
         change { state in
             state.outputs.devices = devices
             state.isSilent = !works
@@ -178,7 +178,7 @@ public final class SimulatedEngine: AudioEngine {
     }
 
     /// Lets `seconds` of the clock pass.
-    public func advance(seconds: Double) {
+    package func advance(seconds: Double) {
         change { state in
             state.now = state.now.advanced(by: .seconds(seconds))
             guard let load = state.load, !state.hangs, !state.isStuck, state.audio.opens, !load.paused, !state.ended,
@@ -190,7 +190,7 @@ public final class SimulatedEngine: AudioEngine {
     }
 
     /// See `AudioEngine`; the events follow before it returns.
-    public func perform(_ command: EngineCommand) {
+    package func perform(_ command: EngineCommand) {
         change { state in
             guard !state.closed, !state.hangs else { return }
             if case .ping(let number) = command { return state.events.append(.pong(number)) }
@@ -228,7 +228,7 @@ public final class SimulatedEngine: AudioEngine {
     }
 
     /// See `AudioEngine`.
-    public func close() async {
+    package func close() async {
         state.withLockedValue { state in
             state.closed = true
             state.load = nil

@@ -1,7 +1,7 @@
 import NIOConcurrencyHelpers
 
 /// A value that changes, for tests that wait until it is as they need it.
-public final class Awaited<Value: Sendable>: Sendable {
+package final class Awaited<Value: Sendable>: Sendable {
     private struct Waiter: Sendable {
         var condition: @Sendable (Value) -> Bool
         var met: AsyncStream<Value>.Continuation
@@ -14,17 +14,17 @@ public final class Awaited<Value: Sendable>: Sendable {
     private let state: NIOLockedValueBox<State>
 
     /// A value to begin with.
-    public init(_ value: Value) {
+    package init(_ value: Value) {
         state = NIOLockedValueBox(State(value: value))
     }
 
     /// What it is now.
-    public var now: Value { state.withLockedValue(\.value) }
+    package var now: Value { state.withLockedValue(\.value) }
 
     /// Changes it, and wakes those whose condition it then meets. Conditions are judged in the order of changes: none is
     /// missed between two of them.
     @discardableResult
-    public func change<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
+    package func change<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
         let (result, met, value) = try state.withLockedValue { state in
             let result = try body(&state.value)
             let met = state.waiters.filter { $0.value.condition(state.value) }
@@ -37,7 +37,7 @@ public final class Awaited<Value: Sendable>: Sendable {
 
     /// Waits until it meets the condition.
     /// - Returns: the value that did; nil when none has within `limit`, or when the task is cancelled.
-    public func first(within limit: Duration, where condition: @escaping @Sendable (Value) -> Bool) async -> Value? {
+    package func first(within limit: Duration, where condition: @escaping @Sendable (Value) -> Bool) async -> Value? {
         let met = AsyncStream<Value>.makeStream()
         let key = state.withLockedValue { state in
             state.count += 1

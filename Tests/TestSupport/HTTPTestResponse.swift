@@ -1,14 +1,14 @@
 /// What `HTTPTestServer` answers at a path, well or badly.
-public struct HTTPTestResponse: Sendable {
+package struct HTTPTestResponse: Sendable {
     /// The body.
-    public enum Body: Sendable {
+    package enum Body: Sendable {
         /// These bytes.
         case bytes([UInt8])
         /// `chunk` again and again until `total` bytes have been sent.
         case repeated([UInt8], total: Int)
 
         /// The whole length in bytes.
-        public var count: Int {
+        package var count: Int {
             switch self {
             case .bytes(let bytes): bytes.count
             case .repeated(_, let total): max(0, total)
@@ -35,7 +35,7 @@ public struct HTTPTestResponse: Sendable {
     }
 
     /// What goes wrong with the body.
-    public enum Fault: Sendable, Hashable {
+    package enum Fault: Sendable, Hashable {
         /// Nothing.
         case none
         /// After so many bytes of the body (−1: before the head) nothing more comes until `HTTPTestServer.release`.
@@ -49,34 +49,34 @@ public struct HTTPTestResponse: Sendable {
     }
 
     /// The status code.
-    public var status: Int
+    package var status: Int
     /// Further header fields.
-    public var headers: [(name: String, value: String)]
+    package var headers: [(name: String, value: String)]
     /// The body.
-    public var body: Body
+    package var body: Body
     /// Sent as `ETag`; a request with the same `If-None-Match` is answered with 304.
-    public var etag: String?
+    package var etag: String?
     /// Sent as `Last-Modified`; a request with the same `If-Modified-Since` and no `If-None-Match` is answered with 304.
-    public var lastModified: String?
+    package var lastModified: String?
     /// Whether a `Range` of bytes is answered with 206 (416 outside the body); otherwise it is ignored.
-    public var acceptsRanges: Bool
+    package var acceptsRanges: Bool
     /// Whether the length is announced; otherwise the body is chunked.
-    public var announcesLength: Bool
+    package var announcesLength: Bool
     /// Whether it is answered as HTTP/1.0: with neither a length nor chunks, the end of the connection ends the body.
-    public var endsWithConnection = false
+    package var endsWithConnection = false
     /// The length that is announced in place of the true one.
-    public var claimedLength: Int?
+    package var claimedLength: Int?
     /// The `Authorization` that a request must have; nil: none.
     var authorization: String?
     /// What goes wrong.
-    public var fault: Fault
+    package var fault: Fault
     /// The most bytes that are written at once.
-    public var chunkSize: Int
+    package var chunkSize: Int
     /// Milliseconds between two chunks.
-    public var chunkInterval: Int
+    package var chunkInterval: Int
 
     /// A response that goes well unless its properties are set otherwise.
-    public init(
+    package init(
         status: Int = 200, headers: [(name: String, value: String)] = [], body: Body = .bytes([]), etag: String? = nil,
         lastModified: String? = nil, acceptsRanges: Bool = false, announcesLength: Bool = true, fault: Fault = .none,
         chunkSize: Int = 65_536, chunkInterval: Int = 0
@@ -94,41 +94,41 @@ public struct HTTPTestResponse: Sendable {
     }
 
     /// A feed.
-    public static func feed(_ text: String, etag: String? = nil, lastModified: String? = nil) -> HTTPTestResponse {
+    package static func feed(_ text: String, etag: String? = nil, lastModified: String? = nil) -> HTTPTestResponse {
         HTTPTestResponse(
             headers: [("Content-Type", "application/rss+xml; charset=utf-8")], body: .bytes(Array(text.utf8)),
             etag: etag, lastModified: lastModified)
     }
 
     /// An audio file that can be sought in.
-    public static func audio(_ bytes: [UInt8], type: String = "audio/mpeg") -> HTTPTestResponse {
+    package static func audio(_ bytes: [UInt8], type: String = "audio/mpeg") -> HTTPTestResponse {
         HTTPTestResponse(headers: [("Content-Type", type)], body: .bytes(bytes), acceptsRanges: true)
     }
 
     /// A status without a body.
-    public static func status(_ code: Int, headers: [(name: String, value: String)] = []) -> HTTPTestResponse {
+    package static func status(_ code: Int, headers: [(name: String, value: String)] = []) -> HTTPTestResponse {
         HTTPTestResponse(status: code, headers: headers)
     }
 
     /// A redirect to `location`: 301 and 308 are for good, 302 and 307 are not.
-    public static func redirect(to location: String, status: Int = 301) -> HTTPTestResponse {
+    package static func redirect(to location: String, status: Int = 301) -> HTTPTestResponse {
         HTTPTestResponse(status: status, headers: [("Location", location)])
     }
 
     /// Takes the request and never answers, until `HTTPTestServer.release`; then with 200 and `text`.
-    public static func stalled(then text: String = "") -> HTTPTestResponse {
+    package static func stalled(then text: String = "") -> HTTPTestResponse {
         HTTPTestResponse(body: .bytes(Array(text.utf8)), fault: .stall(afterBytes: -1))
     }
 
     /// The same for requests with this `Authorization` alone; others are answered with 401.
-    public func requiring(authorization: String) -> HTTPTestResponse {
+    package func requiring(authorization: String) -> HTTPTestResponse {
         var copy = self
         copy.authorization = authorization
         return copy
     }
 
     /// The same with another fault.
-    public func with(_ fault: Fault) -> HTTPTestResponse {
+    package func with(_ fault: Fault) -> HTTPTestResponse {
         var copy = self
         copy.fault = fault
         return copy
@@ -136,18 +136,18 @@ public struct HTTPTestResponse: Sendable {
 }
 
 /// A request as `HTTPTestServer` received it.
-public struct HTTPTestRequest: Sendable {
+package struct HTTPTestRequest: Sendable {
     /// `GET`, `HEAD` …
-    public var method: String
+    package var method: String
     /// The path without the query.
-    public var path: String
+    package var path: String
     /// The query without its question mark; empty: none.
-    public var query: String
+    package var query: String
     /// The header fields in order.
-    public var headers: [(name: String, value: String)]
+    package var headers: [(name: String, value: String)]
 
     /// The first header field of that name, in any case.
-    public func header(_ name: String) -> String? {
+    package func header(_ name: String) -> String? {
         let wanted = name.lowercased()
         return headers.first { $0.name.lowercased() == wanted }?.value
     }

@@ -5,11 +5,11 @@ import NIOPosix
 
 /// A scripted HTTP/1.1 server on 127.0.0.1: each path answers with a list of responses, one a request, the last again
 /// and again. It counts what it was asked.
-public final class HTTPTestServer: Sendable {
+package final class HTTPTestServer: Sendable {
     private let channel: any Channel
     private let script: ScriptedPaths
     /// Where it listens.
-    public let port: Int
+    package let port: Int
 
     private init(channel: any Channel, port: Int, script: ScriptedPaths) {
         self.channel = channel
@@ -18,7 +18,7 @@ public final class HTTPTestServer: Sendable {
     }
 
     /// Listens on a port; on a free one unless it is named.
-    public static func start(port: Int = 0) async throws -> HTTPTestServer {
+    package static func start(port: Int = 0) async throws -> HTTPTestServer {
         let script = ScriptedPaths()
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.backlog, value: 256)
@@ -35,7 +35,7 @@ public final class HTTPTestServer: Sendable {
     }
 
     /// Runs `body` with a server that is stopped afterwards.
-    public static func with<Result: Sendable>(
+    package static func with<Result: Sendable>(
         _ body: @Sendable (HTTPTestServer) async throws -> Result
     ) async throws -> Result {
         let server = try await start()
@@ -50,7 +50,7 @@ public final class HTTPTestServer: Sendable {
     }
 
     /// Stops listening and closes every connection, stalled ones too. Repeating it does nothing.
-    public func stop() async {
+    package func stop() async {
         try? await channel.close().get()
         for child in script.stopped() {
             try? await child.close().get()
@@ -58,40 +58,40 @@ public final class HTTPTestServer: Sendable {
     }
 
     /// The address of a path that begins with a slash.
-    public func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
+    package func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
 
     /// Answers requests for `path` with these responses in turn, from now on; the last one repeats. A path that is not
     /// scripted answers 404.
-    public func route(_ path: String, _ responses: HTTPTestResponse...) {
+    package func route(_ path: String, _ responses: HTTPTestResponse...) {
         script.set(responses, at: path)
     }
 
     /// Lets every response at `path` that stalls, or will stall, go on.
-    public func release(_ path: String) {
+    package func release(_ path: String) {
         script.release(path)
     }
 
     /// Waits until a response at `path` stalls, or the server has stopped.
-    public func stalled(at path: String) async {
+    package func stalled(at path: String) async {
         await script.stalled(at: path)
     }
 
     /// All requests so far, in order of arrival.
-    public var requests: [HTTPTestRequest] { script.requests }
+    package var requests: [HTTPTestRequest] { script.requests }
 
     /// The requests for one path so far.
-    public func requests(for path: String) -> [HTTPTestRequest] { requests.filter { $0.path == path } }
+    package func requests(for path: String) -> [HTTPTestRequest] { requests.filter { $0.path == path } }
 
     /// Waits until no request is being answered: all are complete, or their connections are gone.
-    public func answeredAll() async {
+    package func answeredAll() async {
         await script.answeredAll()
     }
 
     /// The most requests that were being answered at the same time.
-    public var peakConcurrency: Int { script.peakConcurrency }
+    package var peakConcurrency: Int { script.peakConcurrency }
 
     /// Waits until at least `count` requests for `path` have arrived, or the server has stopped.
-    public func received(_ count: Int, at path: String) async {
+    package func received(_ count: Int, at path: String) async {
         await script.received(count, at: path)
     }
 }

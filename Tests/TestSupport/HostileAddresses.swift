@@ -1,9 +1,9 @@
 import PodcastModel
 
 /// Addresses that programs have stumbled over, and random ones made of the same parts.
-public enum HostileAddresses {
+package enum HostileAddresses {
     /// Each has trapped an HTTP library or a resolver, or is of a kind that has.
-    public static let worst = [
+    package static let worst = [
         "http://]/", "http://[::", "http://]/m/", "http://]/x", "http://]/c.json", "http://]/a.mp3", "http://a b/",
         "http://%00/", "http://[", "http://[]/", "http://[:::]/", "http://[::1", "http://[::1]x/", "http://[::1]:x/",
         "http://[::1%25lo]/", "http://::1/", "http://a:b:c/", "http://:80/", "http://@/", "http://a@/", "http://@:@/",
@@ -38,7 +38,7 @@ public enum HostileAddresses {
     ]
 
     /// So many addresses: the worst, then random ones, the same for the same seed.
-    public static func addresses(_ count: Int, seed: UInt64) -> [String] {
+    package static func addresses(_ count: Int, seed: UInt64) -> [String] {
         var random = SeededGenerator(seed: seed)
         var addresses = Array(worst.prefix(count))
         while addresses.count < count { addresses.append(address(&random)) }

@@ -1,12 +1,12 @@
-public import BusKit
-public import Logging
+package import BusKit
+package import Logging
 import NIOConcurrencyHelpers
-public import PodcastModel
+package import PodcastModel
 import ServiceLifecycle
-public import WireMessages
+package import WireMessages
 
 /// A service's connection to the bus, without an owner's commits: it registers, publishes and takes commands.
-public final class ServiceHost: Sendable {
+package final class ServiceHost: Sendable {
     private enum Signal: Sendable {
         case began
         case pulse
@@ -20,9 +20,9 @@ public final class ServiceHost: Sendable {
     }
 
     /// Requests, in order; 256 may wait, more are answered `busy`. Each must be answered with `reply`. For one consumer.
-    public let commands: AsyncStream<IncomingCommand>
+    package let commands: AsyncStream<IncomingCommand>
     /// A client on the same thread.
-    public let client: BusClient
+    package let client: BusClient
 
     private let thread: BusThread
     private let signals: AsyncStream<Signal>
@@ -31,7 +31,7 @@ public final class ServiceHost: Sendable {
     private let state = NIOLockedValueBox(State())
 
     /// The host of `name` in its life `generation`, on the bus in `runDirectory`.
-    public init(
+    package init(
         name: ServiceName, generation: UInt32, runDirectory: String, logger: Logger, observesStream: Bool = false
     ) {
         (commands, commandInput) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(256))
@@ -63,7 +63,7 @@ public final class ServiceHost: Sendable {
     ///   - pulse: called once a second from this loop, as long as the poll thread turns too: for the watchdog.
     ///   - retained: everything that the service retains; put at the start of each epoch, before READY.
     /// - Throws: `fenced` when a newer process of the service has taken over.
-    public func run(
+    package func run(
         pulse: @Sendable () -> Void = {}, retained: @Sendable () async -> [Publication]
     ) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -109,7 +109,7 @@ public final class ServiceHost: Sendable {
     }
 
     /// Ends `run`: what was published and answered before still goes out, then the bus hears that the service has left.
-    public func shutdown() {
+    package func shutdown() {
         signal.finish()
     }
 
@@ -121,7 +121,7 @@ public final class ServiceHost: Sendable {
     }
 
     /// The service can serve: its retained values are put and READY is said, now and in each later epoch.
-    public func ready() {
+    package func ready() {
         let isFirst = state.withLockedValue { state in
             defer { state.isReady = true }
             return !state.isReady
@@ -134,7 +134,7 @@ public final class ServiceHost: Sendable {
     /// - Throws: `unavailable` or `lostInFlight` when the bus is away (what is retained is put again when it comes back,
     ///   what is not is lost); the bus's code if it refuses.
     @discardableResult
-    public func publish(_ publications: [Publication]) async throws(Failure) -> StreamPosition {
+    package func publish(_ publications: [Publication]) async throws(Failure) -> StreamPosition {
         let result: Result<StreamPosition, Failure> = await withCheckedContinuation { continuation in
             thread.send(.publish(publications) { continuation.resume(returning: $0) })
         }
@@ -143,7 +143,7 @@ public final class ServiceHost: Sendable {
 
     /// Answers a command, after everything that was published before, stamped with that place in the stream. An answer to
     /// a bus that is gone is dropped: the client asks again.
-    public func reply(_ command: IncomingCommand, _ result: Result<[UInt8], Failure>) {
+    package func reply(_ command: IncomingCommand, _ result: Result<[UInt8], Failure>) {
         thread.send(.reply(command.ticket, command.id, result))
     }
 }

@@ -3,16 +3,16 @@ import LibC
 import PodcastModel
 
 /// A folder for a test's files, with a path that is short enough for sockets; removed with its last reference.
-public final class TemporaryFolder: Sendable {
+package final class TemporaryFolder: Sendable {
     /// The folder.
-    public let path: String
+    package let path: String
 
     /// A socket's path may be 107 bytes; the longest name of one below a test's folder needs less than the rest.
     private static let longestParent = 60
 
     /// A new, empty folder: below `TMPDIR`, or below `/tmp` where that is not set or too long for sockets.
     /// - Throws: `badConfiguration` when it cannot be made.
-    public init() throws {
+    package init() throws {
         let wanted = getenv("TMPDIR").map { String(cString: $0) } ?? ""
         let parent = (1...Self.longestParent).contains(wanted.utf8.count) ? wanted : "/tmp"
         var template = Array("\(parent)/lockstep-XXXXXX".utf8CString)
@@ -29,7 +29,7 @@ public final class TemporaryFolder: Sendable {
 
     /// Writes a file below the folder, over one that is there, and gives its path.
     @discardableResult
-    public func file(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
+    package func file(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
         let path = path + "/" + name
         try Data(bytes).write(to: URL(filePath: path))
         return path

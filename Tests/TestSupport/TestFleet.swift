@@ -1,23 +1,23 @@
-public import BusBroker
-public import BusKit
+package import BusBroker
+package import BusKit
 import LibC
-public import Logging
+package import Logging
 import NIOConcurrencyHelpers
-public import PodcastModel
-public import ProcessKit
-public import ServiceLifecycle
+package import PodcastModel
+package import ProcessKit
+package import ServiceLifecycle
 import WireMessages
 
 /// A home for one test, removed with it.
-public final class TemporaryHome: Sendable {
+package final class TemporaryHome: Sendable {
     private let folder: TemporaryFolder
     /// The folder.
-    public var path: String { folder.path }
+    package var path: String { folder.path }
     /// The fleet's folders under it, made.
-    public let home: LockstepHome
+    package let home: LockstepHome
 
     /// A new, empty home.
-    public init() throws {
+    package init() throws {
         folder = try TemporaryFolder()
         home = try LockstepHome(
             environment: ["LOCKSTEP_HOME": folder.path], userID: geteuid(), workingDirectory: "/"
@@ -27,18 +27,18 @@ public final class TemporaryHome: Sendable {
 }
 
 /// A bus in this process, on a temporary home, that a test may stop and start again.
-public final class TestFleet: Sendable {
+package final class TestFleet: Sendable {
     /// The folders.
-    public let home: LockstepHome
+    package let home: LockstepHome
     /// Says nothing below `critical`.
-    public let logger: Logger
+    package let logger: Logger
 
     private let temporary: TemporaryHome
     private let limits: BrokerLimits
     private let bus = NIOLockedValueBox<BusBroker?>(nil)
 
     /// A fleet without a bus yet.
-    public init(limits: BrokerLimits = BrokerLimits()) throws {
+    package init(limits: BrokerLimits = BrokerLimits()) throws {
         temporary = try TemporaryHome()
         home = temporary.home
         self.limits = limits
@@ -48,7 +48,7 @@ public final class TestFleet: Sendable {
     }
 
     /// Runs `body` with a bus, and stops the bus behind it.
-    public static func with<Result: Sendable>(
+    package static func with<Result: Sendable>(
         _ body: (TestFleet) async throws -> Result
     ) async throws -> Result {
         let fleet = try TestFleet()
@@ -64,7 +64,7 @@ public final class TestFleet: Sendable {
     }
 
     /// Starts the bus; a later one has a larger epoch.
-    public func startBus() async throws {
+    package func startBus() async throws {
         let broker = BusBroker(
             runDirectory: home.runDirectory, stateDirectory: home.stateDirectory, limits: limits, logger: logger)
         try await broker.start()
@@ -72,7 +72,7 @@ public final class TestFleet: Sendable {
     }
 
     /// Stops the bus; nothing happens if there is none.
-    public func stopBus() async {
+    package func stopBus() async {
         let broker = bus.withLockedValue { bus in
             defer { bus = nil }
             return bus
@@ -81,23 +81,23 @@ public final class TestFleet: Sendable {
     }
 
     /// Stops the bus and starts another one: all that it knew is gone.
-    public func restartBus() async throws {
+    package func restartBus() async throws {
         await stopBus()
         try await startBus()
     }
 
     /// What the bus holds; nil without one.
-    public func busSummary() async -> BrokerSummary? {
+    package func busSummary() async -> BrokerSummary? {
         await bus.withLockedValue { $0 }?.summary()
     }
 
     /// A service's context in its life `generation`.
-    public func context(_ name: ServiceName, generation: UInt32 = 1) -> ServiceContext {
+    package func context(_ name: ServiceName, generation: UInt32 = 1) -> ServiceContext {
         ServiceContext(name: name, generation: generation, home: home, logger: logger)
     }
 
     /// Runs `body` with a client of the bus.
-    public func withClient<Result: Sendable>(
+    package func withClient<Result: Sendable>(
         observes: TopicSelection? = .all, _ body: @Sendable (BusClient) async throws -> Result
     ) async throws -> Result {
         try await BusClient.with(
@@ -105,7 +105,7 @@ public final class TestFleet: Sendable {
     }
 
     /// Runs services for as long as `body` does; then they are shut down gracefully.
-    public func withServices<Result: Sendable>(
+    package func withServices<Result: Sendable>(
         _ services: [any Service], _ body: @Sendable () async throws -> Result
     ) async throws -> Result {
         let group = ServiceGroup(

@@ -1,15 +1,15 @@
 import FoundationEssentials
 
 /// What this process holds, by the system's account.
-public enum ThisProcess {
+package enum ThisProcess {
     /// How many descriptors are open.
-    public static var descriptors: Int { names("/proc/self/fd").count }
+    package static var descriptors: Int { names("/proc/self/fd").count }
 
     /// How many threads there are.
-    public static var threads: Int { names("/proc/self/task").count }
+    package static var threads: Int { names("/proc/self/task").count }
 
     /// The names of the threads.
-    public static var threadNames: [String] {
+    package static var threadNames: [String] {
         names("/proc/self/task").compactMap { task in
             FileManager.default.contents(atPath: "/proc/self/task/\(task)/comm").map {
                 String(decoding: $0.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
@@ -18,7 +18,7 @@ public enum ThisProcess {
     }
 
     /// The memory that is in use, in bytes.
-    public static var residentMemory: Int {
+    package static var residentMemory: Int {
         let fields = (FileManager.default.contents(atPath: "/proc/self/statm") ?? Data()).split(
             separator: UInt8(ascii: " "))
         let pages = fields.count > 1 ? Int(String(decoding: fields[1], as: UTF8.self)) ?? 0 : 0

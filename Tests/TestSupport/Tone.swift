@@ -1,10 +1,10 @@
 /// Audio made for a test: a tone as a mono WAV of 16 bits.
-public enum Tone {
+package enum Tone {
     /// Samples a second.
-    public static let rate = 8_000
+    package static let rate = 8_000
 
     /// The whole file. `declared` puts another length into its header than it has.
-    public static func wav(seconds: Double, declared: Double? = nil, rate: Int = rate) -> [UInt8] {
+    package static func wav(seconds: Double, declared: Double? = nil, rate: Int = rate) -> [UInt8] {
         let count = Int(seconds * Double(rate))
         let declaredBytes = UInt32((declared ?? seconds) * Double(rate)) * 2
         var bytes: [UInt8] = Array("RIFF".utf8) + little(declaredBytes + 36) + Array("WAVEfmt ".utf8)
@@ -17,7 +17,7 @@ public enum Tone {
 
     /// Passages one after the other, each so many seconds of the tone at a level from 0, which is silence, to 1, with
     /// white noise of this root mean square, where 1 is full scale, throughout.
-    public static func passages(
+    package static func passages(
         _ parts: [(seconds: Double, level: Double)], noise: Double = 0, rate: Int = rate
     ) -> [UInt8] {
         var random = Noise()
@@ -55,14 +55,14 @@ public enum Tone {
     }
 
     /// MPEG 1 layer III frames of silence, 128 kbit/s at 44.1 kHz, without a header that declares a length.
-    public static func mp3(seconds: Double) -> [UInt8] {
+    package static func mp3(seconds: Double) -> [UInt8] {
         let frame: [UInt8] = [0xff, 0xfb, 0x90, 0xc4] + [UInt8](repeating: 0, count: 413)
         let count = Int((seconds * 44_100 / 1_152).rounded())
         return Array((0..<count).map { _ in frame }.joined())
     }
 
     /// The same with a header that declares `declared` seconds, whatever follows.
-    public static func mp3(seconds: Double, declared: Double) -> [UInt8] {
+    package static func mp3(seconds: Double, declared: Double) -> [UInt8] {
         let count = UInt32((declared * 44_100 / 1_152).rounded())
         // One frame of a single channel, whose side information takes 17 bytes; of the fields only the number of frames.
         let tag = Array("Info".utf8) + [0, 0, 0, 1] + withUnsafeBytes(of: count.bigEndian) { Array($0) }
@@ -71,7 +71,7 @@ public enum Tone {
     }
 
     /// MPEG 2.5 layer III frames of silence, 8 kbit/s at 8 kHz: 1 kB a second.
-    public static func slowMP3(seconds: Double) -> [UInt8] {
+    package static func slowMP3(seconds: Double) -> [UInt8] {
         let frame: [UInt8] = [0xff, 0xe3, 0x18, 0xc4] + [UInt8](repeating: 0, count: 68)
         let count = Int((seconds * 8_000 / 576).rounded())
         return Array((0..<count).map { _ in frame }.joined())

@@ -4,9 +4,9 @@ import NIOConcurrencyHelpers
 
 /// Sees what SQLite does to the files of one folder: writes and waits for the disk. A layer over SQLite's own access
 /// to the operating system, installed once for the process.
-public final class WatchedFiles: Sendable {
+package final class WatchedFiles: Sendable {
     /// What SQLite does.
-    public enum Operation: Sendable, Hashable {
+    package enum Operation: Sendable, Hashable {
         /// It writes into a file.
         case write
         /// It cuts a file off.
@@ -16,26 +16,26 @@ public final class WatchedFiles: Sendable {
     }
 
     /// One operation.
-    public struct Event: Sendable {
+    package struct Event: Sendable {
         /// What is done.
-        public var operation: Operation
+        package var operation: Operation
         /// To which file.
-        public var path: String
+        package var path: String
     }
 
     /// The result with which the operation is performed.
-    public static let goOn = SQLITE_OK
+    package static let goOn = SQLITE_OK
     /// The result with which SQLite hears that the disk is full.
-    public static let diskFull = SQLITE_FULL
+    package static let diskFull = SQLITE_FULL
     /// The result with which SQLite hears that the disk does not work.
-    public static let broken = SQLITE_IOERR
+    package static let broken = SQLITE_IOERR
 
     private let folder: String
     /// Called before each operation, on the thread that performs it. A result other than 0 is given to SQLite instead.
     private let observer: @Sendable (Event) -> Int32
 
     /// Watches the files under `folder` that are opened from now on, until it goes.
-    public init(_ folder: String, observer: @escaping @Sendable (Event) -> Int32) {
+    package init(_ folder: String, observer: @escaping @Sendable (Event) -> Int32) {
         self.folder = folder
         self.observer = observer
         _ = WatchedFiles.installed
@@ -48,20 +48,20 @@ public final class WatchedFiles: Sendable {
     }
 
     /// A disk that becomes full after some operations, and empty again when a test says so.
-    public final class Countdown: Sendable {
+    package final class Countdown: Sendable {
         private let left = NIOLockedValueBox(Int.max)
 
         /// A disk with space.
-        public init() {}
+        package init() {}
 
         /// Lets so many operations pass; every later one finds the disk full.
-        public func start(at count: Int) { left.withLockedValue { $0 = count } }
+        package func start(at count: Int) { left.withLockedValue { $0 = count } }
 
         /// Makes space.
-        public func stop() { left.withLockedValue { $0 = Int.max } }
+        package func stop() { left.withLockedValue { $0 = Int.max } }
 
         /// The result of the next operation.
-        public func next() -> Int32 {
+        package func next() -> Int32 {
             let isFull = left.withLockedValue { left in
                 left -= left == Int.max ? 0 : 1
                 return left < 0

@@ -1,14 +1,14 @@
-public import Logging
-public import PodcastModel
-public import ServiceLifecycle
-public import SwiftProtobuf
-public import WireMessages
+package import Logging
+package import PodcastModel
+import ServiceLifecycle
+package import SwiftProtobuf
+package import WireMessages
 
 /// A program's connection to the bus: it observes the stream and asks services.
 ///
 /// `run()` holds the connection; everything else may be called before, and waits for it. A lost bus is joined again by
 /// itself, for as long as `run()` runs.
-public final class BusClient: Service {
+package final class BusClient: Service {
     private let thread: BusThread
     private let isShared: Bool
 
@@ -16,7 +16,7 @@ public final class BusClient: Service {
     /// - Parameters:
     ///   - origin: who asks, in words, for histories: `cli`, `mini` …
     ///   - observes: what it keeps of the stream; nil: it only asks, and doesn't follow it.
-    public init(runDirectory: String, origin: String, observes: TopicSelection?, logger: Logger) {
+    package init(runDirectory: String, origin: String, observes: TopicSelection?, logger: Logger) {
         thread = BusThread(
             BusConfiguration(runDirectory: runDirectory, origin: origin, observes: observes, logger: logger))
         isShared = false
@@ -29,7 +29,7 @@ public final class BusClient: Service {
     }
 
     /// Runs a client for as long as `body` does.
-    public static func with<Result: Sendable>(
+    package static func with<Result: Sendable>(
         runDirectory: String, origin: String, observes: TopicSelection?, logger: Logger,
         _ body: @Sendable (BusClient) async throws -> Result
     ) async throws -> Result {
@@ -52,7 +52,7 @@ public final class BusClient: Service {
 
     /// Holds the connection until it is cancelled, shut down gracefully, or `shutdown()` is called.
     /// - Throws: a `Failure` with `badConfiguration` if the run directory cannot be one.
-    public func run() async throws {
+    package func run() async throws {
         guard !isShared else { return }
         try await withGracefulShutdownHandler {
             try await thread.run()
@@ -62,14 +62,14 @@ public final class BusClient: Service {
     }
 
     /// Ends `run()`. What is unanswered fails with `unavailable`; streams end.
-    public func shutdown() async {
+    package func shutdown() async {
         if !isShared { thread.stop() }
     }
 
     /// The stream from now on: `.snapshot` first (after `.connection` while there is none yet), then every event in order,
     /// each once. A consumer that is further behind than the bus's ring reaches gets `.snapshot` again in place of what it
     /// missed.
-    public func updates() -> AsyncStream<ReplicaUpdate> {
+    package func updates() -> AsyncStream<ReplicaUpdate> {
         let subscription = subscribe()
         return AsyncStream { await subscription.feed.next() }
     }
@@ -81,7 +81,7 @@ public final class BusClient: Service {
     /// - Parameter mayBeRepeat: whether the id may have been used before, by another life of this program.
     /// - Throws: the service's refusal; `unavailable`, `busy` if every try was refused; `outcomeUnknown` if it is not
     ///   known whether it took effect.
-    public func request(
+    package func request(
         _ service: ServiceName, _ payload: [UInt8], id: RequestID = .random(), within limit: Duration? = .seconds(10),
         mayBeRepeat: Bool = false
     ) async throws(Failure) -> Answer {
@@ -101,7 +101,7 @@ public final class BusClient: Service {
 
     /// `request` with messages in place of bytes.
     /// - Throws: also `malformed` for an answer that is no `Reply`.
-    public func ask<Reply: SwiftProtobuf.Message>(
+    package func ask<Reply: SwiftProtobuf.Message>(
         _ service: ServiceName, _ message: some SwiftProtobuf.Message, reply: Reply.Type, id: RequestID = .random(),
         within limit: Duration? = .seconds(10), mayBeRepeat: Bool = false
     ) async throws(Failure) -> (reply: Reply, position: StreamPosition?) {
@@ -117,7 +117,7 @@ public final class BusClient: Service {
     /// Returns when the stream has reached `position`, so that one's own change is in the replica. In a later epoch it
     /// returns when `owner`, who has put everything again, is ready.
     /// - Throws: `unavailable` when the time is over.
-    public func wait(
+    package func wait(
         for position: StreamPosition, of owner: ServiceName? = nil, within limit: Duration
     ) async throws(Failure) {
         let wait = PositionWait(

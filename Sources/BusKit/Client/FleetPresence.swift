@@ -1,12 +1,12 @@
 import LibC
-public import PodcastModel
+package import PodcastModel
 
 /// Whether a fleet runs, found out at once and without a connection to the bus.
-public enum FleetPresence {
+package enum FleetPresence {
     /// Refuses a home without a running fleet.
     ///
     /// - Throws: `noFleet` when neither the supervisor nor a bus answers; `badConfiguration` for paths that are too long.
-    public static func require(_ home: LockstepHome) throws(Failure) {
+    package static func require(_ home: LockstepHome) throws(Failure) {
         try home.checkSocketPaths()
         // The supervisor while it restarts a bus, or a bus that was started by hand.
         guard answers(home.controlSocket) || answers(home.runFile("cli.sock")) else {
@@ -15,7 +15,7 @@ public enum FleetPresence {
     }
 
     /// Whether anybody listens on a socket.
-    public static func answers(_ path: String) -> Bool {
+    package static func answers(_ path: String) -> Bool {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
@@ -41,7 +41,7 @@ public enum FleetPresence {
 
     /// The failure when no socket answers: `noFleet`, or `alreadyRunning` when a supervisor runs that nobody reaches, as
     /// while it starts or ends, or when its run directory was removed or is out of sight (in a container).
-    public static func noFleet(in home: LockstepHome) -> Failure {
+    package static func noFleet(in home: LockstepHome) -> Failure {
         guard FileLock.isHeld(home.fleetLock) else { return noFleet }
         let process = FileLock.holder(of: home.fleetLock).map { " (process \($0))" } ?? ""
         return Failure(
@@ -51,6 +51,6 @@ public enum FleetPresence {
     }
 
     /// What every command says when there is nobody to ask.
-    public static let noFleet = Failure(
+    package static let noFleet = Failure(
         .noFleet, "No fleet is running. Start one with `lockstep up --detach`.")
 }

@@ -1,11 +1,11 @@
 import FoundationEssentials
 import LibC
-public import PodcastModel
+package import PodcastModel
 
 /// A copy of the database in the folder of backups, which can be listed without a fleet.
-public struct DatabaseCopy: Sendable, Hashable {
+package struct DatabaseCopy: Sendable, Hashable {
     /// What a copy holds.
-    public enum Kind: String, CaseIterable, Sendable {
+    package enum Kind: String, CaseIterable, Sendable {
         /// All of the database.
         case backup
         /// Queue, session, positions and subscriptions.
@@ -13,19 +13,19 @@ public struct DatabaseCopy: Sendable, Hashable {
     }
 
     /// SQLite's companions of a database file.
-    public static let companions = ["-wal", "-shm", "-journal"]
+    package static let companions = ["-wal", "-shm", "-journal"]
 
     /// What it holds.
-    public var kind: Kind
+    package var kind: Kind
     /// Where it lies.
-    public var path: String
+    package var path: String
     /// When it was made, by its name.
-    public var at: Timestamp
+    package var at: Timestamp
     /// Its size in bytes.
-    public var bytes: UInt64
+    package var bytes: UInt64
 
     /// A copy of these parts.
-    public init(kind: Kind, path: String, at: Timestamp, bytes: UInt64) {
+    package init(kind: Kind, path: String, at: Timestamp, bytes: UInt64) {
         self.kind = kind
         self.path = path
         self.at = at
@@ -33,22 +33,22 @@ public struct DatabaseCopy: Sendable, Hashable {
     }
 
     /// The last part of its path.
-    public var name: String { path.split(separator: "/").last.map(String.init) ?? path }
+    package var name: String { path.split(separator: "/").last.map(String.init) ?? path }
 
     /// The path of a copy that reaches `moment`.
-    public static func path(_ kind: Kind, at moment: Timestamp, in folder: String) -> String {
+    package static func path(_ kind: Kind, at moment: Timestamp, in folder: String) -> String {
         "\(folder)/\(kind.rawValue)-\(CalendarTime(moment).compact).db"
     }
 
     /// The size of a file in bytes; nil: it is not there.
-    public static func size(of path: String) -> UInt64? {
+    package static func size(of path: String) -> UInt64? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         return UInt64(max(0, status.st_size))
     }
 
     /// This path, or the first of it with a number behind it, at which there is neither a database nor a companion of one.
-    public static func unusedPath(_ path: String) -> String {
+    package static func unusedPath(_ path: String) -> String {
         var unused = path
         var count = 1
         while ([""] + companions).contains(where: { access(unused + $0, F_OK) == 0 }) {
@@ -59,7 +59,7 @@ public struct DatabaseCopy: Sendable, Hashable {
     }
 
     /// All copies, the newest first. An unreadable folder has none.
-    public static func all(in folder: String) -> [DatabaseCopy] {
+    package static func all(in folder: String) -> [DatabaseCopy] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.compactMap { DatabaseCopy(named: $0, in: folder) }
             .sorted { ($0.at, $0.path) > ($1.at, $1.path) }

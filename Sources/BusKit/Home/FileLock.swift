@@ -1,13 +1,12 @@
 import LibC
-public import PodcastModel
+package import PodcastModel
 
 /// An advisory lock (`flock`) on a file, which the kernel releases when the process ends, however it ends.
 ///
 /// The file holds the pid of whoever took the lock last and, on a second line, a note of its own. Both outlast the holder:
 /// they say something about the present only while the lock is held.
-public final class FileLock: Sendable {
-    /// The file.
-    public let path: String
+package final class FileLock: Sendable {
+    package let path: String
     private let descriptor: Int32
 
     /// Takes the lock.
@@ -17,7 +16,7 @@ public final class FileLock: Sendable {
     ///   - note: a line for whoever finds the lock held; see `note(of:)`.
     /// - Throws: `alreadyRunning` with the holder's pid when another process has it; `badConfiguration` when the file
     ///   cannot be opened.
-    public init(_ path: String, note: String = "") throws(Failure) {
+    package init(_ path: String, note: String = "") throws(Failure) {
         self.path = path
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
@@ -52,10 +51,10 @@ public final class FileLock: Sendable {
     }
 
     /// The process that wrote its pid into the file last; nil when there is none. It need not hold the lock any more.
-    public static func holder(of path: String) -> Int32? { lines(of: path).first.flatMap { Int32($0) } }
+    package static func holder(of path: String) -> Int32? { lines(of: path).first.flatMap { Int32($0) } }
 
     /// The note of the process that took the lock last; nil when it left none. It need not hold the lock any more.
-    public static func note(of path: String) -> String? { lines(of: path).dropFirst().first.map { String($0) } }
+    package static func note(of path: String) -> String? { lines(of: path).dropFirst().first.map { String($0) } }
 
     /// The lines that end: one that does not is only just being written.
     private static func lines(of path: String) -> [Substring] {
@@ -70,7 +69,7 @@ public final class FileLock: Sendable {
     }
 
     /// Whether a process holds the lock now. Several may look at once; one that wants the lock waits for them.
-    public static func isHeld(_ path: String) -> Bool {
+    package static func isHeld(_ path: String) -> Bool {
         let descriptor = open(path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }

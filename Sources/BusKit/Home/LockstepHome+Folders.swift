@@ -1,19 +1,19 @@
 import LibC
-public import PodcastModel
+package import PodcastModel
 
 /// A reason why a fleet can't keep its files in a folder.
-public struct FolderFault: Sendable, Hashable {
+package struct FolderFault: Sendable, Hashable {
     /// What is wrong, with the folder's path.
-    public let message: String
+    package let message: String
     /// What to do about it.
-    public let advice: String
+    package let advice: String
     /// The folder that has to be changed: the one that is needed, or one above it.
-    public let path: String
+    package let path: String
 }
 
 extension LockstepHome {
     /// All folders of a fleet, each behind those that hold it.
-    public var folders: [String] {
+    package var folders: [String] {
         [
             configurationDirectory, dataDirectory, stateDirectory, runDirectory, backupDirectory, logDirectory,
             crashDirectory,
@@ -26,7 +26,7 @@ extension LockstepHome {
     /// - Parameters:
     ///   - userID: the user that the folders must belong to.
     ///   - canAccess: whether that user has such access to a path.
-    public func folderFaults(userID: UInt32, canAccess: (String, Int32) -> Bool) -> [FolderFault] {
+    package func folderFaults(userID: UInt32, canAccess: (String, Int32) -> Bool) -> [FolderFault] {
         var faults: [(folder: String, fault: FolderFault)] = []
         var tried: Set<String> = []
         for folder in folders {
@@ -43,7 +43,7 @@ extension LockstepHome {
     /// Makes the folders that are missing, all for this user alone.
     ///
     /// - Throws: `badConfiguration` naming the folder: see `folderFaults`; or its path is too long for a socket.
-    public func prepare() throws(Failure) {
+    package func prepare() throws(Failure) {
         try checkSocketPaths()
         if let fault = folderFaults(userID: geteuid(), canAccess: { access($0, $1) == 0 }).first {
             throw Failure(.badConfiguration, "\(fault.message) \(fault.advice)")
@@ -63,7 +63,7 @@ extension LockstepHome {
     }
 
     /// The path, or the nearest file above it that is there.
-    public static func nearestFile(to path: String) -> String {
+    package static func nearestFile(to path: String) -> String {
         var parts = path.split(separator: "/")
         var status = stat()
         while !parts.isEmpty, lstat("/" + parts.joined(separator: "/"), &status) != 0 { parts.removeLast() }
@@ -160,7 +160,7 @@ extension LockstepHome {
     }
 
     /// A user by name and number.
-    public static func name(ofUser number: UInt32) -> String {
+    package static func name(ofUser number: UInt32) -> String {
         guard let entry = getpwuid(number), let name = entry.pointee.pw_name else { return "number \(number)" }
         return String(cString: name)
     }

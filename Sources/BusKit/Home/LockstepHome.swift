@@ -1,21 +1,21 @@
 import LibC
-public import PodcastModel
+package import PodcastModel
 import ZeroMQ
 
 /// Where a fleet keeps its files: under `LOCKSTEP_HOME` alone, or else in the XDG base directories.
 ///
 /// Every process and client of one user finds the same folders, with and without a login session.
-public struct LockstepHome: Sendable, Hashable {
+package struct LockstepHome: Sendable, Hashable {
     /// `config.yaml` lies here.
-    public let configurationDirectory: String
+    package let configurationDirectory: String
     /// Database, downloads and backups.
-    public let dataDirectory: String
+    package let dataDirectory: String
     /// Logs, crash reports, generations and the last epoch.
-    public let stateDirectory: String
+    package let stateDirectory: String
     /// Sockets and locks; mode 0700. A fleet that runs may have another one: see `ofRunningFleet()`.
-    public private(set) var runDirectory: String
+    package private(set) var runDirectory: String
     /// The environment that leads a child to the same folders.
-    public let environment: [String: String]
+    package let environment: [String: String]
 
     /// Finds the folders; creates nothing.
     ///
@@ -25,7 +25,7 @@ public struct LockstepHome: Sendable, Hashable {
     ///   - workingDirectory: what a relative `LOCKSTEP_HOME` is relative to.
     ///   - directoryExists: whether a folder is there, for finding `/run/user/UID`.
     /// - Throws: `badConfiguration` when `LOCKSTEP_HOME` is empty, or neither it nor `HOME` is set.
-    public init(
+    package init(
         environment: [String: String], userID: UInt32, workingDirectory: String,
         directoryExists: (String) -> Bool
     ) throws(Failure) {
@@ -77,7 +77,7 @@ public struct LockstepHome: Sendable, Hashable {
     /// The folders of this process.
     ///
     /// - Throws: `badConfiguration`; see the other initialiser.
-    public static func current() throws(Failure) -> LockstepHome {
+    package static func current() throws(Failure) -> LockstepHome {
         try LockstepHome(
             environment: ProcessEnvironment.current, userID: geteuid(), workingDirectory: Self.workingDirectory
         ) { path in
@@ -88,7 +88,7 @@ public struct LockstepHome: Sendable, Hashable {
     /// The folders that an environment leads to, with the run directory of the fleet that runs there.
     ///
     /// - Throws: `badConfiguration` when there is no home.
-    public static func find(_ environment: [String: String]) throws(Failure) -> LockstepHome {
+    package static func find(_ environment: [String: String]) throws(Failure) -> LockstepHome {
         var environment = environment
         // `--home=~/podcasts`: the shell leaves it as it is.
         if let given = environment["LOCKSTEP_HOME"], let own = environment["HOME"],
@@ -105,7 +105,7 @@ public struct LockstepHome: Sendable, Hashable {
     ///
     /// The run directory that the environment names may differ between a login, cron, `su` and a container, but a fleet
     /// has only one, and everybody finds it through the lock beside the data.
-    public func ofRunningFleet() -> LockstepHome {
+    package func ofRunningFleet() -> LockstepHome {
         guard FileLock.isHeld(fleetLock), let folder = FileLock.note(of: fleetLock), folder.hasPrefix("/") else {
             return self
         }
@@ -116,30 +116,27 @@ public struct LockstepHome: Sendable, Hashable {
 
     // MARK: - Files
 
-    /// The settings.
-    public var configurationFile: String { configurationDirectory + "/config.yaml" }
-    /// The database.
-    public var database: String { dataDirectory + "/lockstep.sqlite" }
+    package var configurationFile: String { configurationDirectory + "/config.yaml" }
+    package var database: String { dataDirectory + "/lockstep.sqlite" }
     /// Copies of the database.
-    public var backupDirectory: String { dataDirectory + "/backups" }
-    /// Downloaded episodes.
-    public var downloadDirectory: String { dataDirectory + "/downloads" }
+    package var backupDirectory: String { dataDirectory + "/backups" }
+    package var downloadDirectory: String { dataDirectory + "/downloads" }
     /// One folder of logs for all services.
-    public var logDirectory: String { stateDirectory + "/logs" }
+    package var logDirectory: String { stateDirectory + "/logs" }
     /// One file for each crash.
-    public var crashDirectory: String { stateDirectory + "/crashes" }
+    package var crashDirectory: String { stateDirectory + "/crashes" }
     /// A socket's or a lock's file.
-    public func runFile(_ name: String) -> String { runDirectory + "/" + name }
+    package func runFile(_ name: String) -> String { runDirectory + "/" + name }
     /// A small file that outlives the process, such as a service's last generation.
-    public func stateFile(_ name: String) -> String { stateDirectory + "/" + name }
+    package func stateFile(_ name: String) -> String { stateDirectory + "/" + name }
     /// The lock that its supervisor holds while a fleet runs on this data. It lies beside the database, because two fleets
     /// must not share that, wherever they have their sockets; its note is the run directory of the fleet.
-    public var fleetLock: String { dataDirectory + "/supervisor.lock" }
+    package var fleetLock: String { dataDirectory + "/supervisor.lock" }
     /// Where versions before this lock had theirs. A supervisor holds it too, so that neither a fleet of such a version nor
     /// one of this starts beside the other.
-    public var earlierFleetLock: String { runFile("supervisor.lock") }
+    package var earlierFleetLock: String { runFile("supervisor.lock") }
     /// The supervisor's control socket.
-    public var controlSocket: String { runFile("control.sock") }
+    package var controlSocket: String { runFile("control.sock") }
 
     /// The longest of the names of sockets in the run directory.
     private static let longestSocketName = "control.sock"
@@ -147,7 +144,7 @@ public struct LockstepHome: Sendable, Hashable {
     /// Refuses a run directory whose sockets' paths the system does not hold.
     ///
     /// - Throws: `badConfiguration` naming the path, its length and the limit.
-    public func checkSocketPaths() throws(Failure) {
+    package func checkSocketPaths() throws(Failure) {
         let longest = runFile(Self.longestSocketName)
         let length = longest.utf8.count
         guard length <= IPCEndpoint.maximumPathLength else {
@@ -175,9 +172,9 @@ public struct LockstepHome: Sendable, Hashable {
 }
 
 /// The environment of this process.
-public enum ProcessEnvironment {
+package enum ProcessEnvironment {
     /// Every variable, as it was when asked.
-    public static var current: [String: String] {
+    package static var current: [String: String] {
         var entry = environ
         var texts: [String] = []
         while let text = entry.pointee {
@@ -188,7 +185,7 @@ public enum ProcessEnvironment {
     }
 
     /// Variables by name, out of texts such as `HOME=/root`.
-    public static func variables(_ texts: some Sequence<String>) -> [String: String] {
+    package static func variables(_ texts: some Sequence<String>) -> [String: String] {
         var variables: [String: String] = [:]
         for text in texts {
             guard let end = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { continue }

@@ -1,5 +1,5 @@
-public import PodcastModel
-public import WireMessages
+package import PodcastModel
+package import WireMessages
 import ZeroMQ
 
 // The messages of protocols/bus.md as values, both ways. Whatever cannot be read throws a `FrameError`; the shell
@@ -41,24 +41,24 @@ extension StreamEvent {
 }
 
 /// One chunk of the answer to a FETCH.
-public struct FetchChunk: Sendable, Hashable {
+package struct FetchChunk: Sendable, Hashable {
     /// Whether it is of a snapshot; else of a replay.
-    public var isSnapshot: Bool
+    package var isSnapshot: Bool
     /// The join that it belongs to.
-    public var nonce: String
+    package var nonce: String
     /// The bus's epoch.
-    public var epoch: UInt64
+    package var epoch: UInt64
     /// The place up to which the answer reaches, the same in all its chunks.
-    public var head: UInt64
+    package var head: UInt64
     /// Whether another chunk follows.
-    public var more: Bool
+    package var more: Bool
     /// Of a snapshot: the services that are ready.
-    public var ready: [ServiceName: UInt32]
+    package var ready: [ServiceName: UInt32]
     /// Events, or retained values and their deltas.
-    public var entries: [StreamEvent]
+    package var entries: [StreamEvent]
 
     /// A chunk of these parts.
-    public init(
+    package init(
         isSnapshot: Bool, nonce: String, epoch: UInt64, head: UInt64, more: Bool = false,
         ready: [ServiceName: UInt32] = [:], entries: [StreamEvent]
     ) {

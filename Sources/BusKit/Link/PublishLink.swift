@@ -1,38 +1,35 @@
-public import PodcastModel
-public import WireMessages
+package import PodcastModel
+package import WireMessages
 
 /// A service's side of its connection to the bus: HELLO, publishes with their counts, acknowledgements, the end of an
 /// epoch (`protocols/bus.md`).
 ///
 /// It holds no socket and no clock. What it says to send, the shell sends in order; what cannot be sent yet waits there.
-public struct PublishLink: Sendable {
+package struct PublishLink: Sendable {
     /// How long and how many.
-    public struct Limits: Sendable, Hashable {
-        /// Unacknowledged publishes.
-        public var window = 256
+    package struct Limits: Sendable, Hashable {
+        package var window = 256
         /// Publishes that may wait for the window.
-        public var waiting = 65_536
+        package var waiting = 65_536
         /// Between two heartbeats of the bus.
-        public var heartbeat: Duration = .milliseconds(500)
+        package var heartbeat: Duration = .milliseconds(500)
         /// The waits for an answer to HELLO.
-        public var hello = Backoff.constant(.milliseconds(500))
+        package var hello = Backoff.constant(.milliseconds(500))
         /// Heartbeats for one PING.
-        public var heartbeatsPerPing = 3
+        package var heartbeatsPerPing = 3
         /// PINGs for one that asks for a PONG.
-        public var pingsPerPong = 3
+        package var pingsPerPong = 3
         /// How long the bus may be silent, and how long what was sent may be unanswered, before the connection is made
         /// anew.
-        public var silence: Duration = .milliseconds(1_500)
+        package var silence: Duration = .milliseconds(1_500)
         /// The usual limits.
-        public init() {}
+        package init() {}
     }
 
     /// Names what was published together, in `placed` and `dropped`.
-    public typealias Token = UInt64
+    package typealias Token = UInt64
 
-    /// What happens.
-    public enum Event: Sendable {
-        /// Begin; once.
+    package enum Event: Sendable {
         case start
         /// The bus's epoch was seen, in a heartbeat or anywhere else.
         case epochSeen(UInt64)
@@ -60,12 +57,11 @@ public struct PublishLink: Sendable {
     }
 
     /// What is to be done.
-    public enum Effect: Sendable {
+    package enum Effect: Sendable {
         /// Close the socket, if one is open, and connect a new one.
         case open
         /// Forget what waits to be sent: it was for another bus.
         case clear
-        /// Send.
         case send(Sending)
         /// The bus has accepted the service: put everything, then say ready.
         case begin(epoch: UInt64)
@@ -80,14 +76,10 @@ public struct PublishLink: Sendable {
     }
 
     /// A message for the bus.
-    public enum Sending: Sendable, Hashable {
-        /// HELLO.
+    package enum Sending: Sendable, Hashable {
         case hello(generation: UInt32)
-        /// A publish.
         case publish(Publication, generation: UInt32, epoch: UInt64, origin: UInt64, time: UInt64)
-        /// READY.
         case ready(generation: UInt32, epoch: UInt64, origin: UInt64)
-        /// GOODBYE.
         case goodbye(generation: UInt32)
         /// PING; `wantsPong`: the bus is to answer.
         case ping(generation: UInt32, epoch: UInt64, wantsPong: Bool)
@@ -112,7 +104,7 @@ public struct PublishLink: Sendable {
     private let limits: Limits
 
     /// The epoch in which the service has been accepted; nil: in none.
-    public private(set) var epoch: UInt64?
+    package private(set) var epoch: UInt64?
     private var started = false
     /// Why it has ended, once a newer process has taken over.
     private var fenced: Failure?
@@ -139,13 +131,13 @@ public struct PublishLink: Sendable {
     private var saysGoodbye = false
 
     /// A link of a service in one life.
-    public init(generation: UInt32, limits: Limits = Limits()) {
+    package init(generation: UInt32, limits: Limits = Limits()) {
         self.generation = generation
         self.limits = limits
     }
 
     /// When `tick` is due; nil: never.
-    public var deadline: MonotonicTime? {
+    package var deadline: MonotonicTime? {
         guard started, fenced == nil else { return nil }
         return min(nextSign, silenceEnds)
     }
@@ -156,10 +148,9 @@ public struct PublishLink: Sendable {
     }
 
     /// Whether everything has been sent and acknowledged.
-    public var isSettled: Bool { epoch == nil || (waiting.isEmpty && unacknowledged.isEmpty && replies.isEmpty) }
+    package var isSettled: Bool { epoch == nil || (waiting.isEmpty && unacknowledged.isEmpty && replies.isEmpty) }
 
-    /// Decides.
-    public mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
+    package mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
         var effects: [Effect] = []
         if let fenced {
             if case .publish(let token, _, _) = event { effects.append(.dropped(token, fenced)) }

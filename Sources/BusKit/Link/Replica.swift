@@ -1,40 +1,39 @@
-public import PodcastModel
+package import PodcastModel
 import SwiftProtobuf
-public import WireMessages
+package import WireMessages
 
 /// A topic's value as the stream retains it.
-public struct RetainedValue: Sendable, Hashable {
+package struct RetainedValue: Sendable, Hashable {
     /// The last whole value.
-    public var put: StreamEvent
+    package var put: StreamEvent
     /// What changed since, in order.
-    public var deltas: [StreamEvent]
+    package var deltas: [StreamEvent]
 
     /// A value of these parts.
-    public init(put: StreamEvent, deltas: [StreamEvent] = []) {
+    package init(put: StreamEvent, deltas: [StreamEvent] = []) {
         self.put = put
         self.deltas = deltas
     }
 
     /// The last event that it holds.
-    public var newest: StreamEvent { deltas.last ?? put }
+    package var newest: StreamEvent { deltas.last ?? put }
 }
 
 /// What an observer knows: every retained value at one place of the stream.
 ///
 /// After the bus has restarted, the values of a service stay visible, stale, until the service is ready again; what
 /// it puts until then is kept aside and takes their place at once. So nobody sees half of a service's state.
-public struct Replica: Sendable {
+package struct Replica: Sendable {
     /// The place up to which everything has been applied.
-    public private(set) var position: StreamPosition
+    package private(set) var position: StreamPosition
     /// The visible values.
-    public private(set) var entries: [Topic: RetainedValue]
+    package private(set) var entries: [Topic: RetainedValue]
     /// The services that are ready, with their generations.
-    public private(set) var ready: [ServiceName: UInt32]
+    package private(set) var ready: [ServiceName: UInt32]
     /// Values of services that are not ready yet but have older ones to show.
     private var arriving: [ServiceName: [Topic: RetainedValue]]
 
-    /// Knows nothing.
-    public init() {
+    package init() {
         position = StreamPosition(epoch: 0, sequence: 0)
         entries = [:]
         ready = [:]
@@ -42,20 +41,20 @@ public struct Replica: Sendable {
     }
 
     /// Whether a visible value may be out of date, because its owner is not ready.
-    public func isStale(_ topic: Topic) -> Bool {
+    package func isStale(_ topic: Topic) -> Bool {
         guard let owner = topic.owner, owner != .bus else { return false }
         return ready[owner] == nil
     }
 
     /// The visible values in order of their places: the older epoch first.
-    public var ordered: [RetainedValue] {
+    package var ordered: [RetainedValue] {
         entries.values.sorted { $0.put.position < $1.put.position }
     }
 
     /// Applies the next event.
     /// - Returns: the topics whose visible value changed.
     @discardableResult
-    public mutating func apply(_ event: StreamEvent) -> [Topic] {
+    package mutating func apply(_ event: StreamEvent) -> [Topic] {
         position = event.position
         if !arriving.isEmpty, let owner = event.topic.owner, var aside = arriving.removeValue(forKey: owner) {
             Self.change(&aside, by: event)
@@ -73,7 +72,7 @@ public struct Replica: Sendable {
     }
 
     /// Takes over everything that the bus retains at `position`.
-    public mutating func replace(
+    package mutating func replace(
         at position: StreamPosition, ready: [ServiceName: UInt32], entries fresh: [StreamEvent]
     ) {
         var next: [Topic: RetainedValue] = [:]
@@ -143,7 +142,7 @@ public struct Replica: Sendable {
 }
 
 /// How an observer stands to the bus.
-public enum ConnectionState: Sendable, Hashable {
+package enum ConnectionState: Sendable, Hashable {
     /// It has never been in step.
     case connecting
     /// It was in step and is catching up; what it shows may be old.
@@ -155,7 +154,7 @@ public enum ConnectionState: Sendable, Hashable {
 }
 
 /// What a consumer of the stream is told, in order.
-public enum ReplicaUpdate: Sendable {
+package enum ReplicaUpdate: Sendable {
     /// Everything that is retained, at a place: the first thing, and again after each resync or overflow. Events between
     /// the last one before it and this place have been missed, all that is retained has not.
     case snapshot(Replica)

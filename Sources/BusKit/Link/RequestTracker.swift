@@ -1,15 +1,15 @@
-public import PodcastModel
-public import WireMessages
+package import PodcastModel
+package import WireMessages
 
 /// What a request was answered.
-public struct Answer: Sendable, Hashable {
+package struct Answer: Sendable, Hashable {
     /// Protobuf: the service's reply message.
-    public var payload: [UInt8]
+    package var payload: [UInt8]
     /// The place in the stream up to which the effect is included; nil if the service did not say.
-    public var position: StreamPosition?
+    package var position: StreamPosition?
 
     /// An answer of these parts.
-    public init(payload: [UInt8], position: StreamPosition? = nil) {
+    package init(payload: [UInt8], position: StreamPosition? = nil) {
         self.payload = payload
         self.position = position
     }
@@ -19,36 +19,36 @@ public struct Answer: Sendable, Hashable {
 ///
 /// It holds no socket and no clock. The shell sends what it is told to, hands over what comes back, and comes back at
 /// `deadline`.
-public struct RequestTracker: Sendable {
+package struct RequestTracker: Sendable {
     /// How often, how long, how many.
-    public struct Limits: Sendable, Hashable {
+    package struct Limits: Sendable, Hashable {
         /// The waits before a request is repeated.
-        public var retry = Backoff.exponential(first: .milliseconds(50), longest: .seconds(1))
+        package var retry = Backoff.exponential(first: .milliseconds(50), longest: .seconds(1))
         /// How long one sending of a request without a limit may take; and when any is sent again in silence.
-        public var attempt: Duration = .seconds(5)
+        package var attempt: Duration = .seconds(5)
         /// How many may be on their way at once.
-        public var window = 32
+        package var window = 32
         /// How many may wait for that.
-        public var waiting = 4_096
+        package var waiting = 4_096
         /// The usual limits.
-        public init() {}
+        package init() {}
     }
 
     /// What is asked.
-    public struct Asking: Sendable, Hashable {
+    package struct Asking: Sendable, Hashable {
         /// The request's id.
-        public var id: RequestID
+        package var id: RequestID
         /// Whom to ask.
-        public var service: ServiceName
+        package var service: ServiceName
         /// Protobuf: the service's request message.
-        public var payload: [UInt8]
+        package var payload: [UInt8]
         /// When the caller gives up; nil: never.
-        public var deadline: MonotonicTime?
+        package var deadline: MonotonicTime?
         /// Whether the id may have been used before, in another life of the caller.
-        public var mayBeRepeat: Bool
+        package var mayBeRepeat: Bool
 
         /// A request of these parts.
-        public init(
+        package init(
             id: RequestID, service: ServiceName, payload: [UInt8], deadline: MonotonicTime?, mayBeRepeat: Bool = false
         ) {
             self.id = id
@@ -60,21 +60,19 @@ public struct RequestTracker: Sendable {
     }
 
     /// A REQUEST that is to be sent.
-    public struct Sending: Sendable, Hashable {
+    package struct Sending: Sendable, Hashable {
         /// The request's id.
-        public var id: RequestID
+        package var id: RequestID
         /// Whom to ask.
-        public var service: ServiceName
-        /// Protobuf.
-        public var payload: [UInt8]
+        package var service: ServiceName
+        package var payload: [UInt8]
         /// When the owner refuses to begin.
-        public var deadline: MonotonicTime
+        package var deadline: MonotonicTime
         /// Whether it may have been sent before under this id.
-        public var mayBeRepeat: Bool
+        package var mayBeRepeat: Bool
     }
 
-    /// What happens.
-    public enum Event: Sendable {
+    package enum Event: Sendable {
         /// The program asks.
         case ask(Asking)
         /// The program does not want to know any more.
@@ -97,8 +95,7 @@ public struct RequestTracker: Sendable {
     }
 
     /// What is to be done.
-    public enum Effect: Sendable, Hashable {
-        /// Send.
+    package enum Effect: Sendable, Hashable {
         case send(Sending)
         /// Tell the program; the request is forgotten.
         case finish(RequestID, Result<Answer, Failure>)
@@ -130,21 +127,20 @@ public struct RequestTracker: Sendable {
 
     /// Nothing is asked.
     /// - Parameter hasJoined: whether the bus has been heard; if not, requests wait for `joined`.
-    public init(limits: Limits = Limits(), hasJoined: Bool = true) {
+    package init(limits: Limits = Limits(), hasJoined: Bool = true) {
         self.limits = limits
         self.hasJoined = hasJoined
     }
 
     /// How many requests are unanswered.
-    public var count: Int { requests.count }
+    package var count: Int { requests.count }
 
     /// When `tick` is due; nil: never.
-    public var deadline: MonotonicTime? {
+    package var deadline: MonotonicTime? {
         requests.values.compactMap { due($0) }.min()
     }
 
-    /// Decides.
-    public mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
+    package mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
         var effects: [Effect] = []
         switch event {
         case .ask(let asking): ask(asking, now, &effects)
@@ -171,7 +167,7 @@ public struct RequestTracker: Sendable {
     }
 
     /// Everything that is unanswered ends with `failure`: the program stops.
-    public mutating func close(_ failure: Failure) -> [Effect] {
+    package mutating func close(_ failure: Failure) -> [Effect] {
         defer {
             requests = [:]
             order = []

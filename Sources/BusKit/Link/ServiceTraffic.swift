@@ -1,10 +1,10 @@
-public import PodcastModel
-public import WireMessages
+package import PodcastModel
+package import WireMessages
 
 // What a service and the bus exchange: requests in, answers and publications out.
 
 /// What the bus tells a service, on the poll thread: whoever hears it must not block.
-public enum BusEvent: Sendable {
+package enum BusEvent: Sendable {
     /// The bus has accepted the service in this epoch.
     case began(epoch: UInt64)
     /// A request; it must be answered once.
@@ -24,16 +24,15 @@ public enum BusEvent: Sendable {
 }
 
 /// A request to a service.
-public struct Command: Sendable, Hashable {
+package struct Command: Sendable, Hashable {
     /// Its id, however often it is sent.
-    public var id: RequestID
+    package var id: RequestID
     /// Who asks, in words, for histories: `cli`, `mini` …
-    public var origin: String
+    package var origin: String
     /// Protobuf: the service's request message.
-    public var payload: [UInt8]
+    package var payload: [UInt8]
 
-    /// A request.
-    public init(id: RequestID, origin: String, payload: [UInt8]) {
+    package init(id: RequestID, origin: String, payload: [UInt8]) {
         self.id = id
         self.origin = origin
         self.payload = payload
@@ -41,18 +40,18 @@ public struct Command: Sendable, Hashable {
 }
 
 /// A request as it reaches a service.
-public struct IncomingCommand: Sendable, Hashable {
+package struct IncomingCommand: Sendable, Hashable {
     /// Where its answer goes.
-    public var ticket: ReplyTicket
+    package var ticket: ReplyTicket
     /// Its id, origin and payload.
-    public var command: Command
+    package var command: Command
     /// After this it must not begin.
-    public var deadline: MonotonicTime
+    package var deadline: MonotonicTime
     /// Whether the id may have been used before.
-    public var mayBeRepeat: Bool
+    package var mayBeRepeat: Bool
 
     /// A request of these parts.
-    public init(ticket: ReplyTicket, command: Command, deadline: MonotonicTime, mayBeRepeat: Bool = false) {
+    package init(ticket: ReplyTicket, command: Command, deadline: MonotonicTime, mayBeRepeat: Bool = false) {
         self.ticket = ticket
         self.command = command
         self.deadline = deadline
@@ -60,36 +59,33 @@ public struct IncomingCommand: Sendable, Hashable {
     }
 
     /// The request's id.
-    public var id: RequestID { command.id }
+    package var id: RequestID { command.id }
     /// Protobuf: the service's request message.
-    public var payload: [UInt8] { command.payload }
+    package var payload: [UInt8] { command.payload }
 }
 
 /// A place to send an answer to: one sending of a request, on one connection.
-public struct ReplyTicket: Sendable, Hashable {
+package struct ReplyTicket: Sendable, Hashable {
     /// The epoch of the bus that issued it; another bus knows nothing of it.
-    public var epoch: UInt64
+    package var epoch: UInt64
     /// The bus's number.
-    public var number: UInt64
+    package var number: UInt64
 
-    /// A ticket.
-    public init(epoch: UInt64, number: UInt64) {
+    package init(epoch: UInt64, number: UInt64) {
         self.epoch = epoch
         self.number = number
     }
 }
 
 /// A message for the stream, under the service's own name.
-public struct Publication: Sendable, Hashable {
-    /// Where.
-    public var topic: Topic
+package struct Publication: Sendable, Hashable {
+    package var topic: Topic
     /// `put`, `delta`, `delete`, `event` or `live`.
-    public var kind: MessageKind
+    package var kind: MessageKind
     /// Protobuf; empty for a delete.
-    public var payload: [UInt8]
+    package var payload: [UInt8]
 
-    /// A message.
-    public init(_ kind: MessageKind, _ topic: Topic, _ payload: [UInt8] = []) {
+    package init(_ kind: MessageKind, _ topic: Topic, _ payload: [UInt8] = []) {
         self.topic = topic
         self.kind = kind
         self.payload = payload

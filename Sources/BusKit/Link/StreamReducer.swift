@@ -1,18 +1,18 @@
-public import PodcastModel
-public import WireMessages
+package import PodcastModel
+package import WireMessages
 
 /// What a client asks the bus for: the stream from a place on.
-public struct FetchRequest: Sendable, Hashable {
+package struct FetchRequest: Sendable, Hashable {
     /// The join that it belongs to.
-    public var nonce: String
+    package var nonce: String
     /// The first event that is wanted; epoch and sequence 0: everything.
-    public var from: StreamPosition
+    package var from: StreamPosition
     /// A snapshot, even if the ring reaches back.
-    public var forceSnapshot: Bool
+    package var forceSnapshot: Bool
     /// A snapshot may leave out the topics that begin with one of these, in UTF-8.
-    public var excludedPrefixes: [[UInt8]] = []
+    package var excludedPrefixes: [[UInt8]] = []
     /// A snapshot may leave out the topics that begin with none of these, in UTF-8; nil: it holds every topic.
-    public var includedPrefixes: [[UInt8]]?
+    package var includedPrefixes: [[UInt8]]?
 
     /// Whether it names prefixes at all.
     var namesPrefixes: Bool { !excludedPrefixes.isEmpty || includedPrefixes != nil }
@@ -22,34 +22,31 @@ public struct FetchRequest: Sendable, Hashable {
 ///
 /// It holds no socket and no clock. The shell opens sockets when it is told to (`open`), hands over what they receive,
 /// and comes back at `deadline`.
-public struct StreamReducer: Sendable {
+package struct StreamReducer: Sendable {
     /// How long things may take, and how much may wait.
-    public struct Limits: Sendable, Hashable {
+    package struct Limits: Sendable, Hashable {
         /// Silence that ends a connection: three heartbeats.
-        public var silence: Duration = .milliseconds(1_500)
+        package var silence: Duration = .milliseconds(1_500)
         /// The waits for an answer to a join, after which the next one is tried.
-        public var join = Backoff.exponential(first: .milliseconds(1_500), longest: .seconds(6))
+        package var join = Backoff.exponential(first: .milliseconds(1_500), longest: .seconds(6))
         /// The longest that an answer to a fetch may pause.
-        public var fetch: Duration = .seconds(2)
+        package var fetch: Duration = .seconds(2)
         /// The longest that the first chunk may take while it is not known whether the bus knows prefixes in a fetch.
-        public var firstFetchWithPrefixes: Duration = .milliseconds(400)
+        package var firstFetchWithPrefixes: Duration = .milliseconds(400)
         /// How long values of an earlier epoch are shown whose services do not return.
-        public var oldValues: Duration = .seconds(60)
+        package var oldValues: Duration = .seconds(60)
         /// How many events may wait for an answer to a fetch.
-        public var bufferedEvents = 4_096
+        package var bufferedEvents = 4_096
         /// How many bytes of payload may wait.
-        public var bufferedBytes = 8 << 20
+        package var bufferedBytes = 8 << 20
         /// The usual limits.
-        public init() {}
+        package init() {}
     }
 
-    /// What happens.
-    public enum Event: Sendable {
-        /// Begin; once.
+    package enum Event: Sendable {
         case start
         /// A sequenced event arrived; topic and payload of one that is not selected may be empty.
         case stream(StreamEvent)
-        /// Telemetry arrived.
         case live(StreamEvent)
         /// The bus's pulse.
         case heartbeat(epoch: UInt64, head: UInt64)
@@ -62,7 +59,7 @@ public struct StreamReducer: Sendable {
     }
 
     /// What is to be done.
-    public enum Effect: Sendable {
+    package enum Effect: Sendable {
         /// Close the sockets, if any are open; open new ones subscribed to `stream/`, `bus/heartbeat` and
         /// `sync/<nonce>`, and connect them.
         case open(nonce: String)
@@ -87,11 +84,11 @@ public struct StreamReducer: Sendable {
     }
 
     /// Everything that is known.
-    public private(set) var replica = Replica()
+    package private(set) var replica = Replica()
     /// How it stands to the bus.
-    public private(set) var connection = ConnectionState.connecting
+    package private(set) var connection = ConnectionState.connecting
     /// Messages that did not fit what was going on, for a log.
-    public private(set) var ignored = 0
+    package private(set) var ignored = 0
 
     private let limits: Limits
     private let selection: TopicSelection
@@ -112,14 +109,14 @@ public struct StreamReducer: Sendable {
     private var bufferBytes = 0
 
     /// A client that knows nothing. `seed` makes its nonces unlike those of others.
-    public init(seed: UInt64, selection: TopicSelection = .all, limits: Limits = Limits()) {
+    package init(seed: UInt64, selection: TopicSelection = .all, limits: Limits = Limits()) {
         self.seed = seed
         self.selection = selection
         self.limits = limits
     }
 
     /// When `tick` is due; nil: never.
-    public var deadline: MonotonicTime? {
+    package var deadline: MonotonicTime? {
         switch phase {
         case .idle: nil
         case .syncing(let until): until
@@ -130,8 +127,7 @@ public struct StreamReducer: Sendable {
 
     private var silenceEnds: MonotonicTime { lastHeard.advanced(by: limits.silence) }
 
-    /// Decides.
-    public mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
+    package mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
         var effects: [Effect] = []
         switch event {
         case .start:

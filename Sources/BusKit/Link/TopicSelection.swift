@@ -1,7 +1,7 @@
-public import WireMessages
+package import WireMessages
 
 /// Which topics an observer of the stream keeps. Of the others only the places count, so that it knows of each gap.
-public struct TopicSelection: Sendable, Hashable {
+package struct TopicSelection: Sendable, Hashable {
     /// The maximum number of prefixes of each kind that the bus takes in a FETCH.
     private static let fetchLimit = 16
 
@@ -11,15 +11,15 @@ public struct TopicSelection: Sendable, Hashable {
     private let excludedPrefixes: [[UInt8]]
 
     /// Every topic, and telemetry.
-    public static let all = TopicSelection(nil, except: [])
+    package static let all = TopicSelection(nil, except: [])
 
     /// The topics that begin with one of these, and the states of the services. The bus leaves the others out of its snapshots.
-    public init(prefixes: [String]) {
+    package init(prefixes: [String]) {
         self.init((prefixes + [Replica.servicePrefix]).map { Array($0.utf8) }, except: [])
     }
 
     /// Every topic that begins with none of these. Telemetry is left out too. The bus leaves them out of its snapshots.
-    public static func all(except prefixes: [String]) -> TopicSelection {
+    package static func all(except prefixes: [String]) -> TopicSelection {
         TopicSelection(nil, except: prefixes.map { Array($0.utf8) })
     }
 
@@ -38,7 +38,7 @@ public struct TopicSelection: Sendable, Hashable {
     var isAll: Bool { prefixes == nil && excludedPrefixes.isEmpty }
 
     /// Whether the topic is kept.
-    public func contains(_ topic: Topic) -> Bool {
+    package func contains(_ topic: Topic) -> Bool {
         // The topic of an event that is not kept isn't read; no other is empty.
         guard isAll || !topic.text.isEmpty else { return false }
         guard !excludedPrefixes.contains(where: { topic.text.utf8.starts(with: $0) }) else { return false }

@@ -102,7 +102,6 @@ extension Session {
 /// Which chapter to go to.
 enum ChapterTarget: Sendable, Hashable {
     case list, next, previous
-    /// From 1.
     case number(Int)
 
     /// Seconds into a chapter within which `previous` means the one before.

@@ -55,7 +55,6 @@ struct EpisodeDetails: Sendable {
     struct Place: Sendable, Hashable {
         var queue: String
         var entry: String
-        /// From 1.
         var number: Int
         var isCurrent: Bool
         var reason: String

@@ -23,7 +23,6 @@ protocol LockstepCommand: AsyncParsableCommand {
     var options: GlobalOptions { get }
     /// Whether it says itself what is wrong with the settings; else that is a warning, and the defaults hold.
     static var judgesSettings: Bool { get }
-    /// Does it.
     func perform(_ context: CommandContext) async throws
 }
 

@@ -1,12 +1,11 @@
-public import ArgumentParser
+package import ArgumentParser
 import LibC
 import LockstepClient
 import PodcastModel
 
 /// The program `lockstep`: the root of its commands, and how it ends.
-public struct Lockstep: AsyncParsableCommand {
-    /// The commands.
-    public static let configuration = CommandConfiguration(
+package struct Lockstep: AsyncParsableCommand {
+    package static let configuration = CommandConfiguration(
         commandName: "lockstep",
         abstract: "A podcast player whose screens always agree.",
         discussion: "Start with `lockstep up --detach`, then `lockstep subscribe URL` and `lockstep play`.",
@@ -37,10 +36,10 @@ public struct Lockstep: AsyncParsableCommand {
         ])
 
     /// For the parser.
-    public init() {}
+    package init() {}
 
     /// Runs the command that the process was started with, and ends the process with its status.
-    public static func runAndExit() async -> Never {
+    package static func runAndExit() async -> Never {
         signal(SIGPIPE, SIG_IGN)
         let status = await run(Array(CommandLine.arguments.dropFirst()))
         endProcess(status)

@@ -9,7 +9,6 @@ struct HomeCheck: Sendable {
     let home: LockstepHome
     /// Seconds since 1970.
     var now = Date().timeIntervalSince1970
-    /// Who asks.
     var userID = geteuid()
     /// Whether this user has such access to a path.
     var canAccess: @Sendable (String, Int32) -> Bool = { access($0, $1) == 0 }

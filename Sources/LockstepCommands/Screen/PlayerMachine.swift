@@ -17,11 +17,9 @@ struct PlayerMachine: Sendable {
 
     /// What a key led to.
     enum Outcome: Sendable, Hashable {
-        /// Nothing more.
         case none
         /// Ask a service.
         case ask(PlayerTask)
-        /// Leave.
         case quit
     }
 

@@ -6,7 +6,6 @@ import WireMessages
 
 /// A command's connection to a running fleet.
 struct Session: Sendable {
-    /// The connection.
     let fleet: Fleet
     /// What can be set.
     let settings: Settings

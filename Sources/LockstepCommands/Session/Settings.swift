@@ -27,7 +27,6 @@ struct Settings: Sendable, Hashable {
         "skip.forward", "skip.back", "speed.step", "volume.step", "plain", "feeds.refreshMinutes", "log.level", "ao",
     ]
 
-    /// The defaults.
     init() {}
 
     /// Reads the file, which need not be there, and the environment.

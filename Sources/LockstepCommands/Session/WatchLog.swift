@@ -14,13 +14,11 @@ struct WatchLog: Sendable {
         var epoch: UInt64
         /// The place in it.
         var sequence: UInt64
-        /// Where.
         var topic: String
         /// `snapshot`, or the event's own kind.
         var kind: String
         /// Seconds since 1970, UTC.
         var at: Double
-        /// By topic.
         var payload: JSONValue
 
         /// The documented object.

@@ -6,7 +6,6 @@ import PodcastModel
 final class PlayerInbox: Sendable {
     /// A piece of news.
     enum Item: Sendable {
-        /// The stream.
         case update(ReplicaUpdate)
         /// What a key asked for has been done, or not, and what there is to say of it.
         case finished(PlayerTask, Failure?, said: String?)

@@ -16,7 +16,6 @@ protocol PlayerTerminal: TerminalUser {
 
 /// What is to be shown, for either form.
 struct PlayerContent {
-    /// The player.
     var screen: PlayerScreen
 }
 

@@ -66,7 +66,6 @@ enum SeekExpression: Sendable, Hashable {
 
 /// `1.5`, `1.5x`, `+0.2`, `up`, `down`; or `80`, `80%`, `-5`, `up`, `down`: a level and steps from it.
 enum LevelExpression: Sendable, Hashable {
-    /// This level.
     case absolute(Double)
     /// So much more, or less.
     case relative(Double)

@@ -4,7 +4,6 @@ import PodcastModel
 /// When to sleep, as it is written: `15` (minutes), `15m`, `1h30m`, `90 seconds`, `23:30`, `+10`, `episode`, `3 episodes`,
 /// `chapter`, `off`.
 enum SleepExpression: Sendable, Hashable {
-    /// No more.
     case off
     /// So many seconds from now.
     case after(Double)

@@ -2,7 +2,6 @@ import LockstepClient
 
 /// Rows under headings, in columns as wide as they need to be.
 struct TextTable {
-    /// A column.
     struct Column {
         /// What stands above it.
         var heading: String
