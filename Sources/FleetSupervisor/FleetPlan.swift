@@ -12,7 +12,8 @@ package struct ServicePlan: Sendable, Hashable {
     /// Whether the fleet is nothing without it: then the supervisor never gives it up, and retries at most 2 s apart.
     package var isEssential: Bool
 
-    package init(_ name: String, requires: [String] = [], stopLimit: Duration = .seconds(5), isEssential: Bool = false) {
+    package init(_ name: String, requires: [String] = [], stopLimit: Duration = .seconds(5), isEssential: Bool = false)
+    {
         self.name = name
         self.requires = requires
         self.stopLimit = stopLimit

@@ -12,7 +12,8 @@ package struct SpeculativeState<State: Sendable>: Sendable {
     }
 
     /// Changes the value in the transaction `id`, which is larger than any before.
-    package mutating func apply<Result>(_ id: TransactionID, _ change: (inout State) throws -> Result) rethrows -> Result
+    package mutating func apply<Result>(_ id: TransactionID, _ change: (inout State) throws -> Result) rethrows
+        -> Result
     {
         var next = current
         let result = try change(&next)

@@ -2,7 +2,8 @@ package import SwiftProtobuf
 
 extension WireChange {
     /// Writes a record.
-    package static func putting(_ collection: String, _ key: String, _ value: some SwiftProtobuf.Message) -> WireChange {
+    package static func putting(_ collection: String, _ key: String, _ value: some SwiftProtobuf.Message) -> WireChange
+    {
         var change = WireChange()
         change.put.collection = collection
         change.put.key = key

@@ -112,7 +112,7 @@ enum Wire {
 @Suite(.serialized) struct BusBrokerTests {
     private static let nonce = "0123456789abcdefgh"
 
-    @Test func aPublishReachesAnObserverAndIsAcknowledged() async throws {
+    @Test func `a publish reaches an observer and is acknowledged`() async throws {
         try await LiveBus.with { live in
             var observer = try live.subscriber(["stream/", "bus/heartbeat", "sync/\(Self.nonce)"])
             let sync = try Wire.join(&observer, nonce: Self.nonce)
@@ -133,7 +133,7 @@ enum Wire {
     }
 
     // The race of a join against a stream that never rests: SYNC first, then FETCH, and nothing is missing.
-    @Test func joiningAStreamInFullFlowLosesNothing() async throws {
+    @Test func `joining a stream in full flow loses nothing`() async throws {
         try await LiveBus.with { live in
             var queue = try live.serviceSocket("queue#1")
             let epoch = try Wire.serve(&queue, "queue", 1)
@@ -181,7 +181,7 @@ enum Wire {
         }
     }
 
-    @Test func aRequestGoesToItsServiceAndBack() async throws {
+    @Test func `a request goes to its service and back`() async throws {
         try await LiveBus.with { live in
             var queue = try live.serviceSocket("queue#1")
             _ = try Wire.serve(&queue, "queue", 1)
@@ -201,7 +201,7 @@ enum Wire {
         }
     }
 
-    @Test func aServiceWhoseSocketIsGoneIsUnavailableAtOnce() async throws {
+    @Test func `a service whose socket is gone is unavailable at once`() async throws {
         try await LiveBus.with { live in
             var queue = try live.serviceSocket("queue#1")
             _ = try Wire.serve(&queue, "queue", 1)
@@ -223,7 +223,7 @@ enum Wire {
     }
 
     @Test(arguments: MalformedCase.all)
-    func malformedMessagesOnEverySocketHarmNobody(_ malformed: MalformedCase) async throws {
+    func `malformed messages on every socket harm nobody`(_ malformed: MalformedCase) async throws {
         try await LiveBus.with { live in
             var sender: Socket
             switch malformed.door {
@@ -247,7 +247,7 @@ enum Wire {
         }
     }
 
-    @Test func aSlowConsumerNeverDelaysTheOthersAndItsBuffersAreBounded() async throws {
+    @Test func `a slow consumer never delays the others and its buffers are bounded`() async throws {
         try await LiveBus.with { live in
             var stalled = try live.subscriber(["stream/"], options: [.receiveHighWaterMark(10)])
             var queue = try live.serviceSocket("queue#1")
@@ -276,7 +276,7 @@ enum Wire {
         }
     }
 
-    @Test func aSecondBusInTheSameFolderIsRefused() async throws {
+    @Test func `a second bus in the same folder is refused`() async throws {
         try await LiveBus.with { live in
             let second = try LiveBus(folder: live.folder)
             let failure = await #expect(throws: Failure.self) { try await second.bus.start() }
@@ -288,7 +288,7 @@ enum Wire {
         }
     }
 
-    @Test func socketsThatADeadBusLeftAreReplaced() async throws {
+    @Test func `sockets that a dead bus left are replaced`() async throws {
         let live = try LiveBus()
         try RunFile.makeFolder(live.folder.path + "/run")
         for endpoint in live.endpoints.all { try SmallFile.replace(endpoint.path, with: "stale") }
@@ -300,7 +300,7 @@ enum Wire {
         await live.end()
     }
 
-    @Test func theEpochAscendsEvenWhenTheClockSteppedBack() async throws {
+    @Test func `the epoch ascends even when the clock stepped back`() async throws {
         let times: [Int64] = [5_000, 4_000, 4_000, 9_000, -1]
         let folder = try TemporaryFolder()
         var epochs: [UInt64] = []
@@ -314,7 +314,7 @@ enum Wire {
     }
 
     @Test(arguments: ["", "garbage", "-5", "99999999999999999999999"])
-    func anEpochFileThatCannotBeReadCountsAsNone(_ content: String) throws {
+    func `an epoch file that cannot be read counts as none`(_ content: String) throws {
         let live = try LiveBus()
         let file = EpochFile(path: live.folder.path + "/bus.epoch")
         try SmallFile.replace(file.path, with: content)
@@ -323,7 +323,7 @@ enum Wire {
         live.context.terminate()
     }
 
-    @Test func aFolderTooDeepForASocketIsABadConfiguration() async throws {
+    @Test func `a folder too deep for a socket is a bad configuration`() async throws {
         let deep = "/tmp/" + String(repeating: "deep", count: 30)
         let bus = BusBroker(
             runDirectory: deep, stateDirectory: deep, logger: Logger(label: "t") { _ in SwiftLogNoOpLogHandler() })
@@ -332,7 +332,7 @@ enum Wire {
         #expect(failure?.message.contains("107") == true)
     }
 
-    @Test func clientsHearOfANewBusWithoutJoiningAnew() async throws {
+    @Test func `clients hear of a new bus without joining anew`() async throws {
         let live = try LiveBus()
         try await live.bus.start()
         var observer = try live.subscriber(["bus/heartbeat"])
@@ -346,7 +346,7 @@ enum Wire {
         await live.end()
     }
 
-    @Test func startingAndEndingAHundredTimesLeavesNothing() async throws {
+    @Test func `starting and ending a hundred times leaves nothing`() async throws {
         let live = try LiveBus()
         try await live.bus.start()
         await live.bus.shutdown()
@@ -362,7 +362,7 @@ enum Wire {
         live.context.terminate()
     }
 
-    @Test func thousandJoinsLeaveTheBusAsItWas() async throws {
+    @Test func `a thousand joins leave the bus as it was`() async throws {
         try await LiveBus.with { live in
             func join(_ number: Int) throws {
                 let nonce = "join0123456789ab\(number)"

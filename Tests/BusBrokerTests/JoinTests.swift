@@ -7,7 +7,7 @@ import ZeroMQ
 
 @Suite struct JoinTests {
     // The join race: SYNC is published in the stream's own order, at the moment the subscription is seen.
-    @Test func syncNamesTheHeadAtTheMomentOfTheSubscription() throws {
+    @Test func `sync names the head at the moment of the subscription`() throws {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.event, "stream/queue/a")
@@ -23,14 +23,14 @@ import ZeroMQ
     @Test(arguments: [
         "short", "0123456789ABCDEF", "0123456789abcde-", String(repeating: "a", count: 65), "",
     ])
-    func aNonceOfAWrongFormIsCountedAndNotAnswered(_ nonce: String) {
+    func `a nonce of a wrong form is counted and not answered`(_ nonce: String) {
         var bench = MachineBench()
         bench.subscribe("sync/\(nonce)")
         #expect(bench.published.isEmpty)
         #expect(bench.machine.malformed.total == 1)
     }
 
-    @Test func aLateJoinerGetsThePutAndItsDeltasInOrder() {
+    @Test func `a late joiner gets the put and its deltas in order`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.publish(.put, "stream/queue/main", "old")
@@ -47,7 +47,7 @@ import ZeroMQ
         #expect(!bench.fetched.contains { $0.header.kind == .event })
     }
 
-    @Test func aSnapshotNamesTheServicesThatAreReady() throws {
+    @Test func `a snapshot names the services that are ready`() throws {
         var bench = MachineBench()
         bench.serving("queue", 5)
         bench.serving("feeds", 9)
@@ -59,7 +59,7 @@ import ZeroMQ
         #expect(snapshot.frames[1].text == "feeds#9\nqueue#5")
     }
 
-    @Test func whoMissedALittleGetsExactlyThatOutOfTheRing() {
+    @Test func `who missed a little gets exactly that out of the ring`() {
         var bench = MachineBench()
         bench.hello("queue")
         for number in 0..<20 { bench.publish(.event, "stream/queue/a", Frame("\(number)")) }
@@ -70,7 +70,7 @@ import ZeroMQ
         #expect(bench.fetched == Array(live[7...]))
     }
 
-    @Test func whoMissedNothingGetsAnEmptyReplay() {
+    @Test func `who missed nothing gets an empty replay`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.fetch(epoch: 1_000, from: bench.machine.head + 1)
@@ -84,7 +84,9 @@ import ZeroMQ
             (999, 3, []), (1_001, 3, []), (1_000, 0, []), (0, 0, []), (1_000, 900, []), (1_000, UInt64.max, []),
             (1_000, 3, BusHeader.Flags.forceSnapshot), (1_000, 1, []),
         ] as [(UInt64, UInt64, BusHeader.Flags)])
-    func whatTheRingDoesNotCoverIsAnsweredByASnapshot(_ epoch: UInt64, _ from: UInt64, _ flags: BusHeader.Flags) {
+    func `what the ring does not cover is answered by a snapshot`(
+        _ epoch: UInt64, _ from: UInt64, _ flags: BusHeader.Flags
+    ) {
         var limits = BrokerLimits()
         limits.ringEvents = 10
         var bench = MachineBench(limits: limits)
@@ -96,7 +98,7 @@ import ZeroMQ
     }
 
     @Test(arguments: [(256, 1), (257, 2), (1_000, 4)])
-    func longAnswersComeInChunksOfTheSameHead(_ topics: Int, _ chunks: Int) {
+    func `long answers come in chunks of the same head`(_ topics: Int, _ chunks: Int) {
         var bench = MachineBench()
         bench.serving("queue")
         for number in 0..<(topics - 1) {
@@ -113,7 +115,7 @@ import ZeroMQ
         #expect(Set(bench.toClients.map { $0.frames[1] }).count == 1)
     }
 
-    @Test func chunksAreClosedByBytesToo() {
+    @Test func `chunks are closed by bytes too`() {
         var limits = BrokerLimits()
         limits.bytesPerChunk = 1_000
         var bench = MachineBench(limits: limits)
@@ -187,7 +189,7 @@ import ZeroMQ
         #expect(bench.machine.malformed.total == 0)
     }
 
-    @Test func anEmptyBusAnswersAFetchAtOnce() {
+    @Test func `an empty bus answers a fetch at once`() {
         var bench = MachineBench()
         bench.fetch()
         #expect(bench.toClients.map(\.header.kind) == [.snapshot])
@@ -196,7 +198,7 @@ import ZeroMQ
 }
 
 @Suite struct BoundsTests {
-    @Test func theRingForgetsTheOldestByCount() {
+    @Test func `the ring forgets the oldest by count`() {
         var ring = EventRing(eventLimit: 4, byteLimit: 1 << 20)
         for number in 1...11 { ring.append(Self.event(UInt64(number), bytes: 10)) }
         #expect(ring.count == 4)
@@ -204,7 +206,7 @@ import ZeroMQ
         #expect(!ring.reaches(back: 7) && ring.reaches(back: 8) && ring.reaches(back: 12) && !ring.reaches(back: 13))
     }
 
-    @Test func theRingForgetsTheOldestByBytes() {
+    @Test func `the ring forgets the oldest by bytes`() {
         var ring = EventRing(eventLimit: 1_000, byteLimit: 1_000)
         for number in 1...50 { ring.append(Self.event(UInt64(number), bytes: 200)) }
         #expect(ring.bytes <= 1_000)
@@ -213,7 +215,7 @@ import ZeroMQ
         #expect(ring.events(from: 1).map(\.header.sequence) == [51])
     }
 
-    @Test func aServiceMayKeepOnlySoManyTopicsAndBytes() {
+    @Test func `a service may keep only so many topics and bytes`() {
         var limits = BrokerLimits()
         limits.topicsPerService = 2
         limits.bytesPerService = 1_000
@@ -241,7 +243,7 @@ import ZeroMQ
         #expect(bench.rejections == [])
     }
 
-    @Test func whatIsReplacedOrDeletedIsNotHeld() {
+    @Test func `what is replaced or deleted is not held`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.publish(.put, "stream/queue/a", "1")

@@ -79,7 +79,7 @@ struct MalformedCase: Sendable, CustomTestStringConvertible {
 
 @Suite struct MalformedFramesTests {
     @Test(arguments: MalformedCase.all)
-    func malformedFramesAreCountedAndChangeNothing(_ malformed: MalformedCase) {
+    func `malformed frames are counted and change nothing`(_ malformed: MalformedCase) {
         var bench = MachineBench()
         bench.serving("queue")
         bench.endTurn()
@@ -101,7 +101,7 @@ struct MalformedCase: Sendable, CustomTestStringConvertible {
     }
 
     @Test(arguments: MalformedCase.Door.allCases)
-    func anEmptyMessageIsCounted(_ door: MalformedCase.Door) {
+    func `an empty message is counted`(_ door: MalformedCase.Door) {
         var bench = MachineBench()
         switch door {
         case .service: bench.feed(.service([]))
@@ -111,7 +111,7 @@ struct MalformedCase: Sendable, CustomTestStringConvertible {
         #expect(bench.machine.summary.malformed == 1)
     }
 
-    @Test func aFloodIsLoggedOnceASecond() {
+    @Test func `a flood is logged once a second`() {
         var bench = MachineBench()
         for step in 0..<40 {
             for _ in 0..<100 { bench.feed(.client(["c", "garbage"])) }
@@ -122,7 +122,7 @@ struct MalformedCase: Sendable, CustomTestStringConvertible {
         #expect(bench.machine.summary.malformed == 4_000)
     }
 
-    @Test func aRefusedPublishOfAWrongFormIsAnsweredAndUsesItsNumberUp() {
+    @Test func `a refused publish of a wrong form is answered and uses its number up`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.service("queue#1", BusHeader(.put, generation: 1, epoch: 1_000, originSequence: 1), "stream/queue/a")
@@ -132,7 +132,7 @@ struct MalformedCase: Sendable, CustomTestStringConvertible {
         #expect(bench.published.last?.topic.text == "stream/queue/a")
     }
 
-    @Test func randomBytesNeverTrapTheBus() {
+    @Test func `random bytes never trap the bus`() {
         var generator = SeededGenerator(seed: 20_240_229)
         var bench = MachineBench()
         bench.serving("queue")

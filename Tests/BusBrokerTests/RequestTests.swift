@@ -44,7 +44,7 @@ import ZeroMQ
         #expect(bench.failures.isEmpty && bench.sent(.request).count == 2)
     }
 
-    @Test func aRequestReachesItsServiceAndTheAnswerItsClient() throws {
+    @Test func `a request reaches its service and the answer its client`() throws {
         var bench = MachineBench()
         bench.serving("queue", 3)
         bench.request(1)
@@ -62,7 +62,7 @@ import ZeroMQ
         #expect(bench.machine.summary.requestsInFlight == 0 && bench.machine.summary.clientsWaiting == 0)
     }
 
-    @Test func aServicesRefusalReachesTheClient() {
+    @Test func `a service’s refusal reaches the client`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.request(1)
@@ -72,7 +72,7 @@ import ZeroMQ
         #expect(bench.toClients.first?.frames.last == "opaque")
     }
 
-    @Test func aServiceThatIsNotReadyIsUnavailableAtOnce() {
+    @Test func `a service that is not ready is unavailable at once`() {
         var bench = MachineBench()
         bench.request(1, to: "nobody")
         bench.hello("queue")
@@ -84,7 +84,7 @@ import ZeroMQ
         #expect(bench.sent(.request).isEmpty)
     }
 
-    @Test func whatCannotBeSentIsAnsweredAtOnce() {
+    @Test func `what cannot be sent is answered at once`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.request(1)
@@ -95,7 +95,7 @@ import ZeroMQ
         #expect(bench.machine.summary.requestsInFlight == 0)
     }
 
-    @Test func aRequestPastItsDeadlineIsRefused() {
+    @Test func `a request past its deadline is refused`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.request(1, seconds: 0)
@@ -104,7 +104,7 @@ import ZeroMQ
         #expect(bench.sent(.request).isEmpty)
     }
 
-    @Test func aRequestThatIsNotAnsweredInTimeHasAnUnknownOutcome() {
+    @Test func `a request that is not answered in time has an unknown outcome`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.request(1, seconds: 1)
@@ -121,7 +121,7 @@ import ZeroMQ
         #expect(bench.toClients.count == 2)
     }
 
-    @Test func theMachineAsksToBeWokenForTheNextDeadline() {
+    @Test func `the machine asks to be woken for the next deadline`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.endTurn()
@@ -135,7 +135,7 @@ import ZeroMQ
         #expect(bench.failures == ["outcomeUnknown"])
     }
 
-    @Test func anAbsurdDeadlineIsCapped() {
+    @Test func `an absurd deadline is capped`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.client("c", BusHeader(.request, time: .max), MachineBench.requestID(1), "queue", "cli", "")
@@ -144,7 +144,7 @@ import ZeroMQ
         #expect(bench.failures == ["outcomeUnknown"])
     }
 
-    @Test func aClientsWindowHolds32() {
+    @Test func `a client’s window holds 32`() {
         var bench = MachineBench()
         bench.serving("queue")
         for number in 0..<33 { bench.request(UInt8(number)) }
@@ -156,7 +156,7 @@ import ZeroMQ
         #expect(tickets(bench).count == 34)
     }
 
-    @Test func aServicesWindowHolds256() {
+    @Test func `a service’s window holds 256`() {
         var bench = MachineBench()
         bench.serving("queue")
         for client in 0..<9 {
@@ -167,7 +167,7 @@ import ZeroMQ
     }
 
     @Test(arguments: ["goodbye", "generation", "hello", "silence"])
-    func requestsWithAServiceThatGoesAwayAreLostInFlight(_ how: String) {
+    func `requests with a service that goes away are lost in flight`(_ how: String) {
         var bench = MachineBench()
         bench.serving("queue", 1)
         bench.serving("feeds")
@@ -193,7 +193,7 @@ import ZeroMQ
         #expect(tickets(bench).count == 10)
     }
 
-    @Test func aRepeatOfARequestInFlightKeepsItsTicketAndItsPlaceInTheWindow() {
+    @Test func `a repeat of a request in flight keeps its ticket and its place in the window`() {
         var bench = MachineBench()
         bench.serving("queue")
         for _ in 0..<50 { bench.request(1) }
@@ -205,7 +205,7 @@ import ZeroMQ
         #expect(bench.machine.summary.requestsInFlight == 0)
     }
 
-    @Test func theSameIdOfAnotherClientIsAnotherRequest() {
+    @Test func `the same ID of another client is another request`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.request(1, client: "a")
@@ -213,7 +213,7 @@ import ZeroMQ
         #expect(Set(tickets(bench)).count == 2)
     }
 
-    @Test func anAnswerWithAWrongTicketOrIdIsForNobody() {
+    @Test func `an answer with a wrong ticket or ID is for nobody`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.serving("feeds")
@@ -227,7 +227,7 @@ import ZeroMQ
         #expect(bench.toClients.count == 1)
     }
 
-    @Test func aRequestThatNamesNoServiceIsRefused() {
+    @Test func `a request that names no service is refused`() {
         var bench = MachineBench()
         let deadline = bench.now.monotonic.advanced(by: .seconds(1)).nanoseconds
         for name in [Frame(""), "Queue", "a b", Frame([0xff])] {

@@ -6,7 +6,7 @@ import ZeroMQ
 @testable import BusBroker
 
 @Suite struct ServiceLifeTests {
-    @Test func aServiceIsWelcomedAndItsStateIsOnTheStream() throws {
+    @Test func `a service is welcomed and its state is on the stream`() throws {
         var bench = MachineBench()
         bench.hello("queue", 7)
         let welcome = try #require(bench.sent(.welcome, to: "queue#7").first)
@@ -16,7 +16,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting, .ready, .down])
     }
 
-    @Test func publishesToABusThatSawNoHelloAreRefused() {
+    @Test func `publishes to a bus that saw no hello are refused`() {
         var bench = MachineBench()
         bench.service(
             "queue#1", BusHeader(.put, generation: 1, epoch: 1_000, originSequence: 550), "stream/queue/a", "x")
@@ -27,7 +27,7 @@ import ZeroMQ
         #expect(bench.machine.head == 0 && bench.published.isEmpty)
     }
 
-    @Test func publishesForAnotherEpochAreRefused() {
+    @Test func `publishes for another epoch are refused`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.put, "stream/queue/a", epoch: 999)
@@ -39,7 +39,7 @@ import ZeroMQ
     }
 
     @Test(arguments: [0, 1, 3, 4, UInt64.max] as [UInt64])
-    func aGapOrARepeatInTheOriginSequenceMakesTheServiceStartOver(_ origin: UInt64) {
+    func `a gap or a repeat in the origin sequence makes the service start over`(_ origin: UInt64) {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.event, "stream/queue/a")
@@ -56,7 +56,7 @@ import ZeroMQ
         #expect(bench.machine.head == head + 1)
     }
 
-    @Test func readyAfterALostPublishMakesTheServiceStartOver() {
+    @Test func `ready after a lost publish makes the service start over`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.put, "stream/queue/a")
@@ -65,7 +65,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting])
     }
 
-    @Test func aLargerGenerationFencesTheSmaller() {
+    @Test func `a larger generation fences the smaller`() {
         var bench = MachineBench()
         bench.serving("queue", 5)
         bench.forget()
@@ -82,7 +82,7 @@ import ZeroMQ
         #expect(bench.published.map(\.header.generation) == [6])
     }
 
-    @Test func aFencedGenerationCannotSayGoodbyeOrAnswerForItsSuccessor() {
+    @Test func `a fenced generation cannot say goodbye or answer for its successor`() {
         var bench = MachineBench()
         bench.serving("queue", 5)
         bench.serving("queue", 6)
@@ -171,7 +171,7 @@ import ZeroMQ
     }
 
     // The sweep: what the service does not put again before READY is gone, and is said to be gone.
-    @Test func readyDeletesWhatWasNotPutAgain() {
+    @Test func `ready deletes what was not put again`() {
         var bench = MachineBench()
         bench.hello("queue", 1)
         for name in ["kept", "gone", "also-gone"] { bench.publish(.put, "stream/queue/\(name)") }
@@ -198,7 +198,7 @@ import ZeroMQ
             ])
     }
 
-    @Test func beforeReadyALateJoinerStillGetsTheOldValues() {
+    @Test func `before ready a late joiner still gets the old values`() {
         var bench = MachineBench()
         bench.serving("queue", 1)
         bench.publish(.put, "stream/queue/main", "old")
@@ -209,7 +209,7 @@ import ZeroMQ
         #expect(bench.toClients.first?.frames[1].text == "")
     }
 
-    @Test func theSameGenerationThatSaysHelloAgainIsSweptToo() {
+    @Test func `the same generation that says hello again is swept too`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.put, "stream/queue/a")
@@ -220,7 +220,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting, .ready, .starting, .ready])
     }
 
-    @Test func readyTwiceSaysNothingNew() {
+    @Test func `ready twice says nothing new`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.forget()
@@ -228,7 +228,7 @@ import ZeroMQ
         #expect(bench.published.isEmpty && bench.rejections.isEmpty)
     }
 
-    @Test func aDeltaNeedsAPutOfTheSameRegistration() {
+    @Test func `a delta needs a put of the same registration`() {
         var bench = MachineBench()
         bench.hello("queue", 1)
         bench.publish(.delta, "stream/queue/a")
@@ -244,7 +244,7 @@ import ZeroMQ
         #expect(bench.rejections == ["noPut"])
     }
 
-    @Test func moreDeltasThanTheLimitAreRefused() {
+    @Test func `more deltas than the limit are refused`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.put, "stream/queue/a")
@@ -258,7 +258,7 @@ import ZeroMQ
         #expect(bench.rejections.count == 1)
     }
 
-    @Test func aPingIsAnsweredWithTheHead() {
+    @Test func `a ping is answered with the head`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.service("queue#1", BusHeader(.ping, generation: 1, epoch: 1_000))
@@ -267,7 +267,7 @@ import ZeroMQ
         #expect(bench.rejections == ["helloRequired"])
     }
 
-    @Test func aSilentServiceIsDownUntilItsNextHello() {
+    @Test func `a silent service is down until its next hello`() {
         var bench = MachineBench()
         bench.serving("queue")
         for _ in 0..<10 {
@@ -284,7 +284,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting, .ready, .down, .starting, .ready])
     }
 
-    @Test func aServiceThatPingsStaysUp() {
+    @Test func `a service that pings stays up`() {
         var bench = MachineBench()
         bench.serving("queue")
         for _ in 0..<40 {
@@ -295,7 +295,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting, .ready])
     }
 
-    @Test func aBusThatWasStoppedItselfTakesNobodyDown() {
+    @Test func `a bus that was stopped itself takes nobody down`() {
         var bench = MachineBench()
         bench.serving("queue")
         bench.endTurn()
@@ -304,7 +304,7 @@ import ZeroMQ
         #expect(bench.states(of: "queue") == [.starting, .ready])
     }
 
-    @Test func aServiceHearsWhereTheOthersStand() throws {
+    @Test func `a service hears where the others stand`() throws {
         var bench = MachineBench()
         bench.serving("persistence", 3)
         bench.hello("feeds")
@@ -332,7 +332,7 @@ import ZeroMQ
         #expect(try told("feeds#1") == ["queue ready"])
     }
 
-    @Test func aServiceWhoseAcknowledgementsCannotBeSentMustStartOver() {
+    @Test func `a service whose acknowledgements cannot be sent must start over`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.event, "stream/queue/a")
@@ -346,14 +346,14 @@ import ZeroMQ
             ("queue#2", "queue", 1), ("queue#1", "feeds", 1), ("queue", "queue", 1), ("#1", "", 1), ("bus#1", "bus", 1),
             ("Queue#1", "Queue", 1), ("queue#0", "queue", 0), ("queue#1#1", "queue", 1), ("queue#-1", "queue", 1),
         ] as [(String, String, UInt32)])
-    func aHelloThatDoesNotMatchItsRoutingIdIsRefused(_ peer: String, _ name: String, _ generation: UInt32) {
+    func `a hello that does not match its routing ID is refused`(_ peer: String, _ name: String, _ generation: UInt32) {
         var bench = MachineBench()
         bench.service(peer, BusHeader(.hello, generation: generation), Frame(name))
         #expect(bench.rejections == ["malformed"])
         #expect(bench.machine.registry.services.isEmpty)
     }
 
-    @Test func theNumberOfServicesIsBounded() {
+    @Test func `the number of services is bounded`() {
         var limits = BrokerLimits()
         limits.services = 2
         var bench = MachineBench(limits: limits)

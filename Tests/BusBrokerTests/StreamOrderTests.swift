@@ -6,7 +6,7 @@ import ZeroMQ
 @testable import BusBroker
 
 @Suite struct StreamOrderTests {
-    @Test func sequencesAreContiguousOverAllServices() {
+    @Test func `sequences are contiguous over all services`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.hello("feeds")
@@ -18,7 +18,7 @@ import ZeroMQ
         #expect(Set(bench.published.map(\.header.epoch)) == [1_000])
     }
 
-    @Test func anEventKeepsWhatItsServiceSaid() throws {
+    @Test func `an event keeps what its service said`() throws {
         var bench = MachineBench()
         bench.hello("queue", 7)
         bench.forget()
@@ -35,7 +35,7 @@ import ZeroMQ
         #expect(event.header.time == 42)
     }
 
-    @Test func neighboursAreAcknowledgedInOneMessage() throws {
+    @Test func `neighbours are acknowledged in one message`() throws {
         var bench = MachineBench()
         bench.hello("queue")
         for _ in 0..<5 { bench.publish(.event, "stream/queue/a") }
@@ -48,7 +48,7 @@ import ZeroMQ
         #expect(acknowledgement.header.sequence == bench.machine.head)
     }
 
-    @Test func anAcknowledgementNeverSpansAnothersEvent() {
+    @Test func `an acknowledgement never spans anothers event`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.hello("feeds")
@@ -63,7 +63,7 @@ import ZeroMQ
         #expect(queue.map(\.sequence) == [start + 1, start + 3])
     }
 
-    @Test func aRefusedPublishUsesItsNumberUp() {
+    @Test func `a refused publish uses its number up`() {
         var bench = MachineBench()
         bench.hello("queue")
         bench.publish(.event, "stream/queue/a")
@@ -84,7 +84,7 @@ import ZeroMQ
         "stream/queue/\n", "live/queue/x", "bus/heartbeat", "sync/0123456789abcdef", "", "stream/queuex/a",
         "stream/bus/service/queue", String(repeating: "stream/queue/x", count: 20),
     ])
-    func topicsOfOthersAndBrokenTopicsAreRefused(_ topic: String) {
+    func `topics of others and broken topics are refused`(_ topic: String) {
         var bench = MachineBench()
         bench.hello("queue")
         let head = bench.machine.head
@@ -96,7 +96,7 @@ import ZeroMQ
     }
 
     @Test(arguments: ["stream/queue/x", "stream/queue/queue/main", "stream/queue/ä", "live/queue/level"])
-    func theRuleOnBytesAgreesWithTheRuleOnText(_ topic: String) {
+    func `the rule on bytes agrees with the rule on text`(_ topic: String) {
         let rule = TopicRule(owner: .queue)
         for kind in [MessageKind.put, .delta, .delete, .event, .live] {
             let allowed = Frame(topic).withUnsafeBytes { rule.allows($0, kind: kind) }
@@ -105,7 +105,7 @@ import ZeroMQ
         #expect(!Frame(Array(topic.utf8) + [0xff]).withUnsafeBytes { rule.allows($0, kind: .put) })
     }
 
-    @Test func telemetryTakesNoPlaceAndNoNumber() throws {
+    @Test func `telemetry takes no place and no number`() throws {
         var bench = MachineBench()
         bench.hello("queue")
         let head = bench.machine.head
@@ -120,7 +120,7 @@ import ZeroMQ
         #expect(bench.sent(.acknowledge).count == 1)
     }
 
-    @Test func aBurstBeyondTheWindowIsRefusedAsBusy() {
+    @Test func `a burst beyond the window is refused as busy`() {
         var bench = MachineBench()
         bench.hello("queue")
         for _ in 0..<257 { bench.publish(.event, "stream/queue/a") }
@@ -132,7 +132,7 @@ import ZeroMQ
         #expect(bench.sent(.acknowledge).map(\.header.originSequence) == [256, 258])
     }
 
-    @Test func aPayloadBeyondTheLimitIsRefused() {
+    @Test func `a payload beyond the limit is refused`() {
         var limits = BrokerLimits()
         limits.payloadBytes = 100
         var bench = MachineBench(limits: limits)
@@ -142,7 +142,7 @@ import ZeroMQ
         #expect(bench.rejections == ["tooLarge"])
     }
 
-    @Test func theHeartbeatNamesTheHeadTwiceASecond() {
+    @Test func `the heartbeat names the head twice a second`() {
         var bench = MachineBench()
         bench.endTurn()
         bench.hello("queue")
@@ -158,7 +158,7 @@ import ZeroMQ
         #expect(bench.machine.nextDeadline == bench.now.monotonic.advanced(by: .milliseconds(500)))
     }
 
-    @Test func aNewSubscriberOfTheHeartbeatHearsItAtOnce() {
+    @Test func `a new subscriber of the heartbeat hears it at once`() {
         var bench = MachineBench()
         bench.endTurn()
         bench.forget()

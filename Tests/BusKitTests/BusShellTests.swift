@@ -44,7 +44,7 @@ struct BusShellTests {
         return nil
     }
 
-    @Test func aRequestIsAnsweredAndAnUnknownServiceIsUnavailable() async throws {
+    @Test func `a request is answered and an unknown service is unavailable`() async throws {
         try await TestFleet.with { fleet in
             try await withEcho(fleet) { _ in
                 try await fleet.withClient(observes: nil) { client in
@@ -59,7 +59,7 @@ struct BusShellTests {
         }
     }
 
-    @Test func publishesArePlacedInOrderAndSeenByAll() async throws {
+    @Test func `publishes are placed in order and seen by all`() async throws {
         try await TestFleet.with { fleet in
             try await withEcho(fleet) { host in
                 try await fleet.withClient { client in
@@ -74,7 +74,7 @@ struct BusShellTests {
         }
     }
 
-    @Test func aClientThatStartsBeforeTheBusJoinsWhenItComes() async throws {
+    @Test func `a client that starts before the bus joins when it comes`() async throws {
         let fleet = try TestFleet()
         try await fleet.withClient { client in
             let asking = Task { try await client.request(.playback, [7], within: .seconds(60)).payload }
@@ -87,7 +87,7 @@ struct BusShellTests {
         await fleet.stopBus()
     }
 
-    @Test func aClientFollowsTheBusThroughRestartsWithoutForgettingWhatWasThere() async throws {
+    @Test func `a client follows the bus through restarts without forgetting what was there`() async throws {
         try await TestFleet.with { fleet in
             try await withEcho(fleet) { _ in
                 try await fleet.withClient { client in
@@ -108,7 +108,7 @@ struct BusShellTests {
         }
     }
 
-    @Test func aYoungerProcessFencesTheOlder() async throws {
+    @Test func `a younger process fences the older`() async throws {
         try await TestFleet.with { fleet in
             let old = host(fleet)
             let young = host(fleet, generation: 2)
@@ -129,7 +129,7 @@ struct BusShellTests {
         }
     }
 
-    @Test func openingAndClosingAHundredTimesLeavesNothing() async throws {
+    @Test func `opening and closing a hundred times leaves nothing`() async throws {
         try await TestFleet.with { fleet in
             @Sendable func once() async throws {
                 try await withEcho(fleet) { _ in
@@ -149,7 +149,7 @@ struct BusShellTests {
         }
     }
 
-    @Test func aRunDirectoryTooLongForASocketIsRefusedClearly() async throws {
+    @Test func `a run directory too long for a socket is refused clearly`() async throws {
         let client = BusClient(
             runDirectory: "/tmp/" + String(repeating: "x", count: 120), origin: "test", observes: .all,
             logger: Logger(label: "test"))

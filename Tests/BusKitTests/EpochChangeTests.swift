@@ -33,7 +33,9 @@ struct EpochChangeTests {
 
     // The new bus may be heard of by its SYNC first, on sockets that have connected to it by themselves.
     @Test(arguments: [true, false])
-    func aRequestThatWasWithADeadBusIsAskedAgainWithoutWaitingForItsSilence(observesStream: Bool) async throws {
+    func `a request that was with a dead bus is asked again without waiting for its silence`(observesStream: Bool)
+        async throws
+    {
         try await TestFleet.with { fleet in
             var limits = RequestTracker.Limits()
             limits.attempt = .seconds(3_600)

@@ -39,7 +39,7 @@ struct PublishLinkTests {
         effects.compactMap { if case .send(.answer(_, _, _, let position)) = $0 { position } else { nil } }
     }
 
-    @Test func helloComesFirstAndAWelcomeBegins() {
+    @Test func `hello comes first and a welcome begins`() {
         var link = PublishLink(generation: 3)
         #expect(hellos(link.handle(.start, now: start)) == 1)
         #expect(dropped(link.handle(.publish(1, [put], wall: 0), now: start)) == [.unavailable])
@@ -50,7 +50,7 @@ struct PublishLinkTests {
         }
     }
 
-    @Test func publishesAreCountedFromOneAndPlacedByTheAcknowledgement() {
+    @Test func `publishes are counted from one and placed by the acknowledgement`() {
         var link = welcomed()
         #expect(origins(link.handle(.publish(1, [put, put], wall: 0), now: start)) == [1, 2])
         #expect(origins(link.handle(.publish(2, [put], wall: 0), now: start)) == [3])
@@ -60,7 +60,7 @@ struct PublishLinkTests {
         #expect(positions(second) == [StreamPosition(epoch: 5, sequence: 110)])
     }
 
-    @Test func theWindowHoldsBackAndReadyAndRepliesKeepTheirPlace() {
+    @Test func `the window holds back and ready and replies keep their place`() {
         var link = welcomed(window: 2)
         #expect(origins(link.handle(.publish(1, [put, put, put, put], wall: 0), now: start)) == [1, 2])
         #expect(link.handle(.ready, now: start).isEmpty)
@@ -76,13 +76,13 @@ struct PublishLinkTests {
         #expect(answers(last) == [StreamPosition(epoch: 5, sequence: 104)])
     }
 
-    @Test func aReplyWithNothingBeforeItIsStampedWithTheHead() {
+    @Test func `a reply with nothing before it is stamped with the head`() {
         var link = welcomed()
         let effects = link.handle(.reply(ReplyTicket(epoch: 5, number: 1), .random(), .success([])), now: start)
         #expect(answers(effects) == [StreamPosition(epoch: 5, sequence: 100)])
     }
 
-    @Test func aNewEpochDropsWhatIsUnacknowledgedAndSaysHelloAgain() {
+    @Test func `a new epoch drops what is unacknowledged and says hello again`() {
         var link = welcomed()
         _ = link.handle(.publish(1, [put], wall: 0), now: start)
         let effects = link.handle(.epochSeen(6), now: start)
@@ -96,14 +96,14 @@ struct PublishLinkTests {
         #expect(answers(stale).isEmpty)
     }
 
-    @Test func helloRequiredStartsOverOnce() {
+    @Test func `hello required starts over once`() {
         var link = welcomed()
         _ = link.handle(.publish(1, [put, put], wall: 0), now: start)
         #expect(hellos(link.handle(.reject(code: "helloRequired", epoch: 6, origin: 1), now: start)) == 1)
         #expect(hellos(link.handle(.reject(code: "helloRequired", epoch: 6, origin: 2), now: start)) == 0)
     }
 
-    @Test func aYoungerLifeEndsThisOne() {
+    @Test func `a younger life ends this one`() {
         var link = welcomed()
         let effects = link.handle(.reject(code: "fenced", epoch: 5, origin: 0, generation: 9), now: start)
         #expect(
@@ -112,7 +112,7 @@ struct PublishLinkTests {
         #expect(link.deadline == nil)
     }
 
-    @Test func aRefusedPublicationUsesItsNumberAndTheOthersStand() {
+    @Test func `a refused publication uses its number and the others stand`() {
         var link = welcomed()
         _ = link.handle(.publish(1, [put], wall: 0), now: start)
         _ = link.handle(.publish(2, [put], wall: 0), now: start)
@@ -123,7 +123,7 @@ struct PublishLinkTests {
         #expect(positions(last) == [StreamPosition(epoch: 5, sequence: 101)])
     }
 
-    @Test func pingsKeepItAliveAndSilenceMakesTheConnectionAnew() {
+    @Test func `pings keep it alive and silence makes the connection anew`() {
         var link = welcomed()
         let ping = link.handle(.tick, now: start.advanced(by: .milliseconds(500)))
         #expect(ping.contains { if case .send(.ping) = $0 { true } else { false } })
@@ -193,7 +193,7 @@ struct PublishLinkTests {
         #expect(hellos(link.handle(.tick, now: start.advanced(by: .milliseconds(1_500)))) == 1)
     }
 
-    @Test func telemetryIsNeitherCountedNorAcknowledged() {
+    @Test func `telemetry is neither counted nor acknowledged`() {
         var link = welcomed()
         let live = Publication(.live, Topic("live/playback/levels"), [1])
         let effects = link.handle(.publish(1, [live], wall: 0), now: start)
@@ -203,7 +203,7 @@ struct PublishLinkTests {
     }
 
     @Test(arguments: [UInt64(0), 4, 99])
-    func nonsensicalAcknowledgementsAreIgnored(_ origin: UInt64) {
+    func `nonsensical acknowledgements are ignored`(_ origin: UInt64) {
         var link = welcomed()
         _ = link.handle(.publish(1, [put, put, put], wall: 0), now: start)
         #expect(

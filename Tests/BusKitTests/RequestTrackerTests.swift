@@ -42,7 +42,7 @@ struct RequestTrackerTests {
         #expect(tracker.count == 0 && tracker.deadline == nil)
     }
 
-    @Test func aReplyEndsTheRequest() {
+    @Test func `a reply ends the request`() {
         var tracker = RequestTracker()
         #expect(sendings(tracker.handle(asking(id), now: start)).map(\.mayBeRepeat) == [false])
         let answer = Answer(payload: [2], position: StreamPosition(epoch: 1, sequence: 2))
@@ -52,7 +52,7 @@ struct RequestTrackerTests {
     }
 
     @Test(arguments: [FailureCode.unavailable, .busy, .lostInFlight, .helloRequired])
-    func passingRefusalsAreRetriedUnderTheSameIDWithGrowingWaits(_ code: FailureCode) {
+    func `passing refusals are retried under the same ID with growing waits`(_ code: FailureCode) {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id), now: start)
         var now = start
@@ -67,14 +67,14 @@ struct RequestTrackerTests {
     }
 
     @Test(arguments: [FailureCode.notFound, .revisionMismatch, .notSaved, .expired])
-    func otherRefusalsAreFinal(_ code: FailureCode) {
+    func `other refusals are final`(_ code: FailureCode) {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id), now: start)
         let effects = tracker.handle(.failure(id, Failure(code, "")), now: start)
         #expect(results(effects) == [.failure(Failure(code, ""))])
     }
 
-    @Test func aNewBusEndsTheAttemptAndTheRequestIsSentAgain() {
+    @Test func `a new bus ends the attempt and the request is sent again`() {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id), now: start)
         #expect(tracker.handle(.connectionLost, now: at(1)).isEmpty)
@@ -84,7 +84,7 @@ struct RequestTrackerTests {
         #expect(sent.map(\.mayBeRepeat) == [true])
     }
 
-    @Test func nothingIsSentToABusThatHasNotBeenHeard() {
+    @Test func `nothing is sent to a bus that has not been heard`() {
         var tracker = RequestTracker(hasJoined: false)
         #expect(tracker.handle(asking(id), now: start).isEmpty)
         #expect(tracker.handle(.ready(.queue), now: at(1)).isEmpty)
@@ -96,12 +96,12 @@ struct RequestTrackerTests {
         #expect(failure.known == .unavailable)
     }
 
-    @Test func theFirstSendingOfAnIDFromAnEarlierLifeSaysSo() {
+    @Test func `the first sending of an ID from an earlier life says so`() {
         var tracker = RequestTracker()
         #expect(sendings(tracker.handle(asking(id, mayBeRepeat: true), now: start)).map(\.mayBeRepeat) == [true])
     }
 
-    @Test func atTheDeadlineTheOutcomeIsUnknownIfAnyoneMayHaveBegun() {
+    @Test func `at the deadline the outcome is unknown if anyone may have begun`() {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id), now: start)
         _ = tracker.handle(.failure(id, Failure(.lostInFlight, "")), now: start)
@@ -114,7 +114,7 @@ struct RequestTrackerTests {
         #expect(failure.known == .outcomeUnknown)
     }
 
-    @Test func atTheDeadlineARequestThatNobodyTookIsUnavailable() {
+    @Test func `at the deadline a request that nobody took is unavailable`() {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id), now: start)
         _ = tracker.handle(.failure(id, Failure(.unavailable, "down")), now: start)
@@ -122,7 +122,7 @@ struct RequestTrackerTests {
             results(tracker.handle(.tick, now: at(10_000))) == [.failure(Failure(.unavailable, "down"))])
     }
 
-    @Test func aRequestWithoutALimitIsRepeatedForEver() {
+    @Test func `a request without a limit is repeated for ever`() {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id, limit: nil), now: start)
         var now = start
@@ -135,14 +135,14 @@ struct RequestTrackerTests {
         }
     }
 
-    @Test func silenceIsBrokenByTheSameRequest() {
+    @Test func `silence is broken by the same request`() {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id, limit: nil), now: start)
         #expect(sendings(tracker.handle(.tick, now: at(4_999))).isEmpty)
         #expect(sendings(tracker.handle(.tick, now: at(5_000))).map(\.mayBeRepeat) == [true])
     }
 
-    @Test func thirtyTwoAreOnTheirWayAndTheNextFollowsWhenOneIsAnswered() {
+    @Test func `thirty two are on their way and the next follows when one is answered`() {
         var tracker = RequestTracker()
         var sent = 0
         for index in 0..<40 {
@@ -153,7 +153,7 @@ struct RequestTrackerTests {
         #expect(sendings(effects).map(\.id.low) == [32])
     }
 
-    @Test func aServiceThatBecomesReadyIsAskedAtOnce() {
+    @Test func `a service that becomes ready is asked at once`() {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id), now: start)
         _ = tracker.handle(.failure(id, Failure(.unavailable, "")), now: start)
@@ -161,7 +161,7 @@ struct RequestTrackerTests {
         #expect(sendings(tracker.handle(.ready(.queue), now: at(2))).count == 1)
     }
 
-    @Test func aRefusalFromBeforeTheServiceWasReadyIsNotFollowedByALongWait() {
+    @Test func `a refusal from before the service was ready is not followed by a long wait`() {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id), now: start)
         for milliseconds in [0, 50, 150, 350, 750] {
@@ -175,7 +175,7 @@ struct RequestTrackerTests {
         #expect(sendings(tracker.handle(.tick, now: at(1_602))).map(\.id) == [id])
     }
 
-    @Test func closingAnswersEveryone() {
+    @Test func `closing answers everyone`() {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id), now: start)
         #expect(results(tracker.close(Failure(.unavailable, "bye"))) == [.failure(Failure(.unavailable, "bye"))])

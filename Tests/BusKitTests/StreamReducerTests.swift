@@ -69,7 +69,7 @@ struct StreamReducerTests {
         return trial
     }
 
-    @Test func joiningFetchesEverythingOnlyAfterTheSync() {
+    @Test func `joining fetches everything only after the sync`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, state, [1])
         var trial = ReducerTrial()
@@ -84,7 +84,7 @@ struct StreamReducerTests {
         #expect(trial.connections == [.connecting, .live])
     }
 
-    @Test func eventsBetweenTheSyncAndTheAnswerAreAppliedOnce() {
+    @Test func `events between the sync and the answer are applied once`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, state, [1])
         var trial = ReducerTrial()
@@ -100,7 +100,7 @@ struct StreamReducerTests {
         #expect(trial.sequence == 3)
     }
 
-    @Test func aLateJoinerGetsThePutAndItsDeltasInOrder() {
+    @Test func `a late joiner gets the put and its deltas in order`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, queue, [1])
         _ = bus.publish(.delta, queue, [2])
@@ -109,7 +109,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.entries[queue]?.deltas.map(\.payload) == [[2], [3]])
     }
 
-    @Test func aGapIsFilledOutOfTheRing() {
+    @Test func `a gap is filled out of the ring`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         let lost = bus.publish(.put, state, [1])
@@ -121,7 +121,7 @@ struct StreamReducerTests {
         #expect(trial.snapshots == 1)
     }
 
-    @Test func lossAtTheTailIsFoundByTheHeartbeat() {
+    @Test func `loss at the tail is found by the heartbeat`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         let lost = bus.publish(.put, state, [1])
@@ -130,7 +130,7 @@ struct StreamReducerTests {
         #expect(trial.events == [lost])
     }
 
-    @Test func ofTopicsThatAreNotSelectedOnlyThePlacesCount() {
+    @Test func `of topics that are not selected only the places count`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, queue, [1])
         let before = bus.publish(.put, state, [2])
@@ -241,7 +241,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.entries.count == 12)
     }
 
-    @Test func duplicatesAreDropped() {
+    @Test func `duplicates are dropped`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         let event = bus.publish(.put, state, [1])
@@ -250,7 +250,7 @@ struct StreamReducerTests {
         #expect(trial.events == [event])
     }
 
-    @Test func twoFailedReplaysForceASnapshotAndShowTheResync() {
+    @Test func `two failed replays force a snapshot and show the resync`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         _ = bus.publish(.put, state, [1])
@@ -322,7 +322,7 @@ struct StreamReducerTests {
         #expect(old.reducer.replica.entries[state]?.put.payload == [4])
     }
 
-    @Test func silenceClosesTheSocketsAndJoinsUnderANewNonceBackingOff() {
+    @Test func `silence closes the sockets and joins under a new nonce backing off`() {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         trial.pass(.milliseconds(1_400))
@@ -347,7 +347,7 @@ struct StreamReducerTests {
     enum Sign: CaseIterable { case heartbeat, event, sync }
 
     @Test(arguments: Sign.allCases, [UInt64(4), 9])
-    func anotherEpochLeadsToAJoinAtOnceAndTheSyncDecidesWhich(_ sign: Sign, _ epoch: UInt64) {
+    func `another epoch leads to a join at once and the sync decides which`(_ sign: Sign, _ epoch: UInt64) {
         var bus = ModelBus(epoch: 5)
         var trial = live(&bus)
         var next = ModelBus(epoch: epoch)
@@ -366,7 +366,7 @@ struct StreamReducerTests {
         #expect(trial.reducer.connection == .live)
     }
 
-    @Test func oldValuesStayVisibleAndStaleUntilTheirServiceIsReadyInTheNewEpoch() {
+    @Test func `old values stay visible and stale until their service is ready in the new epoch`() {
         var bus = ModelBus(epoch: 5)
         _ = bus.publish(.put, state, [1])
         _ = bus.publish(.put, .playbackOutput, [2])
@@ -386,7 +386,7 @@ struct StreamReducerTests {
         #expect(!trial.reducer.replica.isStale(state))
     }
 
-    @Test func whatWaitsForAnAnswerIsBoundedAndTheRestIsFetched() {
+    @Test func `what waits for an answer is bounded and the rest is fetched`() {
         var limits = StreamReducer.Limits()
         limits.bufferedEvents = 4
         var bus = ModelBus(epoch: 5, ringSize: 100)
@@ -402,7 +402,7 @@ struct StreamReducerTests {
         #expect(trial.events.map(\.header.sequence) == Array(1...20))
     }
 
-    @Test func aFetchThatIsNotAnsweredLeadsToANewJoin() {
+    @Test func `a fetch that is not answered leads to a new join`() {
         var bus = ModelBus(epoch: 5)
         var trial = ReducerTrial()
         trial.handle(.start)
@@ -414,7 +414,7 @@ struct StreamReducerTests {
         _ = bus.publish(.event, state)
     }
 
-    @Test func answersToAnEarlierJoinAreIgnored() {
+    @Test func `answers to an earlier join are ignored`() {
         var bus = ModelBus(epoch: 5)
         var trial = ReducerTrial()
         trial.handle(.start)
@@ -429,7 +429,7 @@ struct StreamReducerTests {
     }
 
     @Test(arguments: 0..<40)
-    func anyOrderOfLossRepetitionAndRestartsEndsInTheBusesState(_ seed: Int) throws {
+    func `any order of loss repetition and restarts ends in the buses state`(_ seed: Int) throws {
         for run in 0..<50 {
             var trial = RandomTrial(seed: UInt64(seed) * 1_000 + UInt64(run))
             try trial.run()

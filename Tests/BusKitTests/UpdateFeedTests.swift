@@ -7,7 +7,7 @@ import WireMessages
 @testable import BusKit
 
 struct UpdateFeedTests {
-    @Test func aConsumerThatIsTooSlowGetsASnapshotInPlaceOfWhatItMissed() async {
+    @Test func `a consumer that is too slow gets a snapshot in place of what it missed`() async {
         let feed = UpdateFeed(limit: 4)
         var bus = ModelBus(epoch: 5)
         var replica = Replica()
@@ -64,7 +64,7 @@ struct UpdateFeedTests {
         #expect(count == 16_384)
     }
 
-    @Test func telemetryIsDroppedFirst() async {
+    @Test func `telemetry is dropped first`() async {
         let feed = UpdateFeed(limit: 2)
         var bus = ModelBus(epoch: 5)
         let event = bus.publish(.event, .playbackState)
@@ -75,7 +75,7 @@ struct UpdateFeedTests {
         #expect(count == 2)
     }
 
-    @Test func whatWaitsIsBoundedInBytesToo() async {
+    @Test func `what waits is bounded in bytes too`() async {
         let feed = UpdateFeed(byteLimit: 1_000)
         var bus = ModelBus(epoch: 5)
         var replica = Replica()
@@ -99,7 +99,7 @@ struct UpdateFeedTests {
         #expect(snapshot.position.sequence == 3)
     }
 
-    @Test func theEndIsHeard() async {
+    @Test func `the end is heard`() async {
         let feed = UpdateFeed()
         async let next = feed.next()
         feed.finish()
@@ -107,7 +107,7 @@ struct UpdateFeedTests {
         #expect(isOver)
     }
 
-    @Test func cancellingEndsTheWait() async {
+    @Test func `cancelling ends the wait`() async {
         let feed = UpdateFeed()
         let task = Task { await feed.next() == nil }
         task.cancel()

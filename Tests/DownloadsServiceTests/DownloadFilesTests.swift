@@ -8,20 +8,18 @@ import Testing
 
 /// What is written where, and what is not.
 struct DownloadFilesTests {
-    @Test(
-        "Names are safe and readable, whatever a feed says",
-        arguments: [
-            ("A plain title", "A plain title"), ("../../etc/passwd", "-..-etc-passwd"), ("a/b\\c:d", "a-b-c-d"),
-            ("tab\there\u{0}\u{1b}[31m", "tabhere[31m"), ("  much   room  ", "much room"), (".hidden", "hidden"),
-            ("..", "X"), ("", "X"), ("\u{202E}gpj.exe\u{2066}", "gpj.exe"), ("مقدمة", "مقدمة"), ("end...", "end"),
-            ("line\nbreak", "linebreak"), ("zero\u{200B}width", "zerowidth"),
-        ])
-    func names(text: String, expected: String) {
+    @Test(arguments: [
+        ("A plain title", "A plain title"), ("../../etc/passwd", "-..-etc-passwd"), ("a/b\\c:d", "a-b-c-d"),
+        ("tab\there\u{0}\u{1b}[31m", "tabhere[31m"), ("  much   room  ", "much room"), (".hidden", "hidden"),
+        ("..", "X"), ("", "X"), ("\u{202E}gpj.exe\u{2066}", "gpj.exe"), ("مقدمة", "مقدمة"), ("end...", "end"),
+        ("line\nbreak", "linebreak"), ("zero\u{200B}width", "zerowidth"),
+    ])
+    func `names are safe and readable, whatever a feed says`(text: String, expected: String) {
         #expect(DownloadName.component(text, orElse: "X", limit: 200) == expected)
     }
 
-    @Test("Long names are cut between characters, the id and the kind of file kept", arguments: ["a", "ä", "👩‍👩‍👧", "ع"])
-    func longNames(character: String) {
+    @Test(arguments: ["a", "ä", "👩‍👩‍👧", "ع"])
+    func `long names are cut between characters, the id and the kind of file kept`(character: String) {
         let long = String(repeating: character, count: 300)
         let path = DownloadName.path(podcast: long, title: long, episode: "e1", type: "audio/mpeg", url: "http://a/b")
         let parts = path.split(separator: "/")
@@ -30,13 +28,13 @@ struct DownloadFilesTests {
         #expect(parts[0].allSatisfy { String($0) == character })
     }
 
-    @Test(
-        "The kind of file comes from the address, else from what was announced",
-        arguments: [
-            ("http://a/b.M4A?x=.mp3", "audio/mpeg", "m4a"), ("http://a/b", "audio/ogg; codecs=opus", "ogg"),
-            ("http://a/b.php", "application/x", "audio"), ("http://a/b.exe", "", "audio"),
-        ])
-    func kinds(url: String, type: String, suffix: String) {
+    @Test(arguments: [
+        ("http://a/b.M4A?x=.mp3", "audio/mpeg", "m4a"), ("http://a/b", "audio/ogg; codecs=opus", "ogg"),
+        ("http://a/b.php", "application/x", "audio"), ("http://a/b.exe", "", "audio"),
+    ])
+    func `the kind of file comes from the address, else from what was announced`(
+        url: String, type: String, suffix: String
+    ) {
         let path = DownloadName.path(podcast: "P", title: "T", episode: "e1", type: type, url: url)
         #expect(path == "P/T [e1].\(suffix)")
     }
@@ -61,8 +59,7 @@ struct DownloadFilesTests {
         try folder.write(UnsafeRawBufferPointer(copy), to: partial, at: 0)
     }
 
-    @Test("A file is at its place only when it is whole; its parts are nowhere else; it can be deleted")
-    func finishes() throws {
+    @Test func `a file is at its place only when it is whole; its parts are nowhere else; it can be deleted`() throws {
         try withFolder { folder, _ in
             try put("audio", in: folder, as: "P/T [e1].mp3")
             #expect(try folder.files().files == ["P/T [e1].mp3": 5])
@@ -72,8 +69,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test("What has come is taken up as far as it is certain; what came of another version is not")
-    func partials() throws {
+    @Test func `what has come is taken up as far as it is certain; what came of another version is not`() throws {
         try withFolder { folder, _ in
             do {
                 let partial = try folder.openPartial("e1-x", of: "e1", keeping: 0)
@@ -86,8 +82,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test("A file that is at its place already, as after a crash, is that file; another one there stays")
-    func putTwice() throws {
+    @Test func `a file that is at its place already, as after a crash, is that file; another one there stays`() throws {
         try withFolder { folder, _ in
             try put("whole", in: folder, as: "P/T [e1].mp3")
             try put("whole", in: folder, as: "P/T [e1].mp3")
@@ -96,8 +91,10 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test("A part that has a second name, as after a crash between two steps, is begun anew and the other name left")
-    func partWithTwoNames() throws {
+    @Test
+    func `a part that has a second name, as after a crash between two steps, is begun anew and the other name left`()
+        throws
+    {
         try withFolder { folder, _ in
             try put("whole", in: folder, as: "P/T [e1].mp3")
             #expect(link(folder.root + "/P/T [e1].mp3", folder.root + "/.partial/e1-x") == 0)
@@ -108,8 +105,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test("A link that was planted leads nowhere: nothing is written, read or deleted behind it")
-    func links() throws {
+    @Test func `a link that was planted leads nowhere: nothing is written, read or deleted behind it`() throws {
         try withFolder { folder, home in
             let outside = home.path + "/outside"
             mkdir(outside, 0o700)
@@ -129,8 +125,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test("A file that is there already is left alone, and so is what is not named as ours are")
-    func others() throws {
+    @Test func `a file that is there already is left alone, and so is what is not named as ours are`() throws {
         try withFolder { folder, home in
             mkdir(folder.root, 0o700)
             mkdir(folder.root + "/P", 0o700)
@@ -144,8 +139,9 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test("A file that was moved to its place already, in a life that did not get to say so, is taken for it")
-    func movedBefore() throws {
+    @Test func `a file that was moved to its place already, in a life that did not get to say so, is taken for it`()
+        throws
+    {
         try withFolder { folder, _ in
             try put("audio", in: folder, as: "P/T [e1].mp3")
             try put("audio", in: folder, as: "P/T [e1].mp3")
@@ -154,8 +150,8 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test("What is in the way is found before anything is fetched, and trying again is no help against it")
-    func inTheWay() throws {
+    @Test func `what is in the way is found before anything is fetched, and trying again is no help against it`() throws
+    {
         try withFolder { folder, home in
             #expect(try folder.isFree("P/T [e1].mp3", for: 5))
             mkdir(folder.root + "/P", 0o700)
@@ -174,16 +170,14 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test("A size beyond all disks is refused as such")
-    func hugeSizes() throws {
+    @Test func `a size beyond all disks is refused as such`() throws {
         try withFolder { folder, _ in
             let failure = #expect(throws: Failure.self) { try folder.requireSpace(for: .max) }
             #expect(failure?.known == .insufficientStorage)
         }
     }
 
-    @Test("A folder that cannot be used is named")
-    func unusable() throws {
+    @Test func `a folder that cannot be used is named`() throws {
         try withFolder { folder, home in
             try home.file("downloads", "a file".utf8)
             let failure = #expect(throws: Failure.self) { _ = try folder.openPartial("e1-x", of: "e1", keeping: 0) }
@@ -191,8 +185,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test("More than there is room for is refused before it begins")
-    func space() throws {
+    @Test func `more than there is room for is refused before it begins`() throws {
         try withFolder { folder, _ in
             try folder.requireSpace(for: 1)
             let failure = #expect(throws: Failure.self) { try folder.requireSpace(for: 1 << 60) }
@@ -200,8 +193,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test("A limited rate is kept over any number of takers; none is none")
-    func bucket() {
+    @Test func `a limited rate is kept over any number of takers; none is none`() {
         var now = MonotonicTime(nanoseconds: 0)
         var bucket = TokenBucket(rate: 1_000, now: now)
         #expect(bucket.take(1_000, now: now) == .zero)
@@ -214,10 +206,8 @@ struct DownloadFilesTests {
         #expect(free.take(1 << 30, now: now) == .zero)
     }
 
-    @Test(
-        "A content range is read",
-        arguments: [("bytes 5-9/10", 5, 10), ("bytes 5-9/*", 5, 0), ("bytes */10", -1, -1), ("5-9/10", -1, -1)])
-    func ranges(text: String, first: Int, total: Int) {
+    @Test(arguments: [("bytes 5-9/10", 5, 10), ("bytes 5-9/*", 5, 0), ("bytes */10", -1, -1), ("5-9/10", -1, -1)])
+    func `a content range is read`(text: String, first: Int, total: Int) {
         let range = ContentRange(text)
         #expect(range.map { Int($0.first) } ?? -1 == first && range.map { Int($0.total) } ?? -1 == total)
     }

@@ -28,10 +28,12 @@ struct DownloadsAwayTests {
 
     // MARK: The folder
 
-    @Test(
-        "With the folder away nothing is given up, whatever lies there; nothing is fetched; one alert says so until it is back",
-        arguments: ["", "of another disk"], [false, true])
-    func away(other: String, restarts: Bool) throws {
+    @Test(arguments: ["", "of another disk"], [false, true])
+    func
+        `with the folder away nothing is given up, whatever lies there; nothing is fetched; one alert says so until it is back`(
+            other: String, restarts: Bool
+        ) throws
+    {
         let marker = try download()
         #expect(!marker.isEmpty)
         rig.marker = other
@@ -56,16 +58,15 @@ struct DownloadsAwayTests {
         #expect(rig.state("e1") == .downloaded && rig.state("e2") == .downloaded)
     }
 
-    @Test("A file that is gone from the folder that is meant is gone, also after a restart")
-    func gone() throws {
+    @Test func `a file that is gone from the folder that is meant is gone, also after a restart`() throws {
         _ = try download()
         rig.start()
         rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000], rig.sight))
         #expect(rig.state("e1") == .notDownloaded && rig.state("e2") == .downloaded && rig.alerts.isEmpty)
     }
 
-    @Test("A folder that has all files is the one that is meant, whatever marker it bears", arguments: ["", "another"])
-    func moved(marker: String) throws {
+    @Test(arguments: ["", "another"])
+    func `a folder that has all files is the one that is meant, whatever marker it bears`(marker: String) throws {
         let before = try download()
         rig.marker = marker
         rig.advance(16)
@@ -75,8 +76,7 @@ struct DownloadsAwayTests {
         #expect(rig.state("e1") == .notDownloaded && !isToldAway)
     }
 
-    @Test("Whoever answers that the files are gone for good has them no more, and can download again")
-    func accepts() throws {
+    @Test func `whoever answers that the files are gone for good has them no more, and can download again`() throws {
         _ = try download()
         rig.marker = ""
         rig.found = ["e1": .nothing, "e2": .nothing]
@@ -92,8 +92,7 @@ struct DownloadsAwayTests {
         #expect(rig.marker?.isEmpty == false && rig.state("e1") == .downloaded)
     }
 
-    @Test("An alert that was dismissed is not raised again for the same absence")
-    func dismisses() throws {
+    @Test func `an alert that was dismissed is not raised again for the same absence`() throws {
         _ = try download()
         rig.marker = ""
         rig.isDiskOut = true
@@ -104,8 +103,10 @@ struct DownloadsAwayTests {
         #expect(rig.alerts.isEmpty && rig.state("e1") == .downloaded)
     }
 
-    @Test("A transfer that finds another folder than was meant waits for that, and no try of it counts as the last")
-    func findsAnother() throws {
+    @Test
+    func `a transfer that finds another folder than was meant waits for that, and no try of it counts as the last`()
+        throws
+    {
         let marker = try download()
         rig.send { $0.remove.episodes = ["e1", "e2"] }
         rig.advance(16)
@@ -121,8 +122,8 @@ struct DownloadsAwayTests {
         #expect(rig.state("e3") == .downloading && rig.alerts.isEmpty)
     }
 
-    @Test("Nothing is fetched before it is known which folder is there", arguments: [false, true])
-    func looksFirst(isOut: Bool) throws {
+    @Test(arguments: [false, true])
+    func `nothing is fetched before it is known which folder is there`(isOut: Bool) throws {
         _ = try download()
         rig.mounts = ["Show"]
         rig.advance(16)
@@ -138,8 +139,7 @@ struct DownloadsAwayTests {
         #expect(rig.orders.count == 1)
     }
 
-    @Test("A folder that cannot be marked is used as it is")
-    func readOnly() throws {
+    @Test func `a folder that cannot be marked is used as it is`() throws {
         rig.marker = nil
         rig.add("e1")
         try rig.complete("e1")
@@ -150,8 +150,7 @@ struct DownloadsAwayTests {
         #expect(rig.state("e1") == .notDownloaded && rig.alerts.isEmpty)
     }
 
-    @Test("Nothing is said of files whose podcast's folder is a mount of its own that is out")
-    func mounts() throws {
+    @Test func `nothing is said of files whose podcast's folder is a mount of its own that is out`() throws {
         rig.library["e2"]?.podcastTitle = "Other"
         _ = try download()
         rig.mounts = ["Show"]
@@ -178,8 +177,7 @@ struct DownloadsAwayTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    @Test("A file that is to go while the folder is away goes when it is back")
-    func deletesWhenBack() throws {
+    @Test func `a file that is to go while the folder is away goes when it is back`() throws {
         let marker = try download()
         rig.marker = ""
         rig.isDiskOut = true
@@ -197,8 +195,10 @@ struct DownloadsAwayTests {
 
     // MARK: On disk
 
-    @Test("A folder is marked once, and what is not marked so is neither made, nor read, nor written, nor deleted in")
-    func marks() throws {
+    @Test
+    func `a folder is marked once, and what is not marked so is neither made, nor read, nor written, nor deleted in`()
+        throws
+    {
         let temporary = try TemporaryFolder()
         var folder = DownloadFolder(root: temporary.path + "/downloads")
         mkdir(folder.root, 0o700)
@@ -225,8 +225,9 @@ struct DownloadsAwayTests {
         #expect(folder.delete("e1", at: "P/T [e1].mp3")?.code == DownloadFolder.awayCode)
     }
 
-    @Test("A marker that is empty, a link, a folder or no word counts as none, and is replaced if it can be")
-    func oddMarkers() throws {
+    @Test func `a marker that is empty, a link, a folder or no word counts as none, and is replaced if it can be`()
+        throws
+    {
         let temporary = try TemporaryFolder()
         let folder = DownloadFolder(root: temporary.path + "/downloads")
         mkdir(folder.root, 0o700)
@@ -246,8 +247,7 @@ struct DownloadsAwayTests {
 
     // MARK: A disk that hangs
 
-    @Test("There is one look at a time, however long it takes")
-    func oneLook() throws {
+    @Test func `there is one look at a time, however long it takes`() throws {
         _ = try download()
         let before = looks()
         rig.isDiskHanging = true
@@ -261,8 +261,7 @@ struct DownloadsAwayTests {
         #expect(looks() == before + 2)
     }
 
-    @Test("Whoever asks while a disk hangs is answered with what is known after 5 s, and then at once")
-    func answersAnyway() throws {
+    @Test func `whoever asks while a disk hangs is answered with what is known after 5 s, and then at once`() throws {
         _ = try download()
         rig.isDiskHanging = true
         var request = WireDownloadsRequest()
@@ -280,8 +279,10 @@ struct DownloadsAwayTests {
         #expect(rig.why("e1").hasPrefix("It is downloaded") && rig.add("e2")?.reply?.changed == [false])
     }
 
-    @Test("Whoever asks during a look is answered after the next, and what came meanwhile is not judged by the old one")
-    func looksAgain() throws {
+    @Test
+    func `whoever asks during a look is answered after the next, and what came meanwhile is not judged by the old one`()
+        throws
+    {
         _ = try download()
         rig.isDiskHanging = true
         rig.advance(16)

@@ -10,8 +10,7 @@ struct DownloadsMachineTests {
     private let rig = DownloadsRig()
     private let cut = TransferFailure(Failure(.streamFailed, "cut"))
 
-    @Test("A wish is durable, fetched, and said to be downloaded when it is whole")
-    func downloads() throws {
+    @Test func `a wish is durable, fetched, and said to be downloaded when it is whole`() throws {
         #expect(rig.add("e1")?.reply?.changed == [true])
         #expect(rig.state("e1") == .downloading && rig.shown("e1")?.state == .downloading)
         #expect(try rig.order("e1").path == "Show/Part 1 [e1].mp3")
@@ -23,8 +22,7 @@ struct DownloadsMachineTests {
         #expect(rig.why("e1") == "It is downloaded: asked for by test.")
     }
 
-    @Test("So many at once, so many from one host, in the order of their wishes")
-    func limits() throws {
+    @Test func `so many at once, so many from one host, in the order of their wishes`() throws {
         rig.set(.downloadsAtOnce, "3")
         rig.set(.downloadsPerHost, "2")
         rig.add("e1", "e3", "e5", "e2", "e4")
@@ -37,8 +35,10 @@ struct DownloadsMachineTests {
         #expect(rig.state("e5") == .downloading)
     }
 
-    @Test("Pausing keeps what has come, resuming goes on with it, cancelling deletes it, removing deletes the file")
-    func commands() throws {
+    @Test
+    func `pausing keeps what has come, resuming goes on with it, cancelling deletes it, removing deletes the file`()
+        throws
+    {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)
@@ -59,8 +59,7 @@ struct DownloadsMachineTests {
         #expect(rig.actions.last == .delete(episode: "e2", path: "Show/Part 2 [e2].mp3"))
     }
 
-    @Test("A command that cannot be done to one of its episodes is done to none")
-    func allOrNone() throws {
+    @Test func `a command that cannot be done to one of its episodes is done to none`() throws {
         rig.add("e1", "e2")
         try rig.complete("e2")
         #expect(rig.send { $0.pause.episodes = ["e1", "e2"] }?.failure?.known == .invalidArgument)
@@ -78,8 +77,7 @@ struct DownloadsMachineTests {
         #expect(rig.add("e4")?.failure?.known == .episodeUnavailable)
     }
 
-    @Test("A failure is tried again after 5, 15 and 60 s, then it stays, with an alert that tries again")
-    func retries() throws {
+    @Test func `a failure is tried again after 5, 15 and 60 s, then it stays, with an alert that tries again`() throws {
         rig.add("e1")
         for wait in [5.0, 15, 60] {
             rig.report(.failed(try rig.order("e1").number, cut))
@@ -107,8 +105,7 @@ struct DownloadsMachineTests {
         #expect(rig.machine.everything().contains { $0.put.collection == "answer" && $0.put.key == alert.id })
     }
 
-    @Test("Tries are counted anew when one got on; a server that asks for time gets it")
-    func progresses() throws {
+    @Test func `tries are counted anew when one got on; a server that asks for time gets it`() throws {
         rig.add("e1")
         for _ in 0..<5 {
             let number = try rig.order("e1").number
@@ -161,13 +158,11 @@ struct DownloadsMachineTests {
         #expect(rig.machine.hasStopped)
     }
 
-    @Test(
-        "What trying again cannot help fails at once, and can be asked for again",
-        arguments: [
-            Failure(.episodeUnavailable, "404"), Failure(.verificationFailed, "a page"),
-            Failure(.insufficientStorage, "full"),
-        ])
-    func failsAtOnce(_ failure: Failure) throws {
+    @Test(arguments: [
+        Failure(.episodeUnavailable, "404"), Failure(.verificationFailed, "a page"),
+        Failure(.insufficientStorage, "full"),
+    ])
+    func `what trying again cannot help fails at once, and can be asked for again`(_ failure: Failure) throws {
         rig.add("e1")
         rig.report(.failed(try rig.order("e1").number, TransferFailure(failure)))
         #expect(rig.state("e1") == .failed && rig.stored("e1")?.error.code == failure.code)
@@ -175,8 +170,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e1") == .downloading && rig.alerts.isEmpty)
     }
 
-    @Test("What failed for want of a network waits for one")
-    func network() throws {
+    @Test func `what failed for want of a network waits for one`() throws {
         rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
         rig.add("e1")
         for wait in [5.0, 15, 60, 0] {
@@ -190,8 +184,10 @@ struct DownloadsMachineTests {
         #expect(rig.state("e1") == .downloading && rig.alerts.isEmpty)
     }
 
-    @Test("After a crash what was fetched is fetched on from what is certain; late reports of the old life are nothing")
-    func crashes() throws {
+    @Test
+    func `after a crash what was fetched is fetched on from what is certain; late reports of the old life are nothing`()
+        throws
+    {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)
@@ -203,8 +199,10 @@ struct DownloadsMachineTests {
         #expect(rig.state("e1") == .downloading)
     }
 
-    @Test("The folder is compared at the start: files that are gone or not ours are found, unknown ones left alone")
-    func surveys() throws {
+    @Test
+    func `the folder is compared at the start: files that are gone or not ours are found, unknown ones left alone`()
+        throws
+    {
         rig.add("e1", "e2", "e3")
         try rig.complete("e1")
         try rig.complete("e2")
@@ -259,8 +257,9 @@ struct DownloadsMachineTests {
         rig.observe(.episodes(of: "p1"), .event, news.wireBytes)
     }
 
-    @Test("The newest episodes are downloaded by rule, once: what was played or taken away does not come back")
-    func follows() throws {
+    @Test func `the newest episodes are downloaded by rule, once: what was played or taken away does not come back`()
+        throws
+    {
         rig.library["e4"]?.state.played = true
         rig.set(.autoDownload, "3", podcast: "p1")
         #expect(Set(rig.orders.map(\.episode)) == ["e5", "e3"])
@@ -272,8 +271,10 @@ struct DownloadsMachineTests {
         #expect(rig.state("e5") == .downloading)
     }
 
-    @Test("A rule for all podcasts holds for each of them, at once and after a start; its own number goes before it")
-    func followsForAll() throws {
+    @Test
+    func `a rule for all podcasts holds for each of them, at once and after a start; its own number goes before it`()
+        throws
+    {
         rig.library["e5"]?.podcastID = "p2"
         rig.set(.downloadsAtOnce, "9")
         rig.set(.downloadsPerHost, "9")
@@ -287,8 +288,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e6") == .downloading)
     }
 
-    @Test("Rules keep to their hours and networks; wishes do not")
-    func obeys() throws {
+    @Test func `rules keep to their hours and networks; wishes do not`() throws {
         rig.report(.surroundings(interfaces: ["wwan0"], hour: 12))
         rig.set(.autoDownloadHours, "22-6")
         rig.set(.autoDownloadNetworks, "wlan0")
@@ -302,8 +302,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e5") == .downloading)
     }
 
-    @Test("What waits by a rule that is taken back is not wanted any more, until the rule is set again")
-    func withdraws() throws {
+    @Test func `what waits by a rule that is taken back is not wanted any more, until the rule is set again`() throws {
         rig.report(.surroundings(interfaces: ["wwan0"], hour: 12))
         rig.set(.autoDownloadNetworks, "wlan0")
         rig.set(.autoDownload, "3", podcast: "p1")
@@ -316,8 +315,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e5") == .downloading)
     }
 
-    @Test("Played files go by rule, but never what is loaded or waits in a queue, and each says why")
-    func retains() throws {
+    @Test func `played files go by rule, but never what is loaded or waits in a queue, and each says why`() throws {
         rig.add("e1", "e2", "e3")
         for episode in ["e1", "e2", "e3"] { try rig.complete(episode) }
         rig.set(.deletePlayed, "on")
@@ -336,8 +334,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e2") == .notDownloaded && rig.state("e3") == .notDownloaded)
     }
 
-    @Test("Only the newest files are kept where so many are to be")
-    func keeps() throws {
+    @Test func `only the newest files are kept where so many are to be`() throws {
         hold(loaded: "")
         rig.set(.downloadsAtOnce, "9")
         for episode in ["e1", "e2", "e3", "e4"] {
@@ -394,8 +391,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e1") == .downloaded && rig.state("e5") == .notDownloaded)
     }
 
-    @Test("What is to be deleted is remembered until it is")
-    func deletesLater() throws {
+    @Test func `what is to be deleted is remembered until it is`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.send { $0.remove.episodes = ["e1"] }
@@ -408,8 +404,7 @@ struct DownloadsMachineTests {
         #expect(!rig.actions.contains { if case .delete = $0 { true } else { false } })
     }
 
-    @Test("What cannot be saved is refused and not done")
-    func diskFull() throws {
+    @Test func `what cannot be saved is refused and not done`() throws {
         rig.refusal = Failure(.diskFull, "full")
         #expect(rig.add("e1")?.failure?.known == .diskFull)
         rig.refusal = nil
@@ -417,8 +412,7 @@ struct DownloadsMachineTests {
         #expect(rig.why("e1").contains("never downloaded"))
     }
 
-    @Test("A whole file that cannot be noted is noted later, and not fetched again")
-    func notesLater() throws {
+    @Test func `a whole file that cannot be noted is noted later, and not fetched again`() throws {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)
@@ -430,10 +424,10 @@ struct DownloadsMachineTests {
         #expect(rig.state("e1") == .downloaded && rig.orders.count == 1)
     }
 
-    @Test(
-        "Any sequence of commands and reports leaves the stream, the database and the transfers agreeing",
-        arguments: 0..<40)
-    func sequences(seed: UInt64) throws {
+    @Test(arguments: 0..<40)
+    func `any sequence of commands and reports leaves the stream, the database and the transfers agreeing`(seed: UInt64)
+        throws
+    {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<300 {
             let episode = "e\(Int.random(in: 1...5, using: &random))"

@@ -10,8 +10,7 @@ import WireMessages
 struct DownloadsRegressionTests {
     private let rig = DownloadsRig()
 
-    @Test("A late report of a transfer that was ended is not taken for one of another episode")
-    func numbersAreUsedOnce() throws {
+    @Test func `a late report of a transfer that was ended is not taken for one of another episode`() throws {
         rig.add("e1")
         let old = try rig.order("e1").number
         rig.begin(old)
@@ -22,8 +21,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e2") == .downloading)
     }
 
-    @Test("A file that was whole at the moment of the pause is downloaded")
-    func completesWhilePausing() throws {
+    @Test func `a file that was whole at the moment of the pause is downloaded`() throws {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)
@@ -32,8 +30,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloaded && rig.stored("e1")?.path == "/d/Show/Part 1 [e1].mp3")
     }
 
-    @Test("A file that was whole at the moment it was given up is deleted")
-    func completesWhileCancelling() throws {
+    @Test func `a file that was whole at the moment it was given up is deleted`() throws {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)
@@ -43,8 +40,7 @@ struct DownloadsRegressionTests {
         #expect(rig.actions.last == .delete(episode: "e1", path: "Show/Part 1 [e1].mp3"))
     }
 
-    @Test("Nothing is remembered of transfers that have ended")
-    func forgetsWhatHasEnded() throws {
+    @Test func `nothing is remembered of transfers that have ended`() throws {
         for _ in 0..<50 {
             rig.add("e1")
             let number = try rig.order("e1").number
@@ -57,8 +53,7 @@ struct DownloadsRegressionTests {
         }
     }
 
-    @Test("What cannot be done is refused by the episode's title; an id that nobody knows is named")
-    func refusalsNameTitles() {
+    @Test func `what cannot be done is refused by the episode's title; an id that nobody knows is named`() {
         let paused = rig.send { $0.pause.episodes = ["e2"] }?.failure
         #expect(paused?.known == .notFound)
         #expect(paused?.message == "“Part 2” is not downloaded, nor waits to be; nothing was done.")
@@ -68,8 +63,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloading)
     }
 
-    @Test("Of the answers to alerts the newest are kept")
-    func keepsTheNewestAnswers() throws {
+    @Test func `of the answers to alerts the newest are kept`() throws {
         var alerts: [String] = []
         for _ in 0..<70 {
             rig.add("e1")
@@ -86,8 +80,7 @@ struct DownloadsRegressionTests {
         #expect(kept == Set(alerts.suffix(64)))
     }
 
-    @Test("What was never downloaded says so, and says where there is nothing to download")
-    func explainsWhatNeverWas() {
+    @Test func `what was never downloaded says so, and says where there is nothing to download`() {
         #expect(rig.why("e1").contains("never downloaded"))
         rig.library["e2"]?.enclosureURL = "file:///a/2.mp3"
         #expect(rig.why("e2") == "It is a file on this machine; there is nothing to download.")
@@ -96,8 +89,8 @@ struct DownloadsRegressionTests {
         #expect(rig.why("e77").contains("never downloaded"))
     }
 
-    @Test("Rules that contradict each other come to rest: what one deletes the other does not fetch again")
-    func contradictoryRules() throws {
+    @Test func `rules that contradict each other come to rest: what one deletes the other does not fetch again`() throws
+    {
         rig.set(.downloadsAtOnce, "9")
         rig.set(.downloadsPerHost, "9")
         var idle = WirePlaybackState()
@@ -120,8 +113,7 @@ struct DownloadsRegressionTests {
         #expect(rig.orders.count == 1)
     }
 
-    @Test("What was ended by a command that could not be saved is fetched on")
-    func refusedPause() throws {
+    @Test func `what was ended by a command that could not be saved is fetched on`() throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         rig.refusal = Failure(.diskFull, "full")
@@ -132,8 +124,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloading && rig.orders.count == orders + 1)
     }
 
-    @Test("A file that was at its place when the process died is found, and not fetched again")
-    func findsWholeFiles() throws {
+    @Test func `a file that was at its place when the process died is found, and not fetched again`() throws {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)
@@ -143,8 +134,7 @@ struct DownloadsRegressionTests {
         #expect(rig.actions.contains(.cancel(try rig.order("e1").number)))
     }
 
-    @Test("A rule waits until the hour is known")
-    func hourIsNotKnown() throws {
+    @Test func `a rule waits until the hour is known`() throws {
         rig.set(.autoDownloadHours, "22-6")
         rig.set(.autoDownload, "1", podcast: "p1")
         #expect(rig.orders.isEmpty)
@@ -152,8 +142,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e5") == .downloading)
     }
 
-    @Test("Nothing is deleted by rule before all queues can be known")
-    func queuesComeOneByOne() throws {
+    @Test func `nothing is deleted by rule before all queues can be known`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.set(.deletePlayed, "on")
@@ -201,8 +190,8 @@ struct DownloadsRegressionTests {
         rig.observe(.episodeState(episode), .event, state.wireBytes)
     }
 
-    @Test("What is asked for after it was heard stays until it is heard again", arguments: [false, true])
-    func asksForWhatWasPlayed(restarts: Bool) throws {
+    @Test(arguments: [false, true])
+    func `what is asked for after it was heard stays until it is heard again`(restarts: Bool) throws {
         rig.set(.deletePlayed, "on")
         hear("e1")
         rig.advance(1)
@@ -218,8 +207,8 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    @Test("What failed, was heard from the stream and is then asked for again stays", arguments: [false, true])
-    func asksAgainForWhatWasPlayed(byResuming: Bool) throws {
+    @Test(arguments: [false, true])
+    func `what failed, was heard from the stream and is then asked for again stays`(byResuming: Bool) throws {
         holdNothing()
         rig.set(.deletePlayed, "on")
         rig.set(.autoDownload, "1", podcast: "p1")
@@ -235,8 +224,10 @@ struct DownloadsRegressionTests {
 
     // MARK: What lies where a file goes
 
-    @Test("A file that was whole when the process died is found also where the server had not said how long it is")
-    func findsWholeFilesOfUnknownLength() throws {
+    @Test
+    func `a file that was whole when the process died is found also where the server had not said how long it is`()
+        throws
+    {
         rig.add("e1", "e2")
         rig.begin(try rig.order("e1").number, bytes: 0)
         // Where this one goes something lay before it was begun.
@@ -250,8 +241,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e2") == .downloading)
     }
 
-    @Test("What lies where a failed download would have gone is not taken for it")
-    func failedIsNotThere() throws {
+    @Test func `what lies where a failed download would have gone is not taken for it`() throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number, bytes: 0)
         rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.streamFailed, "cut"))))
@@ -260,8 +250,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .queued && rig.alerts.map(\.code) == ["unknownFiles"])
     }
 
-    @Test("A file that could not be deleted is deleted after the next start; what is not ours never")
-    func deletesAgain() throws {
+    @Test func `a file that could not be deleted is deleted after the next start; what is not ours never`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         try rig.complete("e2")
@@ -274,8 +263,7 @@ struct DownloadsRegressionTests {
         #expect(deletions == [.delete(episode: "e1", path: "Show/Part 1 [e1].mp3")])
     }
 
-    @Test("However many notes there are, none of a file that is to be deleted yet is dropped")
-    func keepsUnsettledNotes() {
+    @Test func `however many notes there are, none of a file that is to be deleted yet is dropped`() {
         var change = BookChange(DownloadsBook())
         change.note("e0", "removed", path: "Show/0.mp3", at: Timestamp(milliseconds: 0))
         for number in 1...1_100 { change.note("e\(number)", "given up", at: Timestamp(milliseconds: Int64(number))) }
@@ -284,8 +272,7 @@ struct DownloadsRegressionTests {
 
     // MARK: What was not heard
 
-    @Test("What waits for the hours of a rule, or for its next try, begins when somebody asks for it")
-    func asksForWhatWaits() throws {
+    @Test func `what waits for the hours of a rule, or for its next try, begins when somebody asks for it`() throws {
         rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
         rig.set(.autoDownloadHours, "22-6")
         rig.set(.autoDownload, "1", podcast: "p1")
@@ -307,8 +294,7 @@ struct DownloadsRegressionTests {
         rig.observe(.podcast(id), .put, podcast.wireBytes)
     }
 
-    @Test("New episodes are found by their number also when the news of them was missed")
-    func missesNews() throws {
+    @Test func `new episodes are found by their number also when the news of them was missed`() throws {
         rig.set(.autoDownload, "1", podcast: "p1")
         count(5)
         rig.library["e6"] = rig.library["e5"]
@@ -318,8 +304,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e6") == .downloading)
     }
 
-    @Test("An end that was missed is asked for when something else is loaded")
-    func missesAnEnd() throws {
+    @Test func `an end that was missed is asked for when something else is loaded`() throws {
         holdNothing()
         rig.set(.deletePlayed, "on")
         rig.add("e1")
@@ -356,8 +341,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    @Test("Nothing is deleted while a long queue is known in part")
-    func longQueues() throws {
+    @Test func `nothing is deleted while a long queue is known in part`() throws {
         holdNothing()
         rig.add("e1")
         try rig.complete("e1")
@@ -374,10 +358,10 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    @Test(
-        "Files of a podcast that was forgotten go, but not before they were played from a queue",
-        arguments: [false, true])
-    func forgets(whileAway: Bool) throws {
+    @Test(arguments: [false, true])
+    func `files of a podcast that was forgotten go, but not before they were played from a queue`(whileAway: Bool)
+        throws
+    {
         rig.add("e1", "e2", "e3")
         try rig.complete("e1")
         try rig.complete("e2")
@@ -403,10 +387,10 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e2") == .notDownloaded)
     }
 
-    @Test(
-        "A forgotten episode that comes back to a queue keeps its file only as long as it is there",
-        arguments: [false, true])
-    func forgetsWhatCameBack(restarts: Bool) throws {
+    @Test(arguments: [false, true])
+    func `a forgotten episode that comes back to a queue keeps its file only as long as it is there`(restarts: Bool)
+        throws
+    {
         func queue(_ episodes: [String]) {
             var main = WireQueueState()
             main.name = "main"
@@ -442,8 +426,7 @@ struct DownloadsRegressionTests {
         #expect(rig.actions.contains(deletion))
     }
 
-    @Test("A podcast that is there, or is followed again, keeps its files")
-    func remembers() throws {
+    @Test func `a podcast that is there, or is followed again, keeps its files`() throws {
         rig.add("e1")
         try rig.complete("e1")
         let library = rig.library
@@ -475,8 +458,7 @@ struct DownloadsRegressionTests {
         }
     }
 
-    @Test("A network that comes back behind the same route is noticed, and told of once")
-    func outageBehindTheRouter() throws {
+    @Test func `a network that comes back behind the same route is noticed, and told of once`() throws {
         rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
         rig.add("e1", "e2")
         try failUnreachable("e1", "e2")
@@ -494,8 +476,7 @@ struct DownloadsRegressionTests {
         #expect(rig.stored("e2")?.attempt == 0)
     }
 
-    @Test("Unknown files are told of once, and again when there are others")
-    func unknownFilesOnce() throws {
+    @Test func `unknown files are told of once, and again when there are others`() throws {
         rig.report(.surveyed(["mine.txt": 1]))
         let alert = try #require(rig.alerts.first)
         rig.send {
@@ -511,8 +492,7 @@ struct DownloadsRegressionTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test("A folder that was moved with all that is in it is taken as it is")
-    func movesIn() throws {
+    @Test func `a folder that was moved with all that is in it is taken as it is`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.start(root: "/elsewhere/d")
@@ -520,8 +500,7 @@ struct DownloadsRegressionTests {
         #expect(rig.shown("e1")?.path == "/elsewhere/d/Show/Part 1 [e1].mp3" && rig.alerts.isEmpty)
     }
 
-    @Test("A file that the player could not find is not said to be downloaded; the others are")
-    func looksForWhatThePlayerMissed() throws {
+    @Test func `a file that the player could not find is not said to be downloaded; the others are`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         try rig.complete("e2")
@@ -537,8 +516,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e2") == .downloaded && rig.alerts.map(\.code) == ["unknownFiles"])
     }
 
-    @Test("A broken file stays where it is")
-    func leavesWhatIsThere() throws {
+    @Test func `a broken file stays where it is`() throws {
         rig.add("e1")
         try rig.complete("e1")
         var alert = WireAlert()
@@ -549,8 +527,8 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloaded)
     }
 
-    @Test("What was downloaded of a podcast that is not subscribed to any more stays, also over a restart")
-    func keepsWhatIsUnsubscribed() throws {
+    @Test func `what was downloaded of a podcast that is not subscribed to any more stays, also over a restart`() throws
+    {
         rig.add("e1", "e2")
         try rig.complete("e1")
         rig.begin(try rig.order("e2").number)
@@ -567,8 +545,8 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloaded && rig.state("e2") == .paused)
     }
 
-    @Test("While nothing can be saved no transfer is begun, and none again and again", arguments: [true, false])
-    func waitsForTheDatabase(isFull: Bool) throws {
+    @Test(arguments: [true, false])
+    func `while nothing can be saved no transfer is begun, and none again and again`(isFull: Bool) throws {
         rig.add("e1")
         let first = try rig.order("e1").number
         rig.report(.failed(first, TransferFailure(Failure(.streamFailed, "503"))))
@@ -591,8 +569,8 @@ struct DownloadsRegressionTests {
         #expect(rig.orders.count == 2 && rig.state("e1") == .downloading)
     }
 
-    @Test("What is asked for again by hand is no rule's any more", arguments: ["resume", "retry", "add"])
-    func takesWishesFromRules(how: String) throws {
+    @Test(arguments: ["resume", "retry", "add"])
+    func `what is asked for again by hand is no rule's any more`(how: String) throws {
         rig.set(.autoDownload, "1")
         rig.set(.autoDownloadHours, "22-6")
         rig.report(.surroundings(interfaces: ["eth0"], hour: 23))

@@ -14,10 +14,12 @@ struct DownloadsTruthTests {
 
     // MARK: Files that are gone
 
-    @Test(
-        "A file that was deleted or replaced from outside is not downloaded any more soon, and nothing of it is deleted",
-        arguments: [FoundFile.nothing, .file(999), .other])
-    func notices(_ found: FoundFile) throws {
+    @Test(arguments: [FoundFile.nothing, .file(999), .other])
+    func
+        `a file that was deleted or replaced from outside is not downloaded any more soon, and nothing of it is deleted`(
+            _ found: FoundFile
+        ) throws
+    {
         rig.add("e1", "e2")
         try rig.complete("e1")
         try rig.complete("e2")
@@ -29,8 +31,10 @@ struct DownloadsTruthTests {
         #expect(!rig.actions.contains { if case .delete = $0 { true } else { false } })
     }
 
-    @Test("Who asks for a downloaded episode gets its file again if that is gone, and no second one if it is there")
-    func addsAgain() throws {
+    @Test
+    func `who asks for a downloaded episode gets its file again if that is gone, and no second one if it is there`()
+        throws
+    {
         rig.add("e1", "e2")
         try rig.complete("e1")
         try rig.complete("e2")
@@ -44,8 +48,7 @@ struct DownloadsTruthTests {
         #expect(rig.why("e1") == "It is downloaded: asked for by test.")
     }
 
-    @Test("Who asks why an episode is downloaded hears it as it is now")
-    func explainsWhatIs() throws {
+    @Test func `who asks why an episode is downloaded hears it as it is now`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.found["e1"] = .nothing
@@ -53,8 +56,7 @@ struct DownloadsTruthTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    @Test("What cannot be looked at, as with its disk, stays downloaded")
-    func keepsWhatCannotBeSeen() throws {
+    @Test func `what cannot be looked at, as with its disk, stays downloaded`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.isDiskOut = true
@@ -63,8 +65,7 @@ struct DownloadsTruthTests {
         #expect(rig.why("e1") == "It is downloaded: asked for by test.")
     }
 
-    @Test("A survey says nothing of files that came after it was asked for")
-    func oldSurveys() throws {
+    @Test func `a survey says nothing of files that came after it was asked for`() throws {
         rig.add("e1")
         rig.start()
         try rig.complete("e1")
@@ -72,8 +73,7 @@ struct DownloadsTruthTests {
         #expect(rig.state("e1") == .downloaded)
     }
 
-    @Test("Files are looked at every 15 s while there are any, and never otherwise")
-    func idles() throws {
+    @Test func `files are looked at every 15 s while there are any, and never otherwise`() throws {
         func looks() -> Int { rig.actions.count { if case .look = $0 { true } else { false } } }
         rig.add("e1")
         for _ in 0..<20 { rig.advance(5) }
@@ -86,8 +86,9 @@ struct DownloadsTruthTests {
         #expect(looks() == 4)
     }
 
-    @Test("A file is seen by its size; a link or a folder in its place, and what is behind a link, are not it")
-    func looks() throws {
+    @Test func `a file is seen by its size; a link or a folder in its place, and what is behind a link, are not it`()
+        throws
+    {
         let temporary = try TemporaryFolder()
         let folder = DownloadFolder(root: temporary.path + "/downloads")
         #expect(folder.look(at: ["e1": "P/T [e1].mp3"]).found == ["e1": .nothing])
@@ -107,10 +108,10 @@ struct DownloadsTruthTests {
 
     // MARK: Notes
 
-    @Test(
-        "What begins anew when it was interrupted says so from the pause on, until it is whole",
-        arguments: [("", "", true), ("W/\"a\"", "", true), ("\"a\"", "", false), ("", "Mon, 01 Jan 2024", false)])
-    func cannotBeContinued(etag: String, date: String, isAnew: Bool) throws {
+    @Test(arguments: [("", "", true), ("W/\"a\"", "", true), ("\"a\"", "", false), ("", "Mon, 01 Jan 2024", false)])
+    func `what begins anew when it was interrupted says so from the pause on, until it is whole`(
+        etag: String, date: String, isAnew: Bool
+    ) throws {
         rig.add("e1")
         let version = FileVersion(etag: etag, lastModified: date)
         let start = TransferStart(total: 1_000, offset: 0, version: version, contentType: "audio/mpeg")
@@ -125,13 +126,13 @@ struct DownloadsTruthTests {
         #expect(rig.stored("e1")?.note.isEmpty == true)
     }
 
-    @Test(
-        "A file that is much smaller than its feed announces is kept, with a word of warning",
-        arguments: [
-            (28_800_000, 160_000, true), (28_800_000, 2_879_999, true), (28_800_000, 2_880_000, false),
-            (28_800_000, 28_000_000, false), (28_800_000, 60_000_000, false), (3_600, 100, false), (0, 5, false),
-        ])
-    func warnsOfSize(announced: UInt64, came: UInt64, warns: Bool) throws {
+    @Test(arguments: [
+        (28_800_000, 160_000, true), (28_800_000, 2_879_999, true), (28_800_000, 2_880_000, false),
+        (28_800_000, 28_000_000, false), (28_800_000, 60_000_000, false), (3_600, 100, false), (0, 5, false),
+    ])
+    func `a file that is much smaller than its feed announces is kept, with a word of warning`(
+        announced: UInt64, came: UInt64, warns: Bool
+    ) throws {
         rig.library["e1"]?.enclosureLength = announced
         rig.add("e1")
         try rig.complete("e1", bytes: came)
@@ -142,13 +143,13 @@ struct DownloadsTruthTests {
     // MARK: Where it is
 
     /// What was fetched, where it is now, what of it is kept, and whether the service was away when its feed changed.
-    @Test(
-        "What failed is fetched from where its feed says it is now; what came is kept only of the same file",
-        arguments: [
-            ("http://host1/new.mp3", 0, false), ("http://host1/new.mp3", 0, true),
-            ("http://host1/1.mp3?token=2", 999, false),
-        ])
-    func moves(url: String, kept: UInt64, isAway: Bool) throws {
+    @Test(arguments: [
+        ("http://host1/new.mp3", 0, false), ("http://host1/new.mp3", 0, true),
+        ("http://host1/1.mp3?token=2", 999, false),
+    ])
+    func `what failed is fetched from where its feed says it is now; what came is kept only of the same file`(
+        url: String, kept: UInt64, isAway: Bool
+    ) throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         rig.report(.saved(try rig.order("e1").number, received: 400))
@@ -162,10 +163,10 @@ struct DownloadsTruthTests {
         #expect(try rig.order("e1").url == url && rig.order("e1").received == kept)
     }
 
-    @Test(
-        "What comes, or is there, stays as it is when its feed says that it is elsewhere, until it fails",
-        arguments: [false, true])
-    func doesNotMove(isWhole: Bool) throws {
+    @Test(arguments: [false, true])
+    func `what comes, or is there, stays as it is when its feed says that it is elsewhere, until it fails`(
+        isWhole: Bool
+    ) throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         if isWhole { rig.report(.completed(try rig.order("e1").number, bytes: 1_000)) }
@@ -190,10 +191,10 @@ struct DownloadsTruthTests {
         rig.observe(.podcast("p1"), .put, podcast.wireBytes)
     }
 
-    @Test(
-        "No rule fetches of a podcast that is not subscribed to any more, until it is again",
-        arguments: ["", "p1"], [false, true])
-    func ruleOfUnsubscribed(podcast: String, isOnStream: Bool) throws {
+    @Test(arguments: ["", "p1"], [false, true])
+    func `no rule fetches of a podcast that is not subscribed to any more, until it is again`(
+        podcast: String, isOnStream: Bool
+    ) throws {
         rig.unsubscribed = ["p1"]
         rig.start()
         rig.set(.autoDownload, "1", podcast: podcast)
@@ -206,8 +207,7 @@ struct DownloadsTruthTests {
         #expect(Set(rig.orders.map(\.episode)) == ["e4", "e5"])
     }
 
-    @Test("What was paused while its feed moved it goes on from where it is now")
-    func movesWhilePaused() throws {
+    @Test func `what was paused while its feed moved it goes on from where it is now`() throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         rig.library["e1"]?.enclosureURL = "http://host1/new.mp3"
@@ -222,8 +222,8 @@ struct DownloadsTruthTests {
 
     // MARK: Podcasts that are gone
 
-    @Test("What was set for a podcast that was forgotten meanwhile goes, but not of one that the pages merely missed")
-    func forgetsSettings() {
+    @Test
+    func `what was set for a podcast that was forgotten meanwhile goes, but not of one that the pages merely missed`() {
         var other = rig.library["e1"] ?? WireEpisode()
         (other.id, other.podcastID) = ("f1", "p2")
         rig.library["f1"] = other
@@ -237,8 +237,7 @@ struct DownloadsTruthTests {
         #expect(rig.records["setting/\(ids.gone)/keepDownloads"] == nil)
     }
 
-    @Test("A podcast that leaves the stream, but not the library, is not forgotten")
-    func keepsWhatFeedsCouldNotRead() throws {
+    @Test func `a podcast that leaves the stream, but not the library, is not forgotten`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         rig.observe(.podcast("p1"), .delete, [])
@@ -252,8 +251,7 @@ struct DownloadsTruthTests {
 
     // MARK: Sentences
 
-    @Test("The sentence on how many files are kept says which side of it a file is on")
-    func keepsTheNewest() throws {
+    @Test func `the sentence on how many files are kept says which side of it a file is on`() throws {
         for episode in ["e1", "e2"] {
             rig.add(episode)
             try rig.complete(episode)
@@ -266,8 +264,9 @@ struct DownloadsTruthTests {
                 "It goes when nothing needs it any more: only the newest file of its podcast is kept."))
     }
 
-    @Test("What waits for its turn says so once; what failed cannot be cancelled and says what can be done")
-    func says() throws {
+    @Test func `what waits for its turn says so once; what failed cannot be cancelled and says what can be done`()
+        throws
+    {
         rig.set(.downloadsAtOnce, "1")
         rig.add("e1")
         rig.add("e2")
@@ -280,8 +279,8 @@ struct DownloadsTruthTests {
                 == "“Part 2” is being downloaded and cannot be removed; cancel it instead.")
     }
 
-    @Test("A server that tells versions apart, but sends no parts, is said to begin anew", arguments: [false, true])
-    func sendsNoParts(isRefused: Bool) throws {
+    @Test(arguments: [false, true])
+    func `a server that tells versions apart, but sends no parts, is said to begin anew`(isRefused: Bool) throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         #expect(rig.stored("e1")?.note.isEmpty == true)
@@ -295,8 +294,7 @@ struct DownloadsTruthTests {
 
     // MARK: Why
 
-    @Test("What was given up before it was whole is not said to have been downloaded")
-    func givenUp() throws {
+    @Test func `what was given up before it was whole is not said to have been downloaded`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         rig.send { $0.remove.episodes = ["e1"] }

@@ -14,13 +14,13 @@ private func item(_ chapters: String, declaration: String = #"xmlns:psc="http://
 }
 
 struct SimpleChapterTests {
-    @Test(
-        "Chapters in the feed are read with their texts and addresses, whatever the prefix",
-        arguments: [
-            ("psc", #"xmlns:psc="http://podlove.org/simple-chapters""#),
-            ("x", #"xmlns:x="http://podlove.org/simple-chapters/""#), ("psc", ""),
-        ])
-    func reads(prefix: String, declaration: String) throws {
+    @Test(arguments: [
+        ("psc", #"xmlns:psc="http://podlove.org/simple-chapters""#),
+        ("x", #"xmlns:x="http://podlove.org/simple-chapters/""#), ("psc", ""),
+    ])
+    func `chapters in the feed are read with their texts and addresses, whatever the prefix`(
+        prefix: String, declaration: String
+    ) throws {
         let found = try item(
             """
             <\(prefix):chapters version="1.2">
@@ -35,8 +35,7 @@ struct SimpleChapterTests {
         #expect(found.description == "after")
     }
 
-    @Test("A broken chapter is left out, the others stay")
-    func skipsBroken() throws {
+    @Test func `a broken chapter is left out, the others stay`() throws {
         let found = try item(
             """
             <psc:chapters><psc:chapter title="nowhere"/><psc:chapter start="soon" title="x"/><psc:chapter start="-5"/>
@@ -45,8 +44,7 @@ struct SimpleChapterTests {
         #expect(found.chapters.map(\.title) == ["Seven"])
     }
 
-    @Test("Chapters do not leak into another episode, and there are at most a thousand")
-    func bounds() throws {
+    @Test func `chapters do not leak into another episode, and there are at most a thousand`() throws {
         let many = (0..<5_000).map { #"<psc:chapter start="\#($0)"/>"# }.joined()
         #expect(try item("<psc:chapters>\(many)</psc:chapters>").chapters.count == 1_000)
         #expect(try item("").chapters.isEmpty)

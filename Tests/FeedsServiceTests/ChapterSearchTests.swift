@@ -19,8 +19,9 @@ struct ChapterSearchTests {
         return (driver, id)
     }
 
-    @Test("Chapters are read once a day, stored apart from what feeds say, told of, and every asker is answered")
-    func finds() throws {
+    @Test func `chapters are read once a day, stored apart from what feeds say, told of, and every asker is answered`()
+        throws
+    {
         var (driver, id) = try withEpisode(chapters: "http://a/chapters.json")
         let first = driver.send { $0.fetchChapters.episode = id }
         let second = driver.send { $0.fetchChapters.episode = id }
@@ -40,8 +41,9 @@ struct ChapterSearchTests {
         #expect(driver.chapterFetches.count == 2)
     }
 
-    @Test("Without chapters to read, or when they cannot be read, the asker is answered and nothing changes")
-    func findsNone() throws {
+    @Test func `without chapters to read, or when they cannot be read, the asker is answered and nothing changes`()
+        throws
+    {
         var (driver, id) = try withEpisode(chapters: "")
         #expect((try? driver.replies[driver.send { $0.fetchChapters.episode = id }]?.get()) != nil)
         driver.episodes[id]?.chaptersURL = "file:///etc/passwd"
@@ -61,29 +63,28 @@ struct ChapterSearchTests {
         }
     }
 
-    @Test(
-        "A file is read as far as it makes sense",
-        arguments: [
-            (
-                #"{"version":"1.2.0","chapters":[{"startTime":0,"title":"A"},{"startTime":"60.5","title":"B"}]}"#,
-                ["A", "B"]
-            ),
-            (#"{"chapters":[{"startTime":9,"title":"Late"},{"startTime":1,"title":"Early"}]}"#, ["Early", "Late"]),
-            (#"{"chapters":[{"title":"Nowhere"},7,null,{"startTime":-1},{"startTime":2,"title":"Here"}]}"#, ["Here"]),
-            (#"{"chapters":[{"startTime":1,"title":"Ad","toc":false},{"startTime":2,"title":"B"}]}"#, ["B"]),
-            (#"{"chapters":[]}"#, []),
-        ])
-    func reads(text: String, titles: [String]) throws {
+    @Test(arguments: [
+        (
+            #"{"version":"1.2.0","chapters":[{"startTime":0,"title":"A"},{"startTime":"60.5","title":"B"}]}"#,
+            ["A", "B"]
+        ),
+        (#"{"chapters":[{"startTime":9,"title":"Late"},{"startTime":1,"title":"Early"}]}"#, ["Early", "Late"]),
+        (#"{"chapters":[{"title":"Nowhere"},7,null,{"startTime":-1},{"startTime":2,"title":"Here"}]}"#, ["Here"]),
+        (#"{"chapters":[{"startTime":1,"title":"Ad","toc":false},{"startTime":2,"title":"B"}]}"#, ["B"]),
+        (#"{"chapters":[]}"#, []),
+    ])
+    func `a file is read as far as it makes sense`(text: String, titles: [String]) throws {
         #expect(try ChaptersFile.parse(Array(text.utf8)).map(\.title) == titles)
     }
 
-    @Test("What is no file of chapters is refused", arguments: ["", "<html>", "[]", "{}", #"{"chapters":1}"#])
-    func refuses(text: String) {
+    @Test(arguments: ["", "<html>", "[]", "{}", #"{"chapters":1}"#])
+    func `what is no file of chapters is refused`(text: String) {
         #expect(throws: Failure.self) { try ChaptersFile.parse(Array(text.utf8)) }
     }
 
-    @Test("A file is fetched through redirects, and what is no file of chapters is a failure, however it fails")
-    func fetches() async throws {
+    @Test func `a file is fetched through redirects, and what is no file of chapters is a failure, however it fails`()
+        async throws
+    {
         let fetcher = FeedFetcher()
         try await HTTPTestServer.with { server in
             let text = #"{"chapters":[{"startTime":3,"title":"Three"}]}"#

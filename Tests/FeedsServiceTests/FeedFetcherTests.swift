@@ -32,7 +32,7 @@ import WireMessages
         return order
     }
 
-    @Test func fetchesOnlyWhatChanged() async throws {
+    @Test func `fetches only what changed`() async throws {
         try await fetching { server, fetcher in
             server.route("/feed", .feed(text, etag: "\"v1\"", lastModified: "Wed, 02 Oct 2002 13:00:00 GMT"))
             let first = await fetcher.fetch(try order(server.url("/feed")))
@@ -46,7 +46,7 @@ import WireMessages
         }
     }
 
-    @Test func onlyPermanentRedirectsMoveAFeed() async throws {
+    @Test func `only permanent redirects move a feed`() async throws {
         try await fetching { server, fetcher in
             server.route("/old", .redirect(to: "/new", status: 301))
             server.route("/new", .redirect(to: "/today", status: 302))
@@ -67,7 +67,7 @@ import WireMessages
         #expect(FeedLoader.isDowngrade(from: old, to: new) == refused)
     }
 
-    @Test func followsAFeedThatSaysItHasMoved() async throws {
+    @Test func `follows a feed that says it has moved`() async throws {
         try await fetching { server, fetcher in
             let moved = text.replacing(
                 "<title>Waves", with: "<itunes:new-feed-url>\(server.url("/new"))</itunes:new-feed-url><title>Waves")
@@ -115,7 +115,7 @@ import WireMessages
                 "closed the connection"
             ),
         ] as [(String, HTTPTestResponse, String, String)])
-    func failsWithASentence(_ what: String, response: HTTPTestResponse, code: String, says: String) async throws {
+    func `fails with a sentence`(_ what: String, response: HTTPTestResponse, code: String, says: String) async throws {
         try await fetching { server, fetcher in
             server.route("/feed", response)
             let outcome = await fetcher.fetch(try order(server.url("/feed")))
@@ -149,7 +149,7 @@ import WireMessages
         }
     }
 
-    @Test func stopsReadingAFeedThatIsTooLong() async throws {
+    @Test func `stops reading a feed that is too long`() async throws {
         var limits = FeedLimits()
         limits.bytes = 1 << 20
         try await fetching(limits: limits) { server, fetcher in
@@ -161,7 +161,7 @@ import WireMessages
         }
     }
 
-    @Test func passesOnHowLongAServerAsksToWait() async throws {
+    @Test func `passes on how long a server asks to wait`() async throws {
         try await fetching { server, fetcher in
             server.route("/feed", .status(429, headers: [("Retry-After", "120")]))
             let outcome = await fetcher.fetch(try order(server.url("/feed")))
@@ -170,7 +170,7 @@ import WireMessages
         }
     }
 
-    @Test(.timeLimit(.minutes(2))) func aStalledFetchIsCancelledAndOthersGoOn() async throws {
+    @Test(.timeLimit(.minutes(2))) func `a stalled fetch is cancelled and others go on`() async throws {
         try await fetching { server, fetcher in
             server.route("/stall", .feed(text).with(.stall(afterBytes: 10)))
             server.route("/feed", .feed(text))
@@ -182,7 +182,7 @@ import WireMessages
         }
     }
 
-    @Test func readsALocalFeedWithRelativeAudio() async throws {
+    @Test func `reads a local feed with relative audio`() async throws {
         let folder = try TemporaryFolder()
         let path = try folder.file("feed one.xml", text.utf8)
         try await fetching { _, fetcher in
@@ -200,7 +200,7 @@ import WireMessages
     @Test(arguments: [
         ("file:///nowhere/feed.xml", "fileMissing"), ("file:///dev/null", "notAFeed"), ("file:///tmp", "notAFeed"),
     ])
-    func refusesFilesThatHoldNoFeed(url: String, code: String) async throws {
+    func `refuses files that hold no feed`(url: String, code: String) async throws {
         try await fetching { _, fetcher in
             let outcome = await fetcher.fetch(try order(url))
             guard case .failed(let failure, _) = outcome else { throw Unexpected("\(outcome)") }
@@ -208,7 +208,7 @@ import WireMessages
         }
     }
 
-    @Test func aFeedFromTheNetNamesNoLocalFiles() async throws {
+    @Test func `a feed from the net names no local files`() async throws {
         try await fetching { server, fetcher in
             server.route("/feed", .feed(rss([("1", "file:///etc/passwd", "One"), ("2", "2.mp3", "Two")])))
             let outcome = await fetcher.fetch(try order(server.url("/feed")))

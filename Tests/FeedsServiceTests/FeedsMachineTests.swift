@@ -9,7 +9,7 @@ import WireMessages
 private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
 
 @Suite struct FeedsMachineTests {
-    @Test func subscribingAnswersWhenTheFeedIsStored() throws {
+    @Test func `subscribing answers when the feed is stored`() throws {
         var driver = MachineDriver()
         let request = driver.subscribe("https://waves.example/feed.xml")
         #expect(driver.replies.isEmpty)
@@ -33,7 +33,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(event.added.count == 2 && event.podcast == podcast.id)
     }
 
-    @Test func eachFeedOfACommandHasItsOwnResultInOrder() throws {
+    @Test func `each feed of a command has its own result in order`() throws {
         var driver = MachineDriver()
         let request = driver.subscribe(
             "https://a.example/", "ftp://b.example/", "https://c.example/", "http://A.example")
@@ -47,7 +47,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.podcasts.count == 1)
     }
 
-    @Test func aFailingFeedIsStoredOnlyIfAsked() throws {
+    @Test func `a failing feed is stored only if asked`() throws {
         var driver = MachineDriver()
         let request = driver.subscribe("https://a.example/", keep: true)
         driver.fail()
@@ -62,7 +62,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.podcasts.values.first?.title == "Waves")
     }
 
-    @Test func subscribingTwiceChangesNothing() throws {
+    @Test func `subscribing twice changes nothing`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(two)
@@ -72,7 +72,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.transactions.count == count && driver.orders.count == 1)
     }
 
-    @Test func aRefreshStoresOnlyWhatChanged() throws {
+    @Test func `a refresh stores only what changed`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(two)
@@ -95,7 +95,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.results(nothing).map(\.kind) == [.unchanged])
     }
 
-    @Test func anEpisodeKeepsItsIdWhenItsGUIDChanges() throws {
+    @Test func `an episode keeps its ID when its GUID changes`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(two)
@@ -110,7 +110,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.episodes.count == 3, "a chain of changes still finds it")
     }
 
-    @Test func anotherEpisodeNeverTakesAnIdThatIsStillUsed() throws {
+    @Test func `another episode never takes an ID that is still used`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(rss([("1", "soon.mp3", "One")]))
@@ -119,7 +119,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(Set(driver.episodes.values.map(\.title)) == ["One", "Two"])
     }
 
-    @Test func aSharedGUIDMakesTwoEpisodesAndKeepsTheFirst() throws {
+    @Test func `a shared GUID makes two episodes and keeps the first`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(rss([("g", "1.mp3", "One")]))
@@ -130,7 +130,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.episodes[id]?.title == "One")
     }
 
-    @Test func aPermanentRedirectMovesThePodcastAndKeepsItsIdentity() throws {
+    @Test func `a permanent redirect moves the podcast and keeps its identity`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://old.example/feed")
         try driver.deliver(rss([("", "https://cdn.example/1.mp3", "One")]))
@@ -147,7 +147,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         }
     }
 
-    @Test func anAddressThatRedirectsToAKnownPodcastIsThere() throws {
+    @Test func `an address that redirects to a known podcast is there`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(two)
@@ -157,7 +157,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.podcasts.count == 1)
     }
 
-    @Test func unsubscribingKeepsEpisodesAndForgettingRemovesAll() throws {
+    @Test func `unsubscribing keeps episodes and forgetting removes all`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(two)
@@ -231,7 +231,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(events.flatMap { $0 } == ids)
     }
 
-    @Test func aRefusedCommitLeavesNothingBehindAndSaysSo() throws {
+    @Test func `a refused commit leaves nothing behind and says so`() throws {
         var driver = MachineDriver()
         driver.holdsCommits = true
         let request = driver.subscribe("https://a.example/feed")
@@ -243,7 +243,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.machine.retained(now: driver.now).isEmpty)
     }
 
-    @Test func aRestartedServicePutsWhatItHeld() throws {
+    @Test func `a restarted service puts what it held`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(two, etag: "e")
@@ -256,7 +256,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(next.podcasts.values.first?.lastRefresh == next.now.wall.milliseconds)
     }
 
-    @Test func afterARestoredBackupEveryFeedIsReadWhole() throws {
+    @Test func `after a restored backup every feed is read whole`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(two, etag: "e")
@@ -268,7 +268,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.episodes.count == 2)
     }
 
-    @Test func checkingChangesNothing() throws {
+    @Test func `checking changes nothing`() throws {
         var driver = MachineDriver()
         let request = driver.send { $0.check.urls = ["https://a.example/feed", "gopher://b"] }
         try driver.deliver(two)
@@ -279,7 +279,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
     }
 
     @Test(arguments: [[UInt8](), [0xff, 0xff, 0xff], [0x0a, 0x00]])
-    func answersWhatItCannotRead(payload: [UInt8]) {
+    func `answers what it cannot read`(payload: [UInt8]) {
         var driver = MachineDriver()
         let id = RequestID.random()
         driver.handle(.command(Command(id: id, origin: "test", payload: payload)))

@@ -9,7 +9,7 @@ import WireMessages
 @Suite struct FeedsScheduleTests {
     private let feed = rss([("1", "1.mp3", "One")])
 
-    @Test func aFeedIsRefreshedHourlyWithJitter() throws {
+    @Test func `a feed is refreshed hourly with jitter`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(feed)
@@ -21,7 +21,7 @@ import WireMessages
         #expect(driver.orders.count == 2)
     }
 
-    @Test func withoutAnIntervalFeedsAreRefreshedOnCommandOnly() throws {
+    @Test func `without an interval feeds are refreshed on command only`() throws {
         var schedule = RefreshSchedule()
         schedule.isAutomatic = false
         var driver = MachineDriver(machine: FeedsMachine(schedule: schedule))
@@ -33,7 +33,7 @@ import WireMessages
         #expect(driver.orders.count == 2)
     }
 
-    @Test func failuresAreRetriedMoreAndMoreRarely() throws {
+    @Test func `failures are retried more and more rarely`() throws {
         var schedule = RefreshSchedule()
         let now = Timestamp(milliseconds: 0)
         let waits = (1...12).map { schedule.next(after: now, failures: UInt32($0)).seconds }
@@ -44,14 +44,14 @@ import WireMessages
         #expect(schedule.next(after: now, failures: .max).seconds <= 86_400 * 1.1)
     }
 
-    @Test func aServersWishForPatienceIsRespectedWithinReason() {
+    @Test func `a servers wish for patience is respected within reason`() {
         var schedule = RefreshSchedule()
         let now = Timestamp(milliseconds: 0)
         #expect(schedule.next(after: now, failures: 1, retryAfter: .seconds(7_200)).seconds >= 7_200)
         #expect(schedule.next(after: now, failures: 1, retryAfter: .seconds(1_000_000_000)).seconds <= 86_400 * 1.1)
     }
 
-    @Test func aFailureIsRecordedAndCounted() throws {
+    @Test func `a failure is recorded and counted`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(feed)
@@ -64,7 +64,7 @@ import WireMessages
         #expect(driver.episodes.count == 1)
     }
 
-    @Test func atMostEightAreFetchedAtOnceUnlessTheyStall() {
+    @Test func `at most eight are fetched at once unless they stall`() {
         var driver = MachineDriver()
         driver.send { $0.subscribe.urls = (0..<30).map { "https://h\($0).example/" } }
         #expect(driver.orders.count == 8)
@@ -74,7 +74,7 @@ import WireMessages
         #expect(driver.orders.count == 17)
     }
 
-    @Test func aFeedThatStallsNeverDelaysAnother() throws {
+    @Test func `a feed that stalls never delays another`() throws {
         var driver = MachineDriver()
         driver.send { $0.subscribe.urls = (0..<8).map { "https://stall\($0).example/" } }
         let other = driver.subscribe("https://quick.example/")
@@ -84,7 +84,7 @@ import WireMessages
         #expect(driver.results(other).map(\.kind) == [.added])
     }
 
-    @Test func aFetchWithoutEndIsGivenUp() {
+    @Test func `a fetch without end is given up`() {
         var driver = MachineDriver()
         let request = driver.subscribe("https://a.example/feed")
         driver.advance(.seconds(46))
@@ -111,7 +111,7 @@ import WireMessages
         #expect(driver.timers.keys.allSatisfy { !$0.text.hasPrefix("limit/") }, "a late report sets no timer")
     }
 
-    @Test func somebodyWhoWaitsComesFirst() throws {
+    @Test func `somebody who waits comes first`() throws {
         var driver = MachineDriver()
         for index in 0..<20 {
             _ = driver.subscribe("https://h\(index).example/")
@@ -124,7 +124,7 @@ import WireMessages
         #expect(driver.orders.last?.address.text == "https://new.example/")
     }
 
-    @Test func whatCannotBeSavedIsNotRepeatedAtOnce() throws {
+    @Test func `what cannot be saved is not repeated at once`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(feed)
@@ -138,7 +138,7 @@ import WireMessages
         #expect(driver.orders.count == 3)
     }
 
-    @Test func stoppingCancelsWhatRuns() {
+    @Test func `stopping cancels what runs`() {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         driver.handle(.stopping)

@@ -40,7 +40,7 @@ import Testing
         return try body()
     }
 
-    @Test func aClientForWhomThereIsNoDescriptorIsRefusedAndDoesNotKeepTheSupervisorBusy() throws {
+    @Test func `a client for whom there is no descriptor is refused and does not keep the supervisor busy`() throws {
         var listener = ControlListener(lockstep_listen(path))
         defer { listener.close() }
         let clients = (0..<3).map { _ in lockstep_connect(path) }
@@ -63,7 +63,7 @@ import Testing
         for connection in taken { close(connection.descriptor) }
     }
 
-    @Test func withoutEvenAReserveNobodyIsLookedAtForASecond() {
+    @Test func `without even a reserve nobody is looked at for a second`() {
         let listening = lockstep_listen(path)
         let client = lockstep_connect(path)
         defer { close(client) }

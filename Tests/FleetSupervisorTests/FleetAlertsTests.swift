@@ -20,7 +20,7 @@ import WireMessages
         try WireAlert(wireBytes: try #require(publications.last { $0.kind == .put }).payload)
     }
 
-    @Test mutating func anAlertIsPutOncePerOccurrenceAndDeletedWithItsCause() throws {
+    @Test mutating func `an alert is put once per occurrence and deleted with its cause`() throws {
         let first = try alert(alerts.note(.doesNotStart("queue does not start: x."), of: "queue", at: now))
         #expect(first.owner == "supervisor" && first.code == "serviceFailed" && first.severity == .error)
         let later = Timestamp(milliseconds: now.milliseconds + 60_000)
@@ -32,7 +32,7 @@ import WireMessages
         #expect(alerts.publications.isEmpty)
     }
 
-    @Test mutating func anotherConcernOfTheSameServiceReplacesTheFirst() throws {
+    @Test mutating func `another concern of the same service replaces the first`() throws {
         let first = try alert(alerts.note(.restartsOften(10, last: "killed by SIGKILL"), of: "feeds", at: now))
         let publications = alerts.note(.doesNotStart("feeds does not start: x."), of: "feeds", at: now)
         #expect(publications.map(\.kind) == [.delete, .put])
@@ -40,7 +40,7 @@ import WireMessages
         #expect(alerts.publications.count == 1)
     }
 
-    @Test mutating func oneThatWasDismissedStaysAwayUntilItHappensAnew() throws {
+    @Test mutating func `one that was dismissed stays away until it happens anew`() throws {
         let first = try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
         let answering = alerts.answer(answer(first.id, "dismiss"), at: now)
         #expect(answering.publications.map(\.kind) == [.delete] && answering.retries == nil)
@@ -52,7 +52,7 @@ import WireMessages
             try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: later)).id != first.id)
     }
 
-    @Test mutating func theFirstAnswerWins() throws {
+    @Test mutating func `the first answer wins`() throws {
         let first = try alert(alerts.note(.doesNotStart("queue does not start: x."), of: "queue", at: now))
         #expect(alerts.answer(answer(first.id, "retry"), at: now).retries == "queue")
         #expect(throws: Never.self) { try alerts.answer(answer(first.id, "retry"), at: now).result.get() }
@@ -73,7 +73,7 @@ import WireMessages
         #expect(ids.dropFirst(2).allSatisfy { code(alerts.answer(answer($0, "dismiss"), at: now)) == nil })
     }
 
-    @Test mutating func whatIsNoAnswerToAnAlertIsRefused() throws {
+    @Test mutating func `what is no answer to an alert is refused`() throws {
         let first = try alert(alerts.note(.restartsOften(10, last: "exited with 1"), of: "feeds", at: now))
         #expect(code(alerts.answer(answer(first.id, "retry"), at: now)) == .invalidArgument)
         #expect(code(alerts.answer(answer("a0", "dismiss"), at: now)) == .notFound)

@@ -10,12 +10,12 @@ import Testing
     @Test(arguments: [
         ("a\nb\n", ["a", "b"]), ("a\n\n\nb", ["a"]), ("", []), ("\n", []),
     ])
-    func cutsLines(_ text: String, _ lines: [String]) {
+    func `cuts lines`(_ text: String, _ lines: [String]) {
         var splitter = LineSplitter()
         #expect(splitter.lines(Array(text.utf8)).map { String(decoding: $0, as: UTF8.self) } == lines)
     }
 
-    @Test func aLineInPiecesIsOneAndALongOneIsCut() {
+    @Test func `a line in pieces is one and a long one is cut`() {
         var splitter = LineSplitter()
         #expect(splitter.lines(Array("ab".utf8)).isEmpty)
         #expect(splitter.lines(Array("c\n".utf8)) == [Array("abc".utf8)])
@@ -23,7 +23,7 @@ import Testing
         #expect(splitter.lines(Array("\nnext\n".utf8)).map(\.count) == [65_536, 4])
     }
 
-    @Test func textBecomesJSONAndJSONStays() {
+    @Test func `text becomes JSON and JSON stays`() {
         let json = Array(#"{"a":1}"#.utf8)
         #expect(LogLine.json(json, service: "queue", at: 5) == json)
         let text = LogLine.json(Array("say \"hi\"\u{1}".utf8), service: "queue", at: 5)
@@ -32,7 +32,7 @@ import Testing
                 == #"{"at":5,"level":"notice","service":"queue","message":"say \"hi\"\u0001"}"#)
     }
 
-    @Test func linesOfAllServicesAreInTheOrderOfTheirTimes() throws {
+    @Test func `lines of all services are in the order of their times`() throws {
         let temporary = try TemporaryFolder()
         let home = try LockstepHome(
             environment: ["LOCKSTEP_HOME": temporary.path], userID: 0, workingDirectory: "/",
@@ -50,7 +50,7 @@ import Testing
         #expect(messages == ["2", "3", "d", "e", "9"])
     }
 
-    @Test func rotatesAndKeepsFive() throws {
+    @Test func `rotates and keeps five`() throws {
         let temporary = try TemporaryFolder()
         let folder = temporary.path
         let writer = try #require(LogWriter(folder: folder, fileLimit: 100))
@@ -62,7 +62,7 @@ import Testing
         #expect(SystemCall.text(folder + "/queue.log").hasSuffix("line 199\n"))
     }
 
-    @Test func aFullDiskDropsAndCounts() throws {
+    @Test func `a full disk drops and counts`() throws {
         let temporary = try TemporaryFolder()
         let folder = temporary.path
         symlink("/dev/full", folder + "/queue.log")

@@ -19,7 +19,7 @@ import Testing
         try body()
     }
 
-    @Test func bringsTheFleetUpAndTakesItDown() throws {
+    @Test func `brings the fleet up and takes it down`() throws {
         try withFleet {
             try fleet.client.ready()
             let reports = try fleet.client.ps()
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: [SIGKILL, SIGSEGV])
-    func aKilledServiceIsBackAndTheOthersStay(_ signal: Int32) throws {
+    func `a killed service is back and the others stay`(_ signal: Int32) throws {
         try withFleet {
             try fleet.client.ready()
             let before = try fleet.client.ps()
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func aHangLeavesAReportAndIsEnded() throws {
+    @Test func `a hang leaves a report and is ended`() throws {
         var configuration = fleet.configuration
         configuration.limits.late = .milliseconds(600)
         configuration.limits.hung = .milliseconds(1_500)
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func aStoppedProcessIsEndedToo() throws {
+    @Test func `a stopped process is ended too`() throws {
         var configuration = fleet.configuration
         configuration.limits.hung = .milliseconds(1_500)
         try withFleet(configuration) {
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func oneThatCannotStartIsNamedWithItsReason() throws {
+    @Test func `one that cannot start is named with its reason`() throws {
         fleet.behave("queue", "exit 78")
         try withFleet {
             let failure = #expect(throws: Failure.self) { try fleet.client.ready() }
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func aMissingProgramIsNamed() throws {
+    @Test func `a missing program is named`() throws {
         unlink(fleet.programs + "/lockstep-playback")
         try withFleet {
             let failure = #expect(throws: Failure.self) { try fleet.client.ready() }
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func oneThatDoesNotStopIsKilled() throws {
+    @Test func `one that does not stop is killed`() throws {
         fleet.behave("queue", "stubborn")
         try withFleet {
             try fleet.client.ready()
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func whatAServiceStartedGoesWithIt() throws {
+    @Test func `what a service started goes with it`() throws {
         fleet.behave("feeds", "parent")
         try withFleet {
             try fleet.client.ready()
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func restartGivesANewProcess() throws {
+    @Test func `restart gives a new process`() throws {
         try withFleet {
             try fleet.client.ready()
             let pid = try #require(fleet.report("playback")?.pid)
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func logsHoldEveryLineAsJSONCutAtTheLimit() throws {
+    @Test func `logs hold every line as JSON cut at the limit`() throws {
         fleet.behave("feeds", "chatty")
         try withFleet {
             try fleet.client.ready()
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func aSecondSupervisorIsRefused() throws {
+    @Test func `a second supervisor is refused`() throws {
         try withFleet {
             try fleet.client.ready()
             let failure = #expect(throws: Failure.self) { _ = try SupervisorLoop(fleet.configuration) }
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    @Test func survivorsOfAnEarlierSupervisorAreEnded() throws {
+    @Test func `survivors of an earlier supervisor are ended`() throws {
         let program = fleet.programs + "/lockstep-bus"
         let child = try #require(ChildProcess(path: program, environment: fleet.environment))
         Survivors(home: fleet.home).record("bus", pid: child.pid)
@@ -178,13 +178,13 @@ import Testing
         }
     }
 
-    @Test func aPidThatPassedToAnotherProcessIsLeftAlone() throws {
+    @Test func `a pid that passed to another process is left alone`() throws {
         defer { fleet.end() }
         SystemCall.write("\(getpid()) 12345\n", to: fleet.home.runFile("bus.pid"))
         #expect(Survivors(home: fleet.home).find(FleetPlan.standard.services).isEmpty)
     }
 
-    @Test func withoutAFleetClientsHearSoAtOnce() throws {
+    @Test func `without a fleet clients hear so at once`() throws {
         defer { fleet.end() }
         let start = SystemClocks.monotonic()
         #expect(throws: FleetPresence.noFleet) { try fleet.client.ps() }

@@ -88,7 +88,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
 }
 
 @Suite struct SupervisorMachineTests {
-    @Test func startsEachServiceWhenWhatItRequiresIsReady() {
+    @Test func `starts each service when what it requires is ready`() {
         var bench = Bench()
         #expect(spawns(bench.send(.start)) == ["bus"])
         #expect(spawns(bench.send(.ready("bus"))) == ["persistence"])
@@ -101,7 +101,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: ["bus", "persistence", "playback", "queue", "feeds"])
-    func aDeathAfterItServedIsAnsweredByARestartOfThatOneAtOnce(_ name: String) {
+    func `a death after it served is answered by a restart of that one at once`(_ name: String) {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -111,7 +111,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.send(.ready(name)).contains(.fleetReady))
     }
 
-    @Test func whenAllDieAtOnceTheyComeBackInOrder() {
+    @Test func `when all die at once they come back in order`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -123,7 +123,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(spawns(bench.send(.ready("persistence"))).sorted() == ["feeds", "playback", "queue"])
     }
 
-    @Test func failedStartsWaitTwiceAsLongEachTimeAndTheSixthOpensTheCircuit() {
+    @Test func `failed starts wait twice as long each time and the sixth opens the circuit`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -140,7 +140,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("queue")?.nextTry?.since(bench.now) == .seconds(300))
     }
 
-    @Test func anOpenCircuitIsTriedAgainAfterFiveMinutesAndOpensAgainAtTheFirstFailure() {
+    @Test func `an open circuit is tried again after five minutes and opens again at the first failure`() {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<6 { bench.fail("feeds") }
@@ -151,14 +151,14 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.condition("feeds") == .failed)
     }
 
-    @Test func oneThatHangsBeforeItsFirstSignOfLifeIsFoundToHang() {
+    @Test func `one that hangs before its first sign of life is found to hang`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(12), silent: ["queue"])
         #expect(bench.effects.contains { if case .abort("queue") = $0 { true } else { false } })
     }
 
-    @Test func resetFailedTriesAgainAtOnceWithAClearRecord() {
+    @Test func `reset failed tries again at once with a clear record`() {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<6 { bench.fail("feeds") }
@@ -167,7 +167,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.condition("feeds") == .retrying)
     }
 
-    @Test func manyRestartsWithinAnHourAreSaidAndForgottenWhenTheHourIsOver() {
+    @Test func `many restarts within an hour are said and forgotten when the hour is over`() {
         var bench = Bench()
         bench.startAll()
         for count in 1...11 {
@@ -183,7 +183,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("queue")?.warning == nil)
     }
 
-    @Test func resetFailedForgetsRestartsToo() {
+    @Test func `reset failed forgets restarts too`() {
         var bench = Bench()
         bench.startAll()
         for _ in 1...10 {
@@ -196,7 +196,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: ["persistence", "queue"])
-    func oneThatDoesNotStartIsSaidUntilItHasServedForAWhile(_ name: String) {
+    func `one that does not start is said until it has served for a while`(_ name: String) {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<5 { bench.fail(name) }
@@ -214,7 +214,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: ["bus", "persistence"])
-    func essentialServicesAreNeverGivenUpAndRetryAtMostTwoSecondsApart(_ name: String) {
+    func `essential services are never given up and retry at most two seconds apart`(_ name: String) {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<30 {
@@ -225,7 +225,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.effects.contains { if case .fleetFailed(let why) = $0 { why.hasPrefix(name) } else { false } })
     }
 
-    @Test func aDeathThatSettledResetsTheBackoff() {
+    @Test func `a death that settled resets the backoff`() {
         var bench = Bench()
         bench.startAll()
         for _ in 0..<4 { bench.fail("queue") }
@@ -237,7 +237,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect((bench.machine.service("queue")?.nextTry?.since(bench.now) ?? .zero) <= .milliseconds(300))
     }
 
-    @Test func anExitThatNobodyAskedForIsAFailureEvenWithCodeZero() {
+    @Test func `an exit that nobody asked for is a failure even with code zero`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(10))
@@ -246,7 +246,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: [78, 127] as [Int32], ["bus", "feeds"])
-    func whatCannotStartFailsAtOnce(_ code: Int32, _ name: String) {
+    func `what cannot start fails at once`(_ code: Int32, _ name: String) {
         var bench = Bench()
         bench.startAll()
         let effects = bench.send(.ended(name, .exited(code)))
@@ -254,7 +254,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(effects.contains { if case .fleetFailed = $0 { true } else { false } })
     }
 
-    @Test func aMissingProgramHoldsUpOnlyThoseThatAreNothingWithoutIt() {
+    @Test func `a missing program holds up only those that are nothing without it`() {
         var bench = Bench()
         bench.send(.start)
         bench.send(.ready("bus"))
@@ -263,7 +263,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.failure?.contains("there is no program x") == true)
     }
 
-    @Test func oneThatIsSilentIsLateThenHungThenAbortedThenKilledThenStartedAgain() {
+    @Test func `one that is silent is late then hung then aborted then killed then started again`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -277,7 +277,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("queue")?.lastEnd?.contains("no sign of life") == true)
     }
 
-    @Test func oneThatLivesOnAfterItsCrashReportIsKilledAndStartedAgain() {
+    @Test func `one that lives on after its crash report is killed and started again`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -287,7 +287,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("queue")?.lastEnd == "killed by SIGKILL, because it crashed")
     }
 
-    @Test func aLateOneThatSpeaksAgainIsReady() {
+    @Test func `a late one that speaks again is ready`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(1))
@@ -297,7 +297,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(!bench.effects.contains(.abort("queue")))
     }
 
-    @Test func severalThatAreLateTogetherAreGivenMoreTime() {
+    @Test func `several that are late together are given more time`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(1))
@@ -307,7 +307,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(effects.contains(.abort("queue")) && effects.contains(.abort("feeds")))
     }
 
-    @Test func aSupervisorThatWasNotRunBlamesNobody() {
+    @Test func `a supervisor that was not run blames nobody`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(1))
@@ -317,7 +317,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(!bench.effects.contains { if case .abort = $0 { true } else { false } })
     }
 
-    @Test func stopsInReverseOrderEachAfterThoseThatRequireIt() {
+    @Test func `stops in reverse order each after those that require it`() {
         var bench = Bench()
         bench.startAll()
         #expect(terminations(bench.send(.stop)) == ["queue", "feeds", "downloads"])
@@ -331,7 +331,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: [("queue", 3), ("feeds", 5)])
-    func oneThatDoesNotStopInTimeIsKilled(_ name: String, _ seconds: Int) {
+    func `one that does not stop in time is killed`(_ name: String, _ seconds: Int) {
         var bench = Bench()
         bench.startAll()
         bench.send(.stop)
@@ -339,7 +339,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.pass(.milliseconds(500)).contains(.kill(name)))
     }
 
-    @Test func whateverHappensEverythingIsKilledAfterTwentyFiveSeconds() {
+    @Test func `whatever happens everything is killed after twenty five seconds`() {
         var bench = Bench()
         bench.startAll()
         bench.send(.stop)
@@ -348,7 +348,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         for service in bench.machine.services { #expect(bench.effects.contains(.kill(service.plan.name))) }
     }
 
-    @Test func aSecondRequestToStopKills() {
+    @Test func `a second request to stop kills`() {
         var bench = Bench()
         bench.startAll()
         bench.send(.stop)
@@ -356,7 +356,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         for service in bench.machine.services { #expect(effects.contains(.kill(service.plan.name))) }
     }
 
-    @Test func aRestartStopsInOrderAndStartsAtOnce() {
+    @Test func `a restart stops in order and starts at once`() {
         var bench = Bench()
         bench.startAll()
         bench.pass(.seconds(2))
@@ -365,7 +365,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
         #expect(bench.machine.service("playback")?.failures.isEmpty == true)
     }
 
-    @Test func stoppingBeforeEverythingHasStartedFinishes() {
+    @Test func `stopping before everything has started finishes`() {
         var bench = Bench()
         bench.send(.start)
         bench.send(.stop)
@@ -374,7 +374,7 @@ private func terminations(_ effects: [SupervisorEffect]) -> [String] {
     }
 
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
-    func inAnyOrderOfEventsAProcessIsNeverStartedTwiceAndAStopAlwaysEnds(_ seed: UInt64) {
+    func `in any order of events a process is never started twice and a stop always ends`(_ seed: UInt64) {
         var bench = Bench()
         var random = Numbers(state: seed)
         let names = bench.machine.services.map(\.plan.name)

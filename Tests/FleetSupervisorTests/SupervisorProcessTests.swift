@@ -27,7 +27,7 @@ import Testing
         return text.isEmpty || text.contains(") Z ")
     }
 
-    @Test func killingTheSupervisorLeavesNoProcessAndStartingAgainWorks() throws {
+    @Test func `killing the supervisor leaves no process and starting again works`() throws {
         defer { fleet.end() }
         #expect(try launcher.startDetached() == .started)
         let reports = try fleet.client.ps()
@@ -43,7 +43,7 @@ import Testing
         #expect(try launcher.startDetached() == .alreadyRunning)
     }
 
-    @Test func aStartWhileAnotherSupervisorIsStillEndingTakesItsPlace() throws {
+    @Test func `a start while another supervisor is still ending takes its place`() throws {
         defer { fleet.end() }
         try fleet.home.prepare()
         let outcome = NIOLockedValueBox<Result<SupervisorLauncher.Outcome, Failure>?>(nil)
@@ -74,7 +74,7 @@ import Testing
         withExtendedLifetime(lock) {}
     }
 
-    @Test func ofTwentyStartsAtOnceOneStartsAFleetAndAllFindIt() throws {
+    @Test func `of twenty starts at once one starts a fleet and all find it`() throws {
         defer { fleet.end() }
         let outcomes = NIOLockedValueBox<[Result<SupervisorLauncher.Outcome, Failure>]>([])
         let launcher = launcher
@@ -110,7 +110,7 @@ import Testing
         Survivors(home: fleet.home).forget(services[0].name)
     }
 
-    @Test func aPathTooLongForASocketIsRefusedWithTheReason() throws {
+    @Test func `a path too long for a socket is refused with the reason`() throws {
         defer { fleet.end() }
         let home = try LockstepHome(
             environment: ["LOCKSTEP_HOME": fleet.folder + "/" + String(repeating: "x", count: 110)], userID: 0,

@@ -56,7 +56,7 @@ struct AdvanceCrashTests {
     }
 
     @Test(arguments: Victim.allCases)
-    func aCrashAtEveryStepOfAnAdvanceLosesAndDoublesNothing(victim: Victim) async throws {
+    func `a crash at every step of an advance loses and doubles nothing`(victim: Victim) async throws {
         let count = 2 * Step.allCases.count + 1
         try await WholeFleet.with(files: WholeFleet.files(count)) { fleet in
             let crash = Crash(fleet, victim)

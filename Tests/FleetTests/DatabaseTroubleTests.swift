@@ -12,7 +12,7 @@ import WireMessages
 /// Owners live on over a database that is full, or that is another one.
 @Suite(.timeLimit(.minutes(3)))
 struct DatabaseTroubleTests {
-    @Test func aRestoredBackupUnderLiveOwnersIsBroughtUpToDate() async throws {
+    @Test func `a restored backup under live owners is brought up to date`() async throws {
         try await WholeFleet.with(files: WholeFleet.files(4)) { fleet in
             try await fleet.fillLibrary(episodes: 4)
             try await fleet.queue { $0.add.episodes = ["e1", "e2"] }
@@ -50,7 +50,7 @@ struct DatabaseTroubleTests {
         }
     }
 
-    @Test func aFullDiskStopsNobodyFromPausingAndThePauseIsSavedLater() async throws {
+    @Test func `a full disk stops nobody from pausing and the pause is saved later`() async throws {
         try await WholeFleet.with(files: WholeFleet.files(2)) { fleet in
             let isFull = NIOLockedValueBox(false)
             let watch = WatchedFiles(fleet.bus.home.database) { event in

@@ -66,7 +66,7 @@ struct DownloadTests {
         return Array(bytes.prefix(count))
     }
 
-    @Test func aDownloadedEpisodeIsPlayedFromItsFileAndFromTheStreamOnceTheFileIsGone() async throws {
+    @Test func `a downloaded episode is played from its file and from the stream once the file is gone`() async throws {
         try await run { fleet, server in
             server.route("/1.wav", Self.make())
             try await fleet.downloads { $0.add.episodes = ["e1"] }
@@ -140,10 +140,10 @@ struct DownloadTests {
         Case(testDescription: "nothing", response: make { $0.body = .bytes([]) }, code: .verificationFailed),
     ]
 
-    @Test(
-        "Each bad server ends as it should: tried again and whole in the end, or failed with its reason",
-        arguments: cases)
-    func servers(_ bad: Case) async throws {
+    @Test(arguments: cases)
+    func `each bad server ends as it should: tried again and whole in the end, or failed with its reason`(_ bad: Case)
+        async throws
+    {
         try await run { fleet, server in
             server.route("/loop.wav", .redirect(to: "/loop.wav", status: 302))
             server.route("/1.wav", bad.response, Self.make())
@@ -166,10 +166,10 @@ struct DownloadTests {
     }
 
     /// What a feed says of a file's size, and whether an end that is only the connection's is believed.
-    @Test(
-        "A connection that ends where no length was told is held against the feed's word",
-        arguments: [(0, 0), (audio.count, 0), (audio.count, 100_000), (audio.count / 2, 0)])
-    func endsWithConnection(announced: Int, cut: Int) async throws {
+    @Test(arguments: [(0, 0), (audio.count, 0), (audio.count, 100_000), (audio.count / 2, 0)])
+    func `a connection that ends where no length was told is held against the feed's word`(announced: Int, cut: Int)
+        async throws
+    {
         try await run(announcing: announced) { fleet, server in
             let open = Self.make {
                 $0.endsWithConnection = true
@@ -194,10 +194,10 @@ struct DownloadTests {
     /// How the server answers the second part.
     enum Second: CaseIterable { case continues, ignoresRange, hasChanged, refusesRange }
 
-    @Test(
-        "What was paused goes on where it was, or from the start where the server has something else",
-        arguments: Second.allCases)
-    func resumes(_ second: Second) async throws {
+    @Test(arguments: Second.allCases)
+    func `what was paused goes on where it was, or from the start where the server has something else`(_ second: Second)
+        async throws
+    {
         try await run { fleet, server in
             server.route("/1.wav", Self.make { $0.fault = .stall(afterBytes: 100_000) })
             try await fleet.downloads { $0.add.episodes = ["e1"] }
@@ -234,10 +234,10 @@ struct DownloadTests {
         }
     }
 
-    @Test(
-        "However often the service dies in the middle, the file comes whole, and no part is ever taken for it",
-        arguments: 0..<6)
-    func dies(seed: UInt64) async throws {
+    @Test(arguments: 0..<6)
+    func `however often the service dies in the middle, the file comes whole, and no part is ever taken for it`(
+        seed: UInt64
+    ) async throws {
         try await run { fleet, server in
             var random = SeededGenerator(seed: seed)
             server.route(
@@ -267,8 +267,9 @@ struct DownloadTests {
         for _ in 0..<count { await Task.yield() }
     }
 
-    @Test("A limit under which the next bytes are awaited longer than a server may be silent ends nothing")
-    func lowLimits() async throws {
+    @Test func `a limit under which the next bytes are awaited longer than a server may be silent ends nothing`()
+        async throws
+    {
         try await run { fleet, server in
             server.route("/1.wav", Self.make())
             try await fleet.downloads {
@@ -283,8 +284,7 @@ struct DownloadTests {
         }
     }
 
-    @Test("Progress comes beside the stream, and a limit holds the rate down")
-    func limits() async throws {
+    @Test func `progress comes beside the stream, and a limit holds the rate down`() async throws {
         try await run { fleet, server in
             server.route("/1.wav", Self.make { $0.chunkSize = 8_192 })
             try await fleet.downloads {

@@ -41,10 +41,10 @@ struct LongEpisodeTests {
         }
     }
 
-    @Test(
-        "Whichever place is sought, the first state that follows shows it to every client, with its chapter",
-        arguments: [true, false])
-    func seeks(paused: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `whichever place is sought, the first state that follows shows it to every client, with its chapter`(
+        paused: Bool
+    ) async throws {
         try await HTTPTestServer.with { server in
             server.route("/feed.xml", .feed(Self.feed(server)))
             var audio = HTTPTestResponse.audio(Tone.slowMP3(seconds: Self.length), type: "audio/mpeg")

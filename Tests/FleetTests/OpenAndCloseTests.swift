@@ -10,7 +10,7 @@ import WireMessages
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct OpenAndCloseTests {
     @Test(arguments: [ServiceName.persistence, .playback, .queue, .feeds])
-    func aServiceThatOpensAndClosesAHundredTimesLeavesNothing(name: ServiceName) async throws {
+    func `a service that opens and closes a hundred times leaves nothing`(name: ServiceName) async throws {
         try await WholeFleet.with(name == .persistence ? [] : [.persistence]) { fleet in
             @Sendable func once() async throws {
                 try fleet.start(name)

@@ -14,7 +14,7 @@ struct QueueSimulationTests {
     }()
 
     @Test(arguments: seeds)
-    func screensAgreeNothingIsLostAndNoOldEpisodeIsShownAfterTheNew(seed: UInt64) throws {
+    func `screens agree nothing is lost and no old episode is shown after the new`(seed: UInt64) throws {
         let checks = try Self.simulate(seed).checks
         #expect(checks.complaints.isEmpty, "seed \(seed): \(checks.complaints.first ?? "")")
         #expect(checks.advances + checks.failures > 0, "seed \(seed)")
@@ -30,8 +30,7 @@ struct QueueSimulationTests {
         return simulation
     }
 
-    @Test("Every kind of fault is met")
-    func meetsEveryFault() throws {
+    @Test func `every kind of fault is met`() throws {
         let runs = try (1...20).map { try Self.simulate($0) }
         let met = { (count: (QueueSimulation) -> Int) in runs.map(count).reduce(0, +) }
         #expect(met(\.checks.advances) > 10)
@@ -48,8 +47,7 @@ struct QueueSimulationTests {
         #expect(met(\.promises.kept) > 50)
     }
 
-    @Test("An engine that begins by itself what was prepared is found out")
-    func findsOutWhatSoundsUnbidden() throws {
+    @Test func `an engine that begins by itself what was prepared is found out`() throws {
         let found = try (1...20 as ClosedRange<UInt64>).contains { seed in
             let simulation = try QueueSimulation(seed: seed, breaksPromise: true)
             for _ in 0..<4_000 where simulation.checks.complaints.isEmpty { try simulation.step() }

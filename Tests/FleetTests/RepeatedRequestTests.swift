@@ -11,7 +11,7 @@ import WireMessages
 /// One request takes effect once, and whoever repeats it hears its first answer.
 @Suite(.timeLimit(.minutes(3)))
 struct RepeatedRequestTests {
-    @Test func aRepeatWhoseRevisionHasMovedOnIsGivenTheStoredAnswer() async throws {
+    @Test func `a repeat whose revision has moved on is given the stored answer`() async throws {
         try await WholeFleet.with(files: WholeFleet.files(3)) { fleet in
             try await fleet.fillLibrary(episodes: 3)
             let id = RequestID.random()
@@ -57,7 +57,7 @@ struct RepeatedRequestTests {
         }
     }
 
-    @Test func ofTwoClientsThatAnswerAnAlertTheFirstWinsAndBothSeeItGo() async throws {
+    @Test func `of two clients that answer an alert the first wins and both see it go`() async throws {
         try await WholeFleet.with(files: [:]) { fleet in
             try await fleet.fillLibrary(episodes: 1)
             try await fleet.queue { $0.play.episode = "e1" }

@@ -69,8 +69,8 @@ struct StreamFaultTests {
         return HTTPTestResponse(headers: [("Content-Type", "audio/mpeg")], body: .bytes(Array(text.utf8)))
     }()
 
-    @Test("A server that goes on doing wrong ends in failure, the position kept", arguments: faults)
-    func ends(_ fault: Fault) async throws {
+    @Test(arguments: faults)
+    func `a server that goes on doing wrong ends in failure, the position kept`(_ fault: Fault) async throws {
         try await play { fleet, server, states in
             server.route("/1.wav", fault.response)
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
@@ -90,8 +90,8 @@ struct StreamFaultTests {
         }
     }
 
-    @Test("A server that comes to its senses is played on from where it broke off", arguments: [2, 3, 4, 5, 8, 9])
-    func recovers(_ index: Int) async throws {
+    @Test(arguments: [2, 3, 4, 5, 8, 9])
+    func `a server that comes to its senses is played on from where it broke off`(_ index: Int) async throws {
         let fault = Self.faults[index]
         try await play { fleet, server, states in
             server.route("/1.wav", fault.response)
@@ -119,10 +119,9 @@ struct StreamFaultTests {
         }
     }
 
-    @Test(
-        "A connection that stalls is given up, and the stream taken up where it stopped",
-        arguments: [-1, 4_000, 320_044])
-    func stalls(afterBytes: Int) async throws {
+    @Test(arguments: [-1, 4_000, 320_044])
+    func `a connection that stalls is given up, and the stream taken up where it stopped`(afterBytes: Int) async throws
+    {
         try await play(stall: .milliseconds(1_500), opening: .seconds(3)) { fleet, server, states in
             server.route("/1.wav", Self.audio.with(.stall(afterBytes: afterBytes)))
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
@@ -137,8 +136,7 @@ struct StreamFaultTests {
         }
     }
 
-    @Test("A server of 1 kB/s is waited for: slow is not broken")
-    func slow() async throws {
+    @Test func `a server of 1 kB/s is waited for: slow is not broken`() async throws {
         try await play { fleet, server, states in
             let slow = HTTPTestResponse(
                 headers: [("Content-Type", "audio/mpeg")], body: .bytes(Tone.slowMP3(seconds: 30)),
@@ -152,8 +150,7 @@ struct StreamFaultTests {
         }
     }
 
-    @Test("A server whose ETag has changed is told of, and the position kept")
-    func changesTag() async throws {
+    @Test func `a server whose ETag has changed is told of, and the position kept`() async throws {
         try await play { fleet, server, states in
             server.route("/1.wav", Self.make { $0.etag = "\"one\"" })
             try await fleet.queue { $0.play.episode = WholeFleet.episode(1) }
@@ -179,8 +176,10 @@ struct StreamFaultTests {
         }
     }
 
-    @Test("A server that goes away while it is listened to, and comes back later, is played on from where it broke off")
-    func comesBack() async throws {
+    @Test
+    func `a server that goes away while it is listened to, and comes back later, is played on from where it broke off`()
+        async throws
+    {
         let wait = Duration.milliseconds(200)
         try await play(reconnect: [wait], comeback: [wait]) { fleet, server, states in
             server.route("/1.wav", Self.audio.with(.cut(atByte: 160_044)))
@@ -217,8 +216,8 @@ struct StreamFaultTests {
     /// Those that never let it be opened, and those that break off what played already.
     static let faultsBefore = [faults[0], faults[3], faults[6], faults[8], stalling]
 
-    @Test("A fault neither begins nor loses what stands behind it, to which `skip` leads", arguments: faultsBefore)
-    func leavesWhatFollows(_ fault: Fault) async throws {
+    @Test(arguments: faultsBefore)
+    func `a fault neither begins nor loses what stands behind it, to which skip leads`(_ fault: Fault) async throws {
         try await play(stall: .milliseconds(1_500), opening: .seconds(3), episodes: 2) { fleet, server, states in
             server.route("/1.wav", fault.response)
             server.route("/2.wav", Self.audio)
@@ -254,8 +253,8 @@ struct StreamFaultTests {
         }
     }
 
-    @Test("After a fault that passed, what follows plays when the first has ended", arguments: [3, 8])
-    func goesOnToWhatFollows(_ index: Int) async throws {
+    @Test(arguments: [3, 8])
+    func `after a fault that passed, what follows plays when the first has ended`(_ index: Int) async throws {
         try await play(episodes: 2) { fleet, server, states in
             server.route("/1.wav", Self.faults[index].response)
             server.route("/2.wav", Self.audio)

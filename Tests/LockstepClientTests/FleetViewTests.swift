@@ -13,7 +13,7 @@ struct FleetViewTests {
         return entry
     }
 
-    @Test func aQueueIsReadWithItsDeltasFromASnapshotAndFromEvents() {
+    @Test func `a queue is read with its deltas from a snapshot and from events`() {
         var bus = ModelBus(epoch: 5)
         var state = WireQueueState()
         state.name = "main"
@@ -42,7 +42,7 @@ struct FleetViewTests {
         #expect(view.mainQueue?.revision == 3)
     }
 
-    @Test func alertsComeAndGo() {
+    @Test func `alerts come and go`() {
         var bus = ModelBus(epoch: 5)
         var view = FleetView()
         var alert = WireAlert()
@@ -70,7 +70,7 @@ struct FleetViewTests {
         #expect(view.alertsInOrder.map(\.id) == ["a4", "a2", "a1", "a3"])
     }
 
-    @Test func downloadsBookmarksAndSettingsComeAndGo() {
+    @Test func `downloads bookmarks and settings come and go`() {
         var bus = ModelBus(epoch: 5)
         var view = FleetView()
         var download = WireDownload()
@@ -95,7 +95,7 @@ struct FleetViewTests {
         "x", "stream", "stream/playback", "stream/playback/state", "", "stream//", "stream/queue/queue/main",
         "stream/downloads/download/e1", "stream/playback/bookmarks/e1", "stream/queue/settings/all",
     ])
-    func whatCannotBeReadIsAsIfItWereNotThere(_ topic: String) {
+    func `what cannot be read is as if it were not there`(_ topic: String) {
         var bus = ModelBus(epoch: 5)
         var view = FleetView()
         _ = view.apply(.event(bus.publish(.put, Topic(topic), [0xff, 0xff, 0xff])))
@@ -104,7 +104,7 @@ struct FleetViewTests {
         #expect(view.mainQueue == nil)
     }
 
-    @Test func anEpisodesPositionIsAnOccurrence() {
+    @Test func `an episodes position is an occurrence`() {
         var bus = ModelBus(epoch: 5)
         var view = FleetView()
         var state = WireEpisodeState()

@@ -69,7 +69,7 @@ struct PipelineTrial {
 }
 
 struct CommitPipelineTests {
-    @Test func whatGathersWhileABatchIsUnderWayGoesIntoTheNextInOrder() {
+    @Test func `what gathers while a batch is under way goes into the next in order`() {
         var trial = PipelineTrial()
         for number in 1...5 { trial.commit(UInt64(number), "w\(number)") }
         #expect(trial.batches.map(\.commits.count) == [1])
@@ -82,7 +82,7 @@ struct CommitPipelineTests {
         #expect(trial.pipeline.isIdle)
     }
 
-    @Test func batchesAreBounded() {
+    @Test func `batches are bounded`() {
         var limits = CommitPipeline.Limits()
         limits.batchCount = 3
         limits.batchBytes = 400
@@ -98,7 +98,7 @@ struct CommitPipelineTests {
         #expect(counts == [1, 3, 2, 1])
     }
 
-    @Test func aRefusalInTheMiddleRefusesAllBehindItInOrder() {
+    @Test func `a refusal in the middle refuses all behind it in order`() {
         var trial = PipelineTrial()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
         trial.commit(1, "a")
@@ -118,7 +118,7 @@ struct CommitPipelineTests {
         #expect(trial.database.words == ["a", "b", "f"])
     }
 
-    @Test func aBatchWhoseAnswerWasLostIsRepeatedAndTakesEffectOnce() {
+    @Test func `a batch whose answer was lost is repeated and takes effect once`() {
         var trial = PipelineTrial()
         trial.commit(1, "a")
         _ = trial.take()
@@ -127,7 +127,7 @@ struct CommitPipelineTests {
         #expect(trial.database.commits == 1)
     }
 
-    @Test func aRequestThatWasAnsweredBeforeGivesItsFirstAnswer() {
+    @Test func `a request that was answered before gives its first answer`() {
         var trial = PipelineTrial()
         let request = RequestID(high: 4, low: 4)
         trial.commit(1, "a", request: request)
@@ -142,7 +142,7 @@ struct CommitPipelineTests {
         #expect(trial.committed == [1, 3])
     }
 
-    @Test func anOlderLifeIsFenced() {
+    @Test func `an older life is fenced`() {
         var trial = PipelineTrial()
         trial.database.generation = 2
         trial.commit(1, "late")
@@ -151,7 +151,7 @@ struct CommitPipelineTests {
         #expect(trial.database.commits == 0)
     }
 
-    @Test func aRestoredBackupGetsTheWholeStateBeforeAnythingElse() {
+    @Test func `a restored backup gets the whole state before anything else`() {
         var trial = PipelineTrial()
         trial.commit(1, "a")
         trial.answer()
@@ -168,7 +168,7 @@ struct CommitPipelineTests {
         #expect(trial.database.words == ["a", "b", "c", "d"])
     }
 
-    @Test func aProbeFindsARestoredBackupUnderAnIdleOwner() {
+    @Test func `a probe finds a restored backup under an idle owner`() {
         var trial = PipelineTrial()
         trial.commit(1, "a")
         trial.answer()
@@ -180,7 +180,7 @@ struct CommitPipelineTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func whatWaitsForADeadDatabaseIsBounded() {
+    @Test func `what waits for a dead database is bounded`() {
         var limits = CommitPipeline.Limits()
         limits.waitingCount = 3
         var trial = PipelineTrial(limits: limits)
@@ -202,7 +202,7 @@ struct CommitPipelineTests {
         return trial
     }
 
-    @Test func aWholeStateTooLargeForOneMessageGoesInSeveralAndTakesEffectAtOnce() {
+    @Test func `a whole state too large for one message goes in several and takes effect at once`() {
         var trial = trialOfParts()
         trial.commit(21, "later")
         while trial.database.commits == 0 {
@@ -218,7 +218,7 @@ struct CommitPipelineTests {
         #expect(trial.batches.map(\.sequence) == trial.batches.indices.map { UInt64($0) + 1 })
     }
 
-    @Test func aWholeStateOfWhichPartsWereLostIsWrittenAgain() {
+    @Test func `a whole state of which parts were lost is written again`() {
         var trial = trialOfParts()
         trial.answer()
         trial.answer()
@@ -246,7 +246,7 @@ struct CommitPipelineTests {
         return trial
     }
 
-    @Test func aCommitTooLargeForOneMessageGoesInSeveralAndTakesEffectAtOnce() {
+    @Test func `a commit too large for one message goes in several and takes effect at once`() {
         var trial = trialOfALongCommit()
         trial.answer()
         while trial.database.commits == 1 {
@@ -261,7 +261,7 @@ struct CommitPipelineTests {
         #expect(trial.committed == [1, 2, 22])
     }
 
-    @Test(arguments: 1...6) func aCommitOfWhichPartsWereLostBeginsAgainUnderItsID(answered: Int) throws {
+    @Test(arguments: 1...6) func `a commit of which parts were lost begins again under its ID`(answered: Int) throws {
         var trial = trialOfALongCommit()
         for _ in 0..<answered { trial.answer() }
         trial.database.restart()
@@ -273,7 +273,7 @@ struct CommitPipelineTests {
         #expect(ids.count == 1)
     }
 
-    @Test func aCommitWhosePartsAreNeverKeptIsRefusedInTheEnd() {
+    @Test func `a commit whose parts are never kept is refused in the end`() {
         var trial = trialOfALongCommit()
         var rounds = 0
         while !trial.pipeline.isIdle, rounds < 100 {

@@ -104,7 +104,7 @@ struct OwnerTrial {
 struct OwnerRuntimeTests {
     private let id = RequestID(high: 1, low: 1)
 
-    @Test func itIsReadyOnceItsRecordsAreReadAndItHasPutEverything() {
+    @Test func `it is ready once its records are read and it has put everything`() {
         var database = ScriptedDatabase()
         for (index, word) in ["a", "b", "c", "d", "e"].enumerated() {
             database.records[String(index + 1_000)] = Array(word.utf8)
@@ -120,7 +120,7 @@ struct OwnerRuntimeTests {
         #expect(trial.words == ["a b c d e"])
     }
 
-    @Test func itIsAnsweredWhenItIsDurable() {
+    @Test func `it is answered when it is durable`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         #expect(trial.replies.isEmpty)
@@ -131,7 +131,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func theSameRequestWhileTheFirstRunsIsJoinedAndTakesEffectOnce() {
+    @Test func `the same request while the first runs is joined and takes effect once`() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.command("a", id: id, mayBeRepeat: true)
@@ -141,7 +141,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func theSameRequestAfterItFinishedIsAnsweredAgain() {
+    @Test func `the same request after it finished is answered again`() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.serve()
@@ -152,7 +152,7 @@ struct OwnerRuntimeTests {
     }
 
     @Test(arguments: [true, false])
-    func theSameRequestInTheNextLifeIsAnsweredFromTheStoredReply(saysThatItIsARepeat: Bool) {
+    func `the same request in the next life is answered from the stored reply`(saysThatItIsARepeat: Bool) {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.serve()
@@ -166,7 +166,7 @@ struct OwnerRuntimeTests {
         #expect(next.database.words == ["a", "b"])
     }
 
-    @Test func aReplyThatWasLostWithTheBusIsGivenToTheRepeat() {
+    @Test func `a reply that was lost with the bus is given to the repeat`() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         let answer = trial.take()
@@ -183,7 +183,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func aNewBusSeesNothingThatIsNotDurable() {
+    @Test func `a new bus sees nothing that is not durable`() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
         trial.command("a")
@@ -198,7 +198,7 @@ struct OwnerRuntimeTests {
         #expect(trial.words == ["a"])
     }
 
-    @Test func aReplyThatBuildsOnAChangeWaitsUntilThatIsDurable() {
+    @Test func `a reply that builds on a change waits until that is durable`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.command("count")
@@ -209,7 +209,7 @@ struct OwnerRuntimeTests {
         #expect(trial.replies.last?.result == .success([1]))
     }
 
-    @Test func aReplyThatBuiltOnARefusedChangeIsTriedAgain() {
+    @Test func `a reply that built on a refused change is tried again`() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
         trial.command("bad")
@@ -231,7 +231,7 @@ struct OwnerRuntimeTests {
         #expect(trial.codes == [nil, .busy])
     }
 
-    @Test func aReplyThatWaitsForAnAbsentDatabaseSaysNotSavedInTime() {
+    @Test func `a reply that waits for an absent database says not saved in time`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.command("count")
@@ -239,7 +239,7 @@ struct OwnerRuntimeTests {
         #expect(trial.codes == [.notSaved, .notSaved])
     }
 
-    @Test func aRefusalInTheMiddleOfAChainTakesBackAllBehindIt() {
+    @Test func `a refusal in the middle of a chain takes back all behind it`() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
         for word in ["a", "b", "bad", "d"] { trial.command(word) }
@@ -253,7 +253,7 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.words.isSettled)
     }
 
-    @Test func commitsInFlightWhenTheDatabaseDiesAreRepeatedAndTakeEffectOnce() {
+    @Test func `commits in flight when the database dies are repeated and take effect once`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         // The database took it and died before it answered: the request is sent again as it was.
@@ -267,7 +267,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.commits == 2)
     }
 
-    @Test func aRestoredBackupUnderALiveOwnerIsBroughtUpToDate() {
+    @Test func `a restored backup under a live owner is brought up to date`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.serve()
@@ -282,7 +282,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a", "b", "c"])
     }
 
-    @Test func whatTheBusRefusedAsADeltaIsPutWholeWhenAllOfItIsDurable() {
+    @Test func `what the bus refused as a delta is put whole when all of it is durable`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.published = []
@@ -352,7 +352,7 @@ struct OwnerRuntimeTests {
         #expect(trial.actions == [.heard("fact"), .heard("one")])
     }
 
-    @Test func aRestartedDatabaseIsAskedWhichItIsThoughNothingIsToBeCommitted() {
+    @Test func `a restarted database is asked which it is though nothing is to be committed`() {
         var trial = OwnerTrial.serving()
         trial.handle(.status(.persistence, ready: 1))
         trial.command("a")
@@ -370,7 +370,7 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.replacements == 1)
     }
 
-    @Test func aDatabaseThatIsAnotherOneBeforeAllIsLoadedIsFoundOut() throws {
+    @Test func `a database that is another one before all is loaded is found out`() throws {
         var trial = OwnerTrial()
         trial.handle(.started)
         trial.handle(.began(epoch: 5))
@@ -384,7 +384,7 @@ struct OwnerRuntimeTests {
         #expect(trial.readies == 1)
     }
 
-    @Test func aRestoredBackupOnAFullDiskIsBroughtUpToDateWhenThereIsRoom() {
+    @Test func `a restored backup on a full disk is brought up to date when there is room`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.serve()
@@ -407,7 +407,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a", "b"])
     }
 
-    @Test func aClientHearsNotSavedWhenTheDatabaseIsAwayAndTheChangeIsKept() {
+    @Test func `a client hears not saved when the database is away and the change is kept`() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.pass(.seconds(5))
@@ -418,7 +418,7 @@ struct OwnerRuntimeTests {
         #expect(trial.replies.last?.result == .success([1]))
     }
 
-    @Test func aLateCommitOfADeadLifeStopsIt() {
+    @Test func `a late commit of a dead life stops it`() {
         var trial = OwnerTrial.serving()
         var next = OwnerTrial.serving(trial.database, generation: 2)
         trial.database = next.database
@@ -434,7 +434,7 @@ struct OwnerRuntimeTests {
         #expect(next.database.words == ["a"])
     }
 
-    @Test func stoppingWaitsForTheLastCommit() {
+    @Test func `stopping waits for the last commit`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.handle(.stopping)
@@ -461,7 +461,7 @@ struct OwnerRuntimeTests {
         }
     }
 
-    @Test func stoppingDoesNotWaitForADatabaseThatIsGone() {
+    @Test func `stopping does not wait for a database that is gone`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.handle(.stopping)
@@ -469,7 +469,7 @@ struct OwnerRuntimeTests {
         #expect(trial.stop == .some(nil))
     }
 
-    @Test func whatOthersRetainIsSeenOnceTheyAreReadyAndItsEndToo() {
+    @Test func `what others retain is seen once they are ready and its end too`() {
         var trial = OwnerTrial.serving()
         var bus = ModelBus(epoch: 5)
         let put = bus.publish(.put, .playbackState, [1])
@@ -487,7 +487,7 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.observed.last?.header.kind == .delete)
     }
 
-    @Test func derivedRequestsAreTheSameForTheSameStepOnly() {
+    @Test func `derived requests are the same for the same step only`() {
         #expect(id.derived("load") == id.derived("load"))
         #expect(id.derived("load") != id.derived("save"))
         let fixed = RequestID(high: 0x0001_0203_0405_0607, low: 0x0809_0a0b_0c0d_0e0f).derived("load")

@@ -50,7 +50,7 @@ struct OwnerServiceTests {
         }
     }
 
-    @Test func aCommandIsAnsweredWhenItIsDurableAndOnTheStream() async throws {
+    @Test func `a command is answered when it is durable and on the stream`() async throws {
         try await withOwner { fleet, database in
             try await fleet.withClient { client in
                 let answer = try await client.request(.queue, Array("one".utf8), within: .seconds(60))
@@ -67,7 +67,7 @@ struct OwnerServiceTests {
         }
     }
 
-    @Test func aRestartedBusHasEverythingAgainAndTheSameRequestTakesEffectOnce() async throws {
+    @Test func `a restarted bus has everything again and the same request takes effect once`() async throws {
         try await withOwner { fleet, database in
             try await fleet.withClient { client in
                 let id = RequestID.random()

@@ -21,7 +21,7 @@ struct RequestLedgerTests {
     private var command: Command { Command(id: id, origin: "test", payload: [1]) }
     private func ticket(_ number: UInt64) -> ReplyTicket { ReplyTicket(epoch: 5, number: number) }
 
-    @Test func aRequestThatStillRunsIsJoined() {
+    @Test func `a request that still runs is joined`() {
         var ledger = RequestLedger()
         #expect(ledger.handle(arrival(1), now: start) == [.start(command)])
         #expect(ledger.handle(arrival(2, mayBeRepeat: true), now: start).isEmpty)
@@ -29,26 +29,26 @@ struct RequestLedgerTests {
         #expect(effects == [.answer(ticket(1), id, .success([9])), .answer(ticket(2), id, .success([9]))])
     }
 
-    @Test func aFinishedRequestIsAnsweredFromMemory() {
+    @Test func `a finished request is answered from memory`() {
         var ledger = RequestLedger()
         _ = ledger.handle(arrival(1), now: start)
         _ = ledger.handle(.answered(id, .success([9])), now: start)
         #expect(ledger.handle(arrival(2, mayBeRepeat: true), now: start) == [.answer(ticket(2), id, .success([9]))])
     }
 
-    @Test func aRepeatThatNobodyRemembersIsLookedUp() {
+    @Test func `a repeat that nobody remembers is looked up`() {
         var ledger = RequestLedger()
         #expect(ledger.handle(arrival(1, mayBeRepeat: true), now: start) == [.lookUp(id)])
         #expect(ledger.handle(.found(id, .success([7])), now: start) == [.answer(ticket(1), id, .success([7]))])
     }
 
-    @Test func aRepeatThatWasNeverFinishedBegins() {
+    @Test func `a repeat that was never finished begins`() {
         var ledger = RequestLedger()
         _ = ledger.handle(arrival(1, mayBeRepeat: true), now: start)
         #expect(ledger.handle(.found(id, .success(nil)), now: start) == [.start(command)])
     }
 
-    @Test func aRepeatWhoseFateCannotBeAskedIsRefused() {
+    @Test func `a repeat whose fate cannot be asked is refused`() {
         var ledger = RequestLedger()
         _ = ledger.handle(arrival(1, mayBeRepeat: true), now: start)
         let down = Failure(.unavailable, "down")
@@ -57,14 +57,14 @@ struct RequestLedgerTests {
         #expect(ledger.handle(arrival(2, mayBeRepeat: true), now: start) == [.lookUp(id)])
     }
 
-    @Test func refusalsAreNotRemembered() {
+    @Test func `refusals are not remembered`() {
         var ledger = RequestLedger()
         _ = ledger.handle(arrival(1), now: start)
         _ = ledger.handle(.answered(id, .failure(Failure(.notFound, ""))), now: start)
         #expect(ledger.handle(arrival(2), now: start) == [.start(command)])
     }
 
-    @Test func whatHasExpiredDoesNotBegin() {
+    @Test func `what has expired does not begin`() {
         var ledger = RequestLedger()
         let effects = ledger.handle(arrival(1, limit: .seconds(1)), now: start.advanced(by: .seconds(1)))
         guard case .answer(_, _, .failure(let failure)) = effects.first else {
@@ -74,7 +74,7 @@ struct RequestLedgerTests {
         #expect(failure.known == .expired)
     }
 
-    @Test func anotherBusForgetsTheTicketsAndTheRequestRunsOn() {
+    @Test func `another bus forgets the tickets and the request runs on`() {
         var ledger = RequestLedger()
         _ = ledger.handle(arrival(1), now: start)
         _ = ledger.handle(.connectionLost, now: start)
@@ -82,7 +82,7 @@ struct RequestLedgerTests {
         #expect(ledger.handle(.answered(id, .success([9])), now: start) == [.answer(ticket(2), id, .success([9]))])
     }
 
-    @Test func aClientHearsInTimeThatNothingIsSavedYetAndARepeatStillJoins() {
+    @Test func `a client hears in time that nothing is saved yet and a repeat still joins`() {
         var ledger = RequestLedger()
         _ = ledger.handle(arrival(1), now: start)
         _ = ledger.handle(.committing(id), now: start)
@@ -98,7 +98,7 @@ struct RequestLedgerTests {
         #expect(ledger.handle(.answered(id, .success([9])), now: start) == [.answer(ticket(2), id, .success([9]))])
     }
 
-    @Test func memoryIsBounded() {
+    @Test func `memory is bounded`() {
         var ledger = RequestLedger(capacity: 2, byteCapacity: 10)
         for low in 0..<5 as Range<UInt64> {
             let id = RequestID(high: 3, low: low)

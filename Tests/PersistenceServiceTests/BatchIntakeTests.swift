@@ -37,7 +37,7 @@ struct BatchIntakeTests {
         return batch.commits.flatMap(\.changes)
     }
 
-    @Test mutating func aCopyOfARefusedBatchIsRefusedAlikeAndNotWritten() {
+    @Test mutating func `a copy of a refused batch is refused alike and not written`() {
         #expect(written(take(batch(1), 1)) != nil)
         // One that comes while the first is being written waits for its answer.
         guard case .wait = take(batch(1), 2) else {
@@ -62,7 +62,7 @@ struct BatchIntakeTests {
         #expect(intake.settle(.init(7), refusal).isEmpty)
     }
 
-    @Test mutating func partsTakeEffectTogether() throws {
+    @Test mutating func `parts take effect together`() throws {
         #expect(try kinds(take(batch(1, [part(0, more: true)]), 1)) == [.staged])
         // Repeated, it counts once.
         #expect(try kinds(take(batch(1, [part(0, more: true)]), 2)) == [.staged])
@@ -74,7 +74,7 @@ struct BatchIntakeTests {
         #expect(written(take(batch(4, [other]), 5))?.count == 1)
     }
 
-    @Test mutating func aStateOfWhichAPartIsMissingIsRefused() throws {
+    @Test mutating func `a state of which a part is missing is refused`() throws {
         #expect(try kinds(take(batch(1, [part(0, more: true)]), 1)) == [.staged])
         var restarted = self
         restarted.intake = BatchIntake()

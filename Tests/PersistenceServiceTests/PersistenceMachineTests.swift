@@ -85,7 +85,7 @@ extension [PersistenceMachine.Effect] {
 @Suite struct PersistenceMachineTests {
     private let full = Failure(.diskFull, "full")
 
-    @Test func whatWaitsGoesIntoOneTransactionBehindTheOneUnderWay() {
+    @Test func `what waits goes into one transaction behind the one under way`() {
         var bench = MachineBench()
         #expect(bench.send(.started).work == [])
         #expect(bench.request(1) { $0.commit.owner = "queue" }.work == ["write 1"])
@@ -97,7 +97,7 @@ extension [PersistenceMachine.Effect] {
         #expect(last.work == ["reply 2", "reply 3"])
     }
 
-    @Test func hugeRequestsGoInTransactionsOfTheirOwn() {
+    @Test func `huge requests go in transactions of their own`() {
         var bench = MachineBench()
         _ = bench.request(1) { $0.commit.owner = "queue" }
         for number in 2...4 {
@@ -110,7 +110,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.send(.wrote([.request(.init(2))], MachineBench.done(1))).work == ["reply 2", "write 1"])
     }
 
-    @Test func questionsRunBesideTheWriterFourAtATime() {
+    @Test func `questions run beside the writer four at a time`() {
         var bench = MachineBench()
         _ = bench.request(1) { $0.commit.owner = "queue" }
         var started: [String] = []
@@ -121,7 +121,7 @@ extension [PersistenceMachine.Effect] {
             bench.send(.answered(.init(4), .failure(Failure(.notFound, "no")))).work == ["refuse 4 notFound", "ask 7"])
     }
 
-    @Test func badRequestsAreRefused() {
+    @Test func `bad requests are refused`() {
         var bench = MachineBench()
         #expect(bench.send(.request(.init(1), [0xFF, 0xFF], deadline: nil)).work == ["refuse 1 malformed"])
         #expect(bench.send(.request(.init(2), [], deadline: nil)).work == ["refuse 2 unknownCommand"])
@@ -129,7 +129,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.request(3, deadline: past) { $0.commit.owner = "queue" }.work == ["refuse 3 expired"])
     }
 
-    @Test func statusIsPublishedWhenItChangesAndRetained() throws {
+    @Test func `status is published when it changes and retained`() throws {
         var bench = MachineBench {
             $0.podcasts = 3
             $0.episodes = 40
@@ -146,7 +146,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.send(.counted(.success(.init(podcasts: 4, episodes: 44)))).status?.episodes == 44)
     }
 
-    @Test func fullDiskIsShownProbedAndRecoveredFrom() throws {
+    @Test func `full disk is shown probed and recovered from`() throws {
         var bench = MachineBench()
         _ = bench.send(.started)
         _ = bench.request(1) { $0.commit.owner = "queue" }
@@ -168,7 +168,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.machine.retained().count == 1)
     }
 
-    @Test func sideSnapshotFollowsAChangeWithinFiveMinutes() {
+    @Test func `side snapshot follows a change within five minutes`() {
         var bench = MachineBench()
         _ = bench.send(.started)
         _ = bench.request(1) { $0.commit.owner = "queue" }
@@ -242,7 +242,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.pass(2).work == ["checkpoint"])
     }
 
-    @Test func changeDuringASnapshotBringsAnother() {
+    @Test func `change during a snapshot brings another`() {
         var bench = MachineBench()
         _ = bench.request(1) { $0.commit.owner = "queue" }
         _ = bench.send(.wrote([.request(.init(1))], MachineBench.done(1) { $0.changed.snapshot = true }))
@@ -253,7 +253,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.pass(240).work.contains("copy snapshot"))
     }
 
-    @Test func backupIsMadeDailyAndByCommand() {
+    @Test func `backup is made daily and by command`() {
         var bench = MachineBench()
         _ = bench.send(.started)
         #expect(bench.request(1) { $0.backup = WireBackup() }.work == ["copy backup"])
@@ -271,7 +271,7 @@ extension [PersistenceMachine.Effect] {
         #expect(never.pass(1).work.contains("copy backup"))
     }
 
-    @Test func failedBackupRaisesAnAlertThatTheNextOneClears() throws {
+    @Test func `failed backup raises an alert that the next one clears`() throws {
         var bench = MachineBench { $0.lastBackup = nil }
         _ = bench.pass(300)
         let failed = bench.send(.copied(.backup, .failure(full)))
@@ -287,7 +287,7 @@ extension [PersistenceMachine.Effect] {
         #expect(done.published.allSatisfy { $0.topic == .persistenceStatus })
     }
 
-    @Test func oldRepliesAreForgottenEachHour() {
+    @Test func `old replies are forgotten each hour`() {
         var bench = MachineBench()
         #expect(bench.pass(60).work == ["prune"])
         #expect(bench.pass(4_000).work == [])
@@ -313,7 +313,7 @@ extension [PersistenceMachine.Effect] {
         }
     }
 
-    @Test func firstAnswerToAnAlertWinsWhenItIsWritten() throws {
+    @Test func `first answer to an alert wins when it is written`() throws {
         var (bench, alert) = try recovered()
         let topic = Topic.alert(.persistence, alert.id)
         #expect(bench.machine.retained().contains { $0.topic == topic })
@@ -329,7 +329,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.machine.retained().count == 1)
     }
 
-    @Test func answerThatCannotBeWrittenLeavesTheAlert() throws {
+    @Test func `answer that cannot be written leaves the alert`() throws {
         var (bench, alert) = try recovered()
         _ = bench.request(1, answer(alert.id, "dismiss"))
         let failed = bench.send(.wrote([.alert(alert.id)], StoreBatchResult(results: [.failure(full)], diskFull: full)))
@@ -338,7 +338,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.request(2, answer(alert.id, "dismiss")).work == ["write 1"])
     }
 
-    @Test func damageEndsTheServiceAndHasTheNextStartLook() {
+    @Test func `damage ends the service and has the next start look`() {
         let damage = Failure(code: StorageFailure.damaged, message: "bad page", retry: true)
         for event: PersistenceMachine.Event in [
             .checked(DatabaseDamage(["bad page"])), .answered(.init(1), .failure(damage)),
@@ -352,7 +352,7 @@ extension [PersistenceMachine.Effect] {
         }
     }
 
-    @Test func damagedSearchIndexIsMadeAnewOnce() {
+    @Test func `damaged search index is made anew once`() {
         let damage = Failure(code: StorageFailure.searchDamaged, message: "index", retry: true)
         var bench = MachineBench()
         _ = bench.send(.started)
@@ -360,7 +360,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.send(.answered(.init(2), .failure(damage))).work == ["refuse 2 searchIndexDamaged"])
     }
 
-    @Test func stoppingFinishesWhatRunsAndSavesWhatChanged() {
+    @Test func `stopping finishes what runs and saves what changed`() {
         var bench = MachineBench()
         _ = bench.request(1) { $0.commit.owner = "queue" }
         _ = bench.request(2) { $0.episodes = WireEpisodesQuery() }
@@ -374,7 +374,7 @@ extension [PersistenceMachine.Effect] {
         #expect(idle.send(.stopping).work == ["stop "])
     }
 
-    @Test func largeDatabaseIsReadWholeOnceItServes() {
+    @Test func `large database is read whole once it serves`() {
         var bench = MachineBench { $0.needsCheck = true }
         #expect(!bench.send(.started).work.contains("check"))
         #expect(bench.pass(60).work.contains("check"))

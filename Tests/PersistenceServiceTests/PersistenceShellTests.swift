@@ -32,7 +32,8 @@ import WireMessages
         }
     }
 
-    @Test(.timeLimit(.minutes(2))) func commitsAndAnswersOverTheBusAndComesBackWithEverything() async throws {
+    @Test(.timeLimit(.minutes(2))) func `commits and answers over the bus and comes back with everything`() async throws
+    {
         try await TestFleet.with { fleet in
             try await fleet.withClient { client in
                 try await serving(fleet) {
@@ -61,7 +62,7 @@ import WireMessages
         }
     }
 
-    @Test(.timeLimit(.minutes(2))) func ambiguousNameArrivesWithItsCandidates() async throws {
+    @Test(.timeLimit(.minutes(2))) func `ambiguous name arrives with its candidates`() async throws {
         try await TestFleet.with { fleet in
             try await fleet.withClient { client in
                 try await serving(fleet) {
@@ -86,7 +87,7 @@ import WireMessages
         }
     }
 
-    @Test(.timeLimit(.minutes(2))) func statusAndAlertsStandOnTheStreamOfEachNewBus() async throws {
+    @Test(.timeLimit(.minutes(2))) func `status and alerts stand on the stream of each new bus`() async throws {
         try await TestFleet.with { fleet in
             try Data("no database".utf8).write(to: URL(fileURLWithPath: fleet.home.database))
             try await fleet.withClient { client in
@@ -112,7 +113,7 @@ import WireMessages
         }
     }
 
-    @Test(.timeLimit(.minutes(2))) func newerDatabaseEndsTheService() async throws {
+    @Test(.timeLimit(.minutes(2))) func `newer database ends the service`() async throws {
         let fleet = try TestFleet()
         let store = try Store.open(
             StoreFiles(database: fleet.home.database, backups: fleet.home.backupDirectory), now: StoreFixture.moment()
@@ -124,7 +125,7 @@ import WireMessages
         #expect(failure?.known == .newerDatabase)
     }
 
-    @Test(.timeLimit(.minutes(5))) func opensAndClosesOftenWithoutLeavingDescriptors() async throws {
+    @Test(.timeLimit(.minutes(5))) func `opens and closes often without leaving descriptors`() async throws {
         try await TestFleet.with { fleet in
             try await fleet.withClient { client in
                 var counts: [Int] = []

@@ -15,7 +15,7 @@ import WireMessages
         store = try fixture.open()
     }
 
-    @Test func commitsAdvanceTheRevisionAndOutliveTheStore() throws {
+    @Test func `commits advance the revision and outlive the store`() throws {
         let outcomes = try store.commit(
             WireCommitBatch(
                 "queue",
@@ -33,7 +33,7 @@ import WireMessages
         #expect(try again.load("queue", generation: 2).revision == 2)
     }
 
-    @Test func repeatedCommitIsAnsweredRepeatedAndTakesNoEffect() throws {
+    @Test func `repeated commit is answered repeated and takes no effect`() throws {
         let batch = WireCommitBatch("queue", [WireCommit("c1", at: 0, [.put("entry", "q1", "one")])])
         _ = try store.commit(batch)
         try store.apply("queue", [.put("entry", "q1", "later")])
@@ -43,7 +43,7 @@ import WireMessages
         #expect(try store.texts("queue") == ["entry/q1=later"])
     }
 
-    @Test func commitsInFlightWhenTheServiceDiedAreRepeatedAndTheRestGoesOn() throws {
+    @Test func `commits in flight when the service died are repeated and the rest goes on`() throws {
         let first = WireCommit("c1", at: 0, [.put("entry", "q1", "one")])
         _ = try store.commit(WireCommitBatch("queue", [first]))
         store.close()
@@ -54,7 +54,7 @@ import WireMessages
         #expect(outcomes.outcomes.last?.revision == 2)
     }
 
-    @Test func refusalInTheMiddleOfAChainRefusesAllBehindItAndKeepsWhatCameBefore() throws {
+    @Test func `refusal in the middle of a chain refuses all behind it and keeps what came before`() throws {
         let outcomes = try store.commit(
             WireCommitBatch(
                 "queue",
@@ -74,7 +74,7 @@ import WireMessages
         #expect(later.outcomes[0].kind == .committed)
     }
 
-    @Test func commitThatExpectsAnotherRevisionIsRefused() throws {
+    @Test func `commit that expects another revision is refused`() throws {
         try store.apply("queue", [.put("entry", "q1", "one")])
         let outcome = try store.commit(WireCommitBatch("queue", [WireCommit("x", at: 0, [.put("entry", "q1", "x")])]))
             .outcomes[0]
@@ -84,7 +84,7 @@ import WireMessages
         #expect(outcome.revision == 1)
     }
 
-    @Test func sameRequestInAnotherCommitIsAnsweredFromTheStoredReply() throws {
+    @Test func `same request in another commit is answered from the stored reply`() throws {
         _ = try store.commit(
             WireCommitBatch(
                 "queue", [WireCommit("c1", at: 0, [.put("entry", "q1", "one")], request: "r", reply: "added q1")]))
@@ -106,7 +106,7 @@ import WireMessages
         #expect(try !store.foundReply(query).found)
     }
 
-    @Test func repliesAndCommitIDsAreForgottenAfterTheirTime() throws {
+    @Test func `replies and commit i ds are forgotten after their time`() throws {
         let commit = WireCommit("c1", at: 0, [.put("entry", "q1", "one")], request: "r", reply: "ok")
         let others = (1...OwnerRow.recentLimit).map { WireCommit("d\($0)", at: UInt64($0), []) }
         _ = try store.commit(WireCommitBatch("queue", [commit] + others), at: 0)
@@ -121,7 +121,7 @@ import WireMessages
         #expect(try store.commit(WireCommitBatch("queue", [WireCommit("c2", at: 1, [])])).outcomes[0].kind == .repeated)
     }
 
-    @Test func lateCommitOfADeadGenerationIsFenced() throws {
+    @Test func `late commit of a dead generation is fenced`() throws {
         #expect(try store.load("queue", generation: 5).revision == 0)
         _ = try store.commit(WireCommitBatch("queue", generation: 5, [WireCommit("a", at: 0, [.put("e", "1", "old")])]))
         #expect(try store.load("queue", generation: 6).revision == 1)
@@ -144,7 +144,7 @@ import WireMessages
         #expect(try again.load("queue", generation: 6).revision == 1)
     }
 
-    @Test func ownerThatOutlivesARestoredCopyCommitsUnderItsOwnGeneration() throws {
+    @Test func `owner that outlives a restored copy commits under its own generation`() throws {
         _ = try store.load("queue", generation: 3)
         var commit = WireCommit("whole", at: 41, [.put("entry", "q9", "nine")])
         commit.replacesEverything = true
@@ -159,7 +159,7 @@ import WireMessages
         #expect(old.outcomes[0].failure.code == "fenced")
     }
 
-    @Test func replacingEverythingKeepsPodcastsEpisodesAndPositions() throws {
+    @Test func `replacing everything keeps podcasts episodes and positions`() throws {
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
         try store.apply("playback", [.state("e1", position: 33)])
         for owner in ["feeds", "playback"] {
@@ -170,7 +170,7 @@ import WireMessages
         #expect(try store.episodes().episodes.map(\.state.position) == [33])
     }
 
-    @Test func emptyBatchTellsTheIncarnation() throws {
+    @Test func `empty batch tells the incarnation`() throws {
         let outcomes = try store.commit(WireCommitBatch("queue", []))
         #expect(outcomes.outcomes.isEmpty)
         #expect(outcomes.incarnation == store.incarnation)
@@ -180,7 +180,7 @@ import WireMessages
         ("queue", WireChange.podcast("p9")), ("queue", .episode("e9")), ("playback", .episode("e9")),
         ("queue", .state("e1")), ("feeds", .state("e1")), ("playback", .alias("guid:1", of: "p1", is: "e1")),
     ])
-    func onlyTheOwnerWritesALibraryTable(owner: String, change: WireChange) throws {
+    func `only the owner writes a library table`(owner: String, change: WireChange) throws {
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
         let revision = try store.revision(owner)
         let outcome = try store.commit(WireCommitBatch(owner, [WireCommit("x", at: revision, [change])])).outcomes[0]
@@ -189,7 +189,7 @@ import WireMessages
     }
 
     @Test(arguments: ["persistence", "bus", "", "Queue", "a/b"])
-    func noOwnerOfSuchANameCommitsOrLoads(owner: String) throws {
+    func `no owner of such a name commits or loads`(owner: String) throws {
         #expect(throws: Failure.self) { try store.commit(WireCommitBatch(owner, [WireCommit("x", at: 0, [])])) }
         #expect(throws: Failure.self) { try store.load(owner, generation: 1) }
     }
@@ -198,26 +198,26 @@ import WireMessages
         WireChange(), .put("", "k", "v"), .put("c\u{0}", "k", "v"), .put(String(repeating: "c", count: 600), "k", "v"),
         .put("podcast", "p1", "v"), .podcast("x1"), .episode("p1"), .episode("e1", of: "p404"),
     ])
-    func malformedChangeRefusesItsCommit(change: WireChange) throws {
+    func `malformed change refuses its commit`(change: WireChange) throws {
         let outcome = try store.commit(WireCommitBatch("feeds", [WireCommit("x", at: 0, [change])])).outcomes[0]
         #expect(outcome.kind == .refused)
         #expect(try store.revision("feeds") == 0)
     }
 
     @Test(arguments: [-1, Double.nan, .infinity])
-    func statesWithImpossiblePositionsAreRefused(position: Double) throws {
+    func `states with impossible positions are refused`(position: Double) throws {
         let commit = WireCommit("x", at: 0, [.state("e1", position: position)])
         #expect(try store.commit(WireCommitBatch("playback", [commit])).outcomes[0].failure.code == "invalidArgument")
     }
 
     @Test(arguments: [0, 15, 17])
-    func commitIDHasSixteenBytes(length: Int) throws {
+    func `commit ID has sixteen bytes`(length: Int) throws {
         var commit = WireCommit("x", at: 0, [])
         commit.id = Data(repeating: 1, count: length)
         #expect(try store.commit(WireCommitBatch("queue", [commit])).outcomes[0].failure.code == "invalidArgument")
     }
 
-    @Test func writesOfSeveralOwnersInOneTransactionDoNotHarmEachOther() throws {
+    @Test func `writes of several owners in one transaction do not harm each other`() throws {
         let result = store.write(
             [
                 .commit(WireCommitBatch("queue", [WireCommit("a", at: 0, [.put("e", "1", "q")])])),
@@ -232,13 +232,13 @@ import WireMessages
         #expect(!result.changed.library)
     }
 
-    @Test func deletesRecordsAndCollections() throws {
+    @Test func `deletes records and collections`() throws {
         try store.apply("queue", [.put("a", "1", "x"), .put("a", "2", "x"), .put("b", "1", "x"), .put("b", "2", "x")])
         try store.apply("queue", [.deleting("a", "1"), .deletingAll("b"), .deleting("c", "never there")])
         #expect(try store.texts("queue") == ["a/2=x"])
     }
 
-    @Test func recordsComeInOrderAndInPages() throws {
+    @Test func `records come in order and in pages`() throws {
         let changes = (0..<60).map { WireChange.put($0.isMultiple(of: 2) ? "b" : "a", "k\($0)", "value") }
         try store.apply("feeds", changes + [.podcast("p1", title: "Zed"), .podcast("p2", title: "Abc")])
         var query = WireLoadRecords()

@@ -22,7 +22,7 @@ import WireMessages
     }
 
     /// A database that may not grow: SQLite itself says SQLITE_FULL.
-    @Test func fullDiskRefusesTheCommitServesReadsAndRecovers() throws {
+    @Test func `full disk refuses the commit serves reads and recovers`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         _ = store.write([commit("queue", at: 0)], now: StoreFixture.moment())
@@ -42,7 +42,7 @@ import WireMessages
         #expect(later.diskFull == nil)
     }
 
-    @Test func largeCommitThatDoesNotFitDoesNotHarmTheOthersInItsTransaction() throws {
+    @Test func `large commit that does not fit does not harm the others in its transaction`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         _ = store.write([commit("queue", at: 0), commit("feeds", at: 0)], now: StoreFixture.moment())
@@ -58,7 +58,7 @@ import WireMessages
 
     /// The operating system has no space for the log: at any of its writes, or when it is waited for.
     @Test(arguments: [WatchedFiles.Operation.write, .sync])
-    func spaceThatRunsOutInTheMiddleOfALogWriteLosesNothing(at operation: WatchedFiles.Operation) throws {
+    func `space that runs out in the middle of a log write loses nothing`(at operation: WatchedFiles.Operation) throws {
         let fixture = try StoreFixture()
         let countdown = WatchedFiles.Countdown()
         let watch = WatchedFiles(fixture.folder + "/state") { event in
@@ -83,7 +83,7 @@ import WireMessages
         }
     }
 
-    @Test func ownersBeginOnAFullDiskAndAreFencedAllTheSame() throws {
+    @Test func `owners begin on a full disk and are fenced all the same`() throws {
         let fixture = try StoreFixture()
         let isFull = NIOLockedValueBox(false)
         let watch = WatchedFiles(fixture.folder + "/state") { event in
@@ -107,7 +107,7 @@ import WireMessages
         }
     }
 
-    @Test func backupOnAFullDiskFailsAndLeavesNothing() throws {
+    @Test func `backup on a full disk fails and leaves nothing`() throws {
         let fixture = try StoreFixture()
         let isFull = NIOLockedValueBox(false)
         let watch = WatchedFiles(fixture.files.backups) { event in

@@ -16,7 +16,7 @@ import WireMessages
             "c\(number)", at: UInt64(number), [.put("entry", "q\(number)", "value \(number)")], request: "r\(number)")
     }
 
-    @Test func everyCommitWaitsForTheDiskOnce() throws {
+    @Test func `every commit waits for the disk once`() throws {
         let fixture = try StoreFixture()
         let syncs = NIOLockedValueBox(0)
         let watch = WatchedFiles(fixture.folder) { event in
@@ -52,7 +52,7 @@ import WireMessages
         }
     }
 
-    @Test func countingFindsACommitThatDoesNotWait() throws {
+    @Test func `counting finds a commit that does not wait`() throws {
         let fixture = try StoreFixture()
         let syncs = NIOLockedValueBox(0)
         let watch = WatchedFiles(fixture.folder) { event in
@@ -74,7 +74,7 @@ import WireMessages
     }
 
     /// The power fails: of each file only what was last waited for is there.
-    @Test func acknowledgedCommitsSurviveALossOfPower() throws {
+    @Test func `acknowledged commits survive a loss of power`() throws {
         let fixture = try StoreFixture()
         let image = fixture.folder + "/image.db"
         let main = fixture.files.database
@@ -99,7 +99,7 @@ import WireMessages
     }
 
     /// `kill -9` at each moment between two writes: what was acknowledged before it is there, and nothing is half there.
-    @Test func acknowledgedCommitsSurviveAKillAtEveryWrite() throws {
+    @Test func `acknowledged commits survive a kill at every write`() throws {
         let fixture = try StoreFixture()
         let main = fixture.files.database
         let acknowledged = NIOLockedValueBox(0)
@@ -138,7 +138,7 @@ import WireMessages
         }
     }
 
-    @Test func halfOfAnInterruptedTransactionIsNeverSeen() throws {
+    @Test func `half of an interrupted transaction is never seen`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         let many = (0..<200).map { WireChange.put("entry", "q\($0)", String(repeating: "x", count: 500)) }

@@ -37,23 +37,23 @@ import WireMessages
         ("  pilot  light ", "ecc1"), ("müller", "ebb1"), ("MÜLLER int", "ebb1"), ("100%", "ebb2"), ("_sure_", "ebb2"),
         ("part two", "eaa2"),
     ])
-    func findsByIDExactTitleOrPart(text: String, id: String) throws {
+    func `finds by ID exact title or part`(text: String, id: String) throws {
         #expect(try episode(text).id == id)
     }
 
-    @Test func theScopeIsOnePodcast() throws {
+    @Test func `the scope is one podcast`() throws {
         #expect(try episode("light", in: "pa2").id == "ecc1")
         #expect(throws: Failure.self) { try episode("light", in: "pa1") }
         #expect(try episode("two", in: "pa1").podcastTitle == "Night Radio")
     }
 
     @Test(arguments: ["nothing like it", "e4f", "%%", "100_"])
-    func unknownNameIsNotFound(text: String) throws {
+    func `unknown name is not found`(text: String) throws {
         let failure = #expect(throws: Failure.self) { try episode(text) }
         #expect(failure?.code == "notFound")
     }
 
-    @Test func ambiguousNameListsItsCandidates() throws {
+    @Test func `ambiguous name lists its candidates`() throws {
         let failure = try #require(#expect(throws: Failure.self) { try episode("pil") })
         #expect(failure.code == "ambiguous")
         let candidates = try WireCandidates(serializedBytes: failure.detail).candidates
@@ -63,7 +63,7 @@ import WireMessages
         #expect(throws: Failure.self) { try episode("ea") }
     }
 
-    @Test func noMoreThanTenCandidatesAreListed() throws {
+    @Test func `no more than ten candidates are listed`() throws {
         try store.apply("feeds", (0..<30).map { .episode("ef\($0)", of: "pa1", title: "Same name \($0)") })
         let failure = try #require(#expect(throws: Failure.self) { try episode("same") })
         #expect(try WireCandidates(serializedBytes: failure.detail).candidates.count == 10)
@@ -71,13 +71,13 @@ import WireMessages
     }
 
     @Test(arguments: ["", "   "])
-    func emptyNameIsRefused(text: String) throws {
+    func `empty name is refused`(text: String) throws {
         let failure = #expect(throws: Failure.self) { try episode(text) }
         #expect(failure?.code == "invalidArgument")
     }
 
     @Test(arguments: [("radio", "pa2"), ("night", "pa1"), ("pb", "pb1"), ("gone", "pb1"), ("pa2", "pa2")])
-    func findsPodcasts(text: String, id: String) throws {
+    func `finds podcasts`(text: String, id: String) throws {
         var query = WireFindPodcast()
         query.text = text
         let page = try store.find(query)
@@ -113,14 +113,14 @@ import WireMessages
         #expect(failure.message == "No podcast has the address https://example.org/pa.")
     }
 
-    @Test func foundPodcastHasItsCounts() throws {
+    @Test func `found podcast has its counts`() throws {
         let page = try store.find(WireFindPodcast.with { $0.text = "pa2" })
         #expect(page.podcasts[0].episodeCount == 3)
         let failure = #expect(throws: Failure.self) { try store.find(WireFindPodcast.with { $0.text = "pa" }) }
         #expect(failure?.code == "ambiguous")
     }
 
-    @Test func candidatesOfOneTitleAreToldApartByTheirAddresses() throws {
+    @Test func `candidates of one title are told apart by their addresses`() throws {
         try store.apply("feeds", [.podcast("pd1", title: "Waves"), .podcast("pd2", title: "Waves")])
         let failure = try #require(
             #expect(throws: Failure.self) { try store.find(WireFindPodcast.with { $0.text = "waves" }) })

@@ -19,7 +19,7 @@ import WireMessages
         try store.episodes(change).episodes.map(\.id)
     }
 
-    @Test func episodesComeNewestFirstWithTitleAndState() throws {
+    @Test func `episodes come newest first with title and state`() throws {
         try store.apply(
             "feeds",
             [
@@ -45,7 +45,7 @@ import WireMessages
         #expect(try store.counts() == .init(podcasts: 2, episodes: 4))
     }
 
-    @Test func cursorsStayInPlaceWhileEpisodesComeAndGo() throws {
+    @Test func `cursors stay in place while episodes come and go`() throws {
         try store.apply(
             "feeds", [.podcast("p1")] + (1...50).map { .episode("e\($0)", published: Int64($0 / 3) * 1_000 + 1) })
         var seen: [String] = []
@@ -69,7 +69,7 @@ import WireMessages
         #expect(Set(seen).count == 50)
     }
 
-    @Test func putAgainEpisodeChangesInPlaceAndMovesWithItsDate() throws {
+    @Test func `put again episode changes in place and moves with its date`() throws {
         try store.apply(
             "feeds",
             [.podcast("p1"), .episode("e1", title: "Old words", published: 100), .episode("e2", published: 200)])
@@ -117,7 +117,7 @@ import WireMessages
         #expect(try !store.episodes().downloadedOnly)
     }
 
-    @Test func stateBeforeItsEpisodeCountsWhenTheEpisodeComes() throws {
+    @Test func `state before its episode counts when the episode comes`() throws {
         try store.apply("playback", [.state("e1", played: true)])
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
         #expect(try store.podcasts(WirePodcastsQuery()).podcasts[0].unplayedCount == 0)
@@ -125,7 +125,7 @@ import WireMessages
         #expect(try store.podcasts(WirePodcastsQuery()).podcasts[0].unplayedCount == 1)
     }
 
-    @Test func forgottenPodcastTakesEverythingOfItsOwnWithIt() throws {
+    @Test func `forgotten podcast takes everything of its own with it`() throws {
         try store.apply(
             "feeds",
             [
@@ -144,7 +144,7 @@ import WireMessages
         #expect(try !store.episodes { $0.podcast = "p1" }.episodes[0].hasState)
     }
 
-    @Test func podcastsComeByTitleInPages() throws {
+    @Test func `podcasts come by title in pages`() throws {
         let titles = ["beta", "Alpha", "alpha", "Émile", "zeta", "Delta"]
         try store.apply(
             "feeds",
@@ -166,7 +166,7 @@ import WireMessages
         #expect(try store.podcasts(query).podcasts.first?.title == "Aardvark")
     }
 
-    @Test func longShowNotesEndAPageEarlyAndLoseNothing() throws {
+    @Test func `long show notes end a page early and lose nothing`() throws {
         let notes = String(repeating: "x<b>y</b> ", count: 10_000)
         for number in 1...12 {
             try store.apply("feeds", [.podcast("p1"), .episode("e\(number)", notes: notes, published: Int64(number))])
@@ -193,7 +193,7 @@ import WireMessages
         #expect(byID.episodes.map(\.id).first == "e1")
     }
 
-    @Test func manyEpisodesWithManyChaptersFitInOneAnswer() throws {
+    @Test func `many episodes with many chapters fit in one answer`() throws {
         let chapters = (0..<40).map { number in
             WireChapter.with {
                 $0.start = Double(number)
@@ -212,7 +212,7 @@ import WireMessages
         #expect(byID.wireBytes.count < 1 << 20)
     }
 
-    @Test func chaptersOfTheFileAreShownWhereThereAreNoOthers() throws {
+    @Test func `chapters of the file are shown where there are no others`() throws {
         func record(_ title: String) -> WirePlaybackChaptersRecord {
             .with { $0.chapters = [.with { $0.title = title }] }
         }
@@ -232,7 +232,7 @@ import WireMessages
         #expect(brief.first?.chapters.isEmpty == true)
     }
 
-    @Test func aliasesAreFoundByNameAndInPages() throws {
+    @Test func `aliases are found by name and in pages`() throws {
         let names = (0..<3_000).map { "guid:\($0)-\(String(repeating: "g", count: 300))" }
         try store.apply("feeds", [.podcast("p1")] + names.enumerated().map { .alias($1, of: "p1", is: "e\($0)") })
         var query = WireAliasQuery()
@@ -250,7 +250,7 @@ import WireMessages
     }
 
     @Test(arguments: ["xyz!", "-1 or 1", "zzzzzzzzzzzzzzzzzzzzz"])
-    func cursorThatNobodyGaveIsRefused(cursor: String) throws {
+    func `cursor that nobody gave is refused`(cursor: String) throws {
         #expect(throws: Failure.self) { try store.episodes { $0.after = cursor } }
     }
 }

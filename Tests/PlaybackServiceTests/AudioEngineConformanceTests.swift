@@ -22,8 +22,8 @@ struct AudioEngineConformanceTests {
         EngineHarness(kind, files: [path: SimulatedEngine.Audio(length: 3)])
     }
 
-    @Test("It opens a file, says how long it is, and runs", arguments: EngineHarness.Kind.allCases)
-    func opens(_ kind: EngineHarness.Kind) async throws {
+    @Test(arguments: EngineHarness.Kind.allCases)
+    func `it opens a file, says how long it is, and runs`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         harness.engine.perform(.open(load))
         let audio = try await harness.opened()
@@ -36,10 +36,10 @@ struct AudioEngineConformanceTests {
         await harness.engine.close()
     }
 
-    @Test(
-        "It starts where it is told to, and while paused stays exactly where it was put",
-        arguments: EngineHarness.Kind.allCases)
-    func staysWherePut(_ kind: EngineHarness.Kind) async throws {
+    @Test(arguments: EngineHarness.Kind.allCases)
+    func `it starts where it is told to, and while paused stays exactly where it was put`(_ kind: EngineHarness.Kind)
+        async throws
+    {
         let harness = harness(kind)
         var load = load
         load.start = try PlaybackPosition(1.5)
@@ -60,8 +60,8 @@ struct AudioEngineConformanceTests {
         await harness.engine.close()
     }
 
-    @Test("It holds and goes on", arguments: EngineHarness.Kind.allCases)
-    func pauses(_ kind: EngineHarness.Kind) async throws {
+    @Test(arguments: EngineHarness.Kind.allCases)
+    func `it holds and goes on`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         harness.engine.perform(.open(load))
         _ = try await harness.progress { $0.running && $0.position.seconds > 0.1 }
@@ -75,9 +75,8 @@ struct AudioEngineConformanceTests {
         await harness.engine.close()
     }
 
-    @Test(
-        "It seeks exactly and says which seek it has done", arguments: EngineHarness.Kind.allCases, [true, false])
-    func seeks(_ kind: EngineHarness.Kind, paused: Bool) async throws {
+    @Test(arguments: EngineHarness.Kind.allCases, [true, false])
+    func `it seeks exactly and says which seek it has done`(_ kind: EngineHarness.Kind, paused: Bool) async throws {
         let harness = harness(kind)
         var load = load
         load.paused = paused
@@ -90,8 +89,8 @@ struct AudioEngineConformanceTests {
         await harness.engine.close()
     }
 
-    @Test("A seek before the file is open is not forgotten", arguments: EngineHarness.Kind.allCases)
-    func seeksEarly(_ kind: EngineHarness.Kind) async throws {
+    @Test(arguments: EngineHarness.Kind.allCases)
+    func `a seek before the file is open is not forgotten`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         harness.engine.perform(.open(load))
         harness.engine.perform(.seek(try PlaybackPosition(2), serial: 3))
@@ -100,10 +99,10 @@ struct AudioEngineConformanceTests {
         await harness.engine.close()
     }
 
-    @Test(
-        "At its end it says so once, at the right position, and a seek leads back",
-        arguments: EngineHarness.Kind.allCases)
-    func ends(_ kind: EngineHarness.Kind) async throws {
+    @Test(arguments: EngineHarness.Kind.allCases)
+    func `at its end it says so once, at the right position, and a seek leads back`(_ kind: EngineHarness.Kind)
+        async throws
+    {
         let harness = harness(kind)
         var load = load
         load.start = try PlaybackPosition(2.5)
@@ -118,8 +117,8 @@ struct AudioEngineConformanceTests {
         await harness.engine.close()
     }
 
-    @Test("A file that is not there fails, and the next one opens", arguments: EngineHarness.Kind.allCases)
-    func missing(_ kind: EngineHarness.Kind) async throws {
+    @Test(arguments: EngineHarness.Kind.allCases)
+    func `a file that is not there fails, and the next one opens`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         let absent = folder.path + "/absent.mp3"
         harness.engine.perform(.open(EngineLoad(id: .random(), source: .file(path: absent))))
@@ -131,8 +130,8 @@ struct AudioEngineConformanceTests {
         await harness.engine.close()
     }
 
-    @Test("A new file replaces the open one, of which nothing more is heard", arguments: EngineHarness.Kind.allCases)
-    func replaces(_ kind: EngineHarness.Kind) async throws {
+    @Test(arguments: EngineHarness.Kind.allCases)
+    func `a new file replaces the open one, of which nothing more is heard`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         harness.engine.perform(.open(load))
         _ = try await harness.progress(\.running)
@@ -150,8 +149,8 @@ struct AudioEngineConformanceTests {
         await harness.engine.close()
     }
 
-    @Test("Commands before a file and after the end of the engine do nothing", arguments: EngineHarness.Kind.allCases)
-    func ignores(_ kind: EngineHarness.Kind) async throws {
+    @Test(arguments: EngineHarness.Kind.allCases)
+    func `commands before a file and after the end of the engine do nothing`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         for command: EngineCommand in [.setPaused(true), .sample, .setSpeed(.normal), .unload, .setVolume(.full)] {
             harness.engine.perform(command)

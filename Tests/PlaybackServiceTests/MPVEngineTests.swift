@@ -20,8 +20,8 @@ struct MPVEngineTests {
             .open(EngineLoad(id: .random(), source: source, start: try PlaybackPosition(start), speed: speed)))
     }
 
-    @Test("At every speed the position is true to the clock", arguments: [0.5, 1, 3.5])
-    func clock(speed: Double) async throws {
+    @Test(arguments: [0.5, 1, 3.5])
+    func `at every speed the position is true to the clock`(speed: Double) async throws {
         let source = AudioSource.file(path: try folder.file("tone.wav", Tone.wav(seconds: 30)))
         let factor = try #require(PlaybackSpeed(factor: speed))
         try await EngineHarness.measure { harness in
@@ -35,8 +35,9 @@ struct MPVEngineTests {
         }
     }
 
-    @Test("Where no output can be opened it plays on in silence, and never says that there was sound")
-    func noOutput() async throws {
+    @Test func `where no output can be opened it plays on in silence, and never says that there was sound`()
+        async throws
+    {
         let harness = EngineHarness { observer in (MPVEngine(audioOutputs: "alsa", observer: observer), {}) }
         let source = AudioSource.file(path: try folder.file("tone.wav", Tone.wav(seconds: 20)))
         harness.engine.perform(
@@ -52,8 +53,7 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
-    @Test("A change of speed and volume while playing interrupts nothing")
-    func changes() async throws {
+    @Test func `a change of speed and volume while playing interrupts nothing`() async throws {
         try open(.file(path: try folder.file("tone.wav", Tone.wav(seconds: 20))))
         let first = try await harness.progress(\.running)
         harness.engine.perform(.setSpeed(try #require(PlaybackSpeed(factor: 3))))
@@ -63,8 +63,7 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
-    @Test("An MP3 that declares no length plays, and its length is an estimate")
-    func mp3() async throws {
+    @Test func `an MP3 that declares no length plays, and its length is an estimate`() async throws {
         try open(.file(path: try folder.file("tone.mp3", Tone.mp3(seconds: 4))), at: 3)
         let audio = try await harness.opened()
         #expect(abs((audio.duration?.duration.seconds ?? 0) - 4) < 0.2)
@@ -74,8 +73,7 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
-    @Test("A place behind the end is an end at once, from which a seek leads back")
-    func behindTheEnd() async throws {
+    @Test func `a place behind the end is an end at once, from which a seek leads back`() async throws {
         try open(.file(path: try folder.file("tone.wav", Tone.wav(seconds: 20))), at: 100)
         #expect(try await harness.opened().duration?.source == .declared)
         #expect(try await harness.ended().position.seconds < 101)
@@ -86,8 +84,7 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
-    @Test("A place behind the end that a file wrongly declares is played")
-    func behindTheDeclaredEnd() async throws {
+    @Test func `a place behind the end that a file wrongly declares is played`() async throws {
         try open(.file(path: try folder.file("short.mp3", Tone.mp3(seconds: 40, declared: 10))), at: 30)
         let length = try #require(try await harness.opened().duration)
         // libmpv takes the length for longer as soon as it has read beyond it, which it may have when it is asked.
@@ -98,8 +95,8 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
-    @Test("Data that is no audio fails as such, and a folder is no file", arguments: ["garbage", "empty", "folder"])
-    func garbage(_ kind: String) async throws {
+    @Test(arguments: ["garbage", "empty", "folder"])
+    func `data that is no audio fails as such, and a folder is no file`(_ kind: String) async throws {
         var generator = SystemRandomNumberGenerator()
         let noise = (0..<100_000).map { _ in UInt8.random(in: 0...0x7f, using: &generator) }
         let path = kind == "folder" ? folder.path : try folder.file("x.mp3", kind == "empty" ? [] : noise)
@@ -110,8 +107,8 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
-    @Test("A refused request fails; why, the server is asked", arguments: [404, 410, 503])
-    func httpStatus(code: Int) async throws {
+    @Test(arguments: [404, 410, 503])
+    func `a refused request fails; why, the server is asked`(code: Int) async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             server.route("/a.mp3", .status(code))
@@ -122,16 +119,14 @@ struct MPVEngineTests {
         }
     }
 
-    @Test("A server that is not there fails with its address")
-    func refused() async throws {
+    @Test func `a server that is not there fails with its address`() async throws {
         try open(.web(url: "http://127.0.0.1:9/a.mp3"))
         let failure = try await harness.failed()
         #expect(failure.known == .streamFailed && failure.retry && failure.message.contains("127.0.0.1:9"))
         await harness.engine.close()
     }
 
-    @Test("Audio is streamed and sought in over HTTP")
-    func streams() async throws {
+    @Test func `audio is streamed and sought in over HTTP`() async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             server.route("/a.wav", .audio(Tone.wav(seconds: 60), type: "audio/wav"))
@@ -145,8 +140,9 @@ struct MPVEngineTests {
         }
     }
 
-    @Test("A stream that is cut ends far from its length, and is no proof of an end", arguments: [true, false])
-    func cut(announcesLength: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `a stream that is cut ends far from its length, and is no proof of an end`(announcesLength: Bool) async throws
+    {
         let harness = harness
         try await HTTPTestServer.with { server in
             let bytes = Tone.wav(seconds: 60)
@@ -164,8 +160,7 @@ struct MPVEngineTests {
         }
     }
 
-    @Test("A cut stream is taken up again where the server can do that")
-    func reconnects() async throws {
+    @Test func `a cut stream is taken up again where the server can do that`() async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             let whole = HTTPTestResponse.audio(Tone.wav(seconds: 6), type: "audio/wav")
@@ -180,8 +175,7 @@ struct MPVEngineTests {
         }
     }
 
-    @Test("Engines open and close many times")
-    func opensAndCloses() async throws {
+    @Test func `engines open and close many times`() async throws {
         let path = try folder.file("tone.wav", Tone.wav(seconds: 2))
         for _ in 0..<20 {
             let harness = EngineHarness(.libmpv)
@@ -193,8 +187,7 @@ struct MPVEngineTests {
 }
 
 struct MPVLogReaderTests {
-    @Test("Cuts and estimates are found in the log, other lines are not taken for them")
-    func signs() {
+    @Test func `cuts and estimates are found in the log, other lines are not taken for them`() {
         var reader = MPVLogReader()
         reader.read(prefix: "ffmpeg/audio", text: "mp3: Header missing\n")
         #expect(!reader.cut && !reader.estimated)
@@ -221,26 +214,22 @@ struct MPVLogReaderTests {
 }
 
 struct AudioSourceTests {
-    @Test(
-        "Files and web addresses are told apart",
-        arguments: [
-            ("/a/b.mp3", AudioSource.file(path: "/a/b.mp3")), ("file:///a%20b/%C3%A4.mp3", .file(path: "/a b/ä.mp3")),
-            ("file://localhost/a.mp3", .file(path: "/a.mp3")), ("FILE:/a.mp3", .file(path: "/a.mp3")),
-            ("https://x/y?z", .web(url: "https://x/y?z")), ("HTTP://x", .web(url: "http://x/")),
-        ])
-    func accepts(address: String, source: AudioSource) throws {
+    @Test(arguments: [
+        ("/a/b.mp3", AudioSource.file(path: "/a/b.mp3")), ("file:///a%20b/%C3%A4.mp3", .file(path: "/a b/ä.mp3")),
+        ("file://localhost/a.mp3", .file(path: "/a.mp3")), ("FILE:/a.mp3", .file(path: "/a.mp3")),
+        ("https://x/y?z", .web(url: "https://x/y?z")), ("HTTP://x", .web(url: "http://x/")),
+    ])
+    func `files and web addresses are told apart`(address: String, source: AudioSource) throws {
         #expect(try AudioSource(enclosure: address) == source)
     }
 
-    @Test(
-        "Anything else is refused",
-        arguments: [
-            "", "a.mp3", "file:a.mp3", "file://host/a.mp3", "file:///a%00b", "file:///%ff",
-            "http://a\nb",
-            "http://]/a.mp3", "http://[::", "http://a b/", "http://%00/", "http:///a.mp3", "pcast:file:///etc/passwd",
-            "memory://x", "fd://0", "data:audio/mpeg;base64,AA",
-        ])
-    func refuses(address: String) {
+    @Test(arguments: [
+        "", "a.mp3", "file:a.mp3", "file://host/a.mp3", "file:///a%00b", "file:///%ff",
+        "http://a\nb",
+        "http://]/a.mp3", "http://[::", "http://a b/", "http://%00/", "http:///a.mp3", "pcast:file:///etc/passwd",
+        "memory://x", "fd://0", "data:audio/mpeg;base64,AA",
+    ])
+    func `anything else is refused`(address: String) {
         #expect(throws: Failure.self) { try AudioSource(enclosure: address) }
     }
 }

@@ -75,8 +75,8 @@ struct MPVSoundTests {
         }
     }
 
-    @Test("A seek behind a change of the filters is done when its own place is reached", arguments: [true, false])
-    func seeksBehindFilters(paused: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `a seek behind a change of the filters is done when its own place is reached`(paused: Bool) async throws {
         let source = AudioSource.file(path: try folder.file("sound.wav", Tone.wav(seconds: 600)))
         harness.engine.perform(.open(EngineLoad(id: .random(), source: source, paused: paused)))
         _ = try await harness.opened()
@@ -143,8 +143,9 @@ struct MPVSoundTests {
         }
     }
 
-    @Test("A change of speed is told when it is heard, and at no moment is an observer off by more than 50 ms")
-    func turns() async throws {
+    @Test func `a change of speed is told when it is heard, and at no moment is an observer off by more than 50 ms`()
+        async throws
+    {
         try await observe(Tone.wav(seconds: 40)) { harness, observer in
             for speed in [1, 3.5, 0.5, 2, 3.5, 1] {
                 harness.engine.perform(.setSpeed(try #require(PlaybackSpeed(factor: speed))))
@@ -163,8 +164,9 @@ struct MPVSoundTests {
         }
     }
 
-    @Test("At speed 3.5 the position stays within 50 ms of the engine's own, from one sample to the next")
-    func staysTrue() async throws {
+    @Test func `at speed 3.5 the position stays within 50 ms of the engine's own, from one sample to the next`()
+        async throws
+    {
         try await observe(Tone.wav(seconds: 40)) { harness, observer in
             harness.engine.perform(.setSpeed(try #require(PlaybackSpeed(factor: 3.5))))
             _ = try await harness.progress { progress in
@@ -175,8 +177,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test("Silence is passed over quickly, speech is not, and the position is true throughout")
-    func trims() async throws {
+    @Test func `silence is passed over quickly, speech is not, and the position is true throughout`() async throws {
         let passages = Tone.passages([(2, 1), (5, 0), (2, 1), (3, 0), (1.5, 1)])
         try await observe(passages, sound: EngineSound(trimSilence: true)) { harness, observer in
             let first = try await harness.progress(\.running)
@@ -197,10 +198,10 @@ struct MPVSoundTests {
         (1.2, 0.45), (0.7, 0.75), (1, 1), (0.3, 0.7), (0.8, 0.9),
     ]
 
-    @Test(
-        "the pauses of speech, with noise in them, are shortened, and neither its position nor its words suffer",
-        arguments: [1, 1.5])
-    func shortensPauses(speed: Double) async throws {
+    @Test(arguments: [1, 1.5])
+    func `the pauses of speech, with noise in them, are shortened, and neither its position nor its words suffer`(
+        speed: Double
+    ) async throws {
         let speed = try #require(PlaybackSpeed(factor: speed))
         let speech = Tone.passages(
             Self.speech.flatMap { [($0.sentence, 1), ($0.pause, 0)] } + [(2, 1)], noise: 0.00316, rate: 44_100)
@@ -221,8 +222,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test("What is done to the sound changes while it plays, without a restart or a jump")
-    func changesSound() async throws {
+    @Test func `what is done to the sound changes while it plays, without a restart or a jump`() async throws {
         let sounds = [
             EngineSound(gain: 6), EngineSound(gain: 6, boost: true), EngineSound(trimSilence: true, normalise: true),
             EngineSound(),
@@ -262,23 +262,21 @@ struct MPVSoundTests {
         return Double(text) ?? -.infinity
     }
 
-    @Test("Gain is heard as it is set, and never clips", arguments: [(6.0, 6.0), (-6, -6)])
-    func gains(gain: Double, heard: Double) throws {
+    @Test(arguments: [(6.0, 6.0), (-6, -6)])
+    func `gain is heard as it is set, and never clips`(gain: Double, heard: Double) throws {
         let plain = try loudness(EngineSound(), level: 0.5)
         let louder = try loudness(EngineSound(gain: gain), level: 0.5)
         #expect(abs(louder - plain - heard) < 0.7, "\(plain) dB became \(louder) dB")
     }
 
-    @Test("Boost makes what is quiet louder, more than what is loud")
-    func boosts() throws {
+    @Test func `boost makes what is quiet louder, more than what is loud`() throws {
         let quiet = try loudness(EngineSound(boost: true), level: 0.1) - loudness(EngineSound(), level: 0.1)
         let loud = try loudness(EngineSound(boost: true), level: 6) - loudness(EngineSound(), level: 6)
         #expect(quiet > 5, "\(quiet) dB")
         #expect(loud < quiet - 3, "\(loud) dB against \(quiet) dB")
     }
 
-    @Test("Normalised, a quiet and a loud episode are nearly as loud as each other")
-    func normalises() throws {
+    @Test func `normalised, a quiet and a loud episode are nearly as loud as each other`() throws {
         let plain = try loudness(EngineSound(), level: 4) - loudness(EngineSound(), level: 0.5)
         let even =
             try loudness(EngineSound(normalise: true), level: 4, inRealTime: true)
@@ -287,9 +285,11 @@ struct MPVSoundTests {
         #expect(abs(even) < 6, "\(even) dB apart")
     }
 
-    @Test(
-        "What is prepared is fetched before the end, does not begin by itself, and opens without being asked for again")
-    func prepares() async throws {
+    @Test
+    func
+        `what is prepared is fetched before the end, does not begin by itself, and opens without being asked for again`()
+        async throws
+    {
         let harness = harness
         let folder = folder
         try await HTTPTestServer.with { server in
@@ -327,8 +327,8 @@ struct MPVSoundTests {
         }
     }
 
-    @Test("Another load than the prepared one opens as if nothing had been prepared", arguments: [true, false])
-    func ignoresPrepared(ends: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `another load than the prepared one opens as if nothing had been prepared`(ends: Bool) async throws {
         let first = EngineLoad(id: .random(), source: .file(path: try folder.file("a.wav", Tone.wav(seconds: 2))))
         let second = EngineLoad(id: .random(), source: .file(path: try folder.file("b.wav", Tone.wav(seconds: 9))))
         let third = EngineLoad(id: .random(), source: .file(path: try folder.file("c.wav", Tone.wav(seconds: 5))))
@@ -347,8 +347,7 @@ struct MPVSoundTests {
         await harness.engine.close()
     }
 
-    @Test("What is prepared and missing fails when it is opened, and leaves what plays alone")
-    func preparesNothing() async throws {
+    @Test func `what is prepared and missing fails when it is opened, and leaves what plays alone`() async throws {
         let harness = harness
         let folder = folder
         try await HTTPTestServer.with { server in
@@ -367,10 +366,10 @@ struct MPVSoundTests {
         }
     }
 
-    @Test(
-        "What is prepared stays silent when the episode before it cannot be opened, and opens when it is wanted",
-        arguments: [404, 503])
-    func staysSilentBehindFailure(status: Int) async throws {
+    @Test(arguments: [404, 503])
+    func `what is prepared stays silent when the episode before it cannot be opened, and opens when it is wanted`(
+        status: Int
+    ) async throws {
         let harness = harness
         let folder = folder
         try await HTTPTestServer.with { server in
@@ -399,8 +398,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test("A file that is gone when it is opened leaves what is prepared behind it silent")
-    func staysSilentBehindMissingFile() async throws {
+    @Test func `a file that is gone when it is opened leaves what is prepared behind it silent`() async throws {
         let harness = harness
         let folder = folder
         try await HTTPTestServer.with { server in

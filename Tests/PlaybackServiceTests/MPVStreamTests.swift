@@ -9,8 +9,10 @@ import Testing
 struct MPVStreamTests {
     private let harness = EngineHarness(.libmpv)
 
-    @Test("A server that ignores Range is read up to the place where the audio starts", arguments: [true, false])
-    func ignoresRange(announcesLength: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `a server that ignores Range is read up to the place where the audio starts`(announcesLength: Bool)
+        async throws
+    {
         let harness = harness
         try await HTTPTestServer.with { server in
             var response = HTTPTestResponse.audio(Tone.wav(seconds: 60), type: "audio/wav")
@@ -33,8 +35,9 @@ struct MPVStreamTests {
     }
 
     // Seeking there, libmpv went on with the bytes that it was about to read, and showed the beginning's position for them.
-    @Test("A server that ignores Range is read once from its beginning when that is where the audio starts")
-    func readsFromTheBeginning() async throws {
+    @Test func `a server that ignores Range is read once from its beginning when that is where the audio starts`()
+        async throws
+    {
         let harness = harness
         try await HTTPTestServer.with { server in
             var response = HTTPTestResponse.audio(Tone.wav(seconds: 60), type: "audio/wav")
@@ -74,8 +77,8 @@ struct MPVStreamTests {
         }
     }
 
-    @Test("A place far into an MP3 stream is asked for, not read up to", arguments: [true, false])
-    func seeksFar(atStart: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `a place far into an MP3 stream is asked for, not read up to`(atStart: Bool) async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             let bytes = Tone.mp3(seconds: 1_800)

@@ -36,8 +36,10 @@ struct PlaybackComebackTests {
         rig.answers[Self.address] = nil
     }
 
-    @Test("A stream that failed for want of a network plays on where it broke when that is back, and the alert ends")
-    func playsOn() throws {
+    @Test
+    func `a stream that failed for want of a network plays on where it broke when that is back, and the alert ends`()
+        throws
+    {
         try fail()
         let alert = try #require(rig.alerts.first)
         #expect(alert.message.contains("by itself"))
@@ -50,8 +52,10 @@ struct PlaybackComebackTests {
         #expect(rig.machine.session?.recovery.awaitsServer == false && abs(rig.position - 120) < 0.3)
     }
 
-    @Test("A server that is away is asked after 30 s, 1, 2 and then every 5 min, for half an hour, and not told of")
-    func asksSeldom() throws {
+    @Test
+    func `a server that is away is asked after 30 s, 1, 2 and then every 5 min, for half an hour, and not told of`()
+        throws
+    {
         try fail()
         let (probes, opens, states) = (rig.probes.count, rig.opens, rig.states.count)
         var asked: [Int] = []
@@ -70,8 +74,8 @@ struct PlaybackComebackTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test("What has been touched since it failed stays as it is", arguments: 0..<6)
-    func isTouched(_ way: Int) throws {
+    @Test(arguments: 0..<6)
+    func `what has been touched since it failed stays as it is`(_ way: Int) throws {
         try fail()
         switch way {
         case 0: try rig.setPaused(true)
@@ -92,8 +96,8 @@ struct PlaybackComebackTests {
         #expect(rig.state.status == .failed && rig.opens == opens && rig.probes.count == probes)
     }
 
-    @Test("What will not pass is not asked about", arguments: [404, 403, 0])
-    func isOver(status: Int) throws {
+    @Test(arguments: [404, 403, 0])
+    func `what will not pass is not asked about`(status: Int) throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(status > 0 ? .broken(Self.away) : SimulatedEngine.Audio(length: 103, declared: 600, cut: true))
@@ -107,8 +111,7 @@ struct PlaybackComebackTests {
         #expect(rig.state.status == .failed && rig.opens == opens)
     }
 
-    @Test("A server that is back, and has the audio no more, is not asked again")
-    func isGone() throws {
+    @Test func `a server that is back, and has the audio no more, is not asked again`() throws {
         try fail()
         rig.answers[Self.address] = .refused(410)
         try rig.advance(30)
@@ -136,8 +139,7 @@ struct PlaybackComebackTests {
         #expect(rig.state.status == .failed)
     }
 
-    @Test("A server that answers, but sends nothing to play, is tried ever more seldom, under one alert")
-    func failsAgain() throws {
+    @Test func `a server that answers, but sends nothing to play, is tried ever more seldom, under one alert`() throws {
         try fail()
         rig.answers[Self.address] = nil
         let (alert, opens) = (rig.alerts.first?.id, rig.opens)
@@ -147,8 +149,7 @@ struct PlaybackComebackTests {
         #expect(rig.position == 110 || abs(rig.position - 110) < 0.1)
     }
 
-    @Test("When a stream that is tried again turns out to be gone, that is its only alert")
-    func failsOtherwise() throws {
+    @Test func `when a stream that is tried again turns out to be gone, that is its only alert`() throws {
         try fail()
         rig.answers[Self.address] = .audio(AudioTag(etag: "", size: 0))
         try rig.advance(29.9)
@@ -157,8 +158,8 @@ struct PlaybackComebackTests {
         #expect(rig.state.status == .failed && rig.alerts.map(\.code) == ["decoderFailed"])
     }
 
-    @Test("A machine that wakes asks at once, but not after half an hour of sleep", arguments: [60.0, 1_900])
-    func wakes(after seconds: Double) throws {
+    @Test(arguments: [60.0, 1_900])
+    func `a machine that wakes asks at once, but not after half an hour of sleep`(after seconds: Double) throws {
         try fail()
         comeBack()
         try rig.report(.suspends)

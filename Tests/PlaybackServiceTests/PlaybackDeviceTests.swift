@@ -21,8 +21,7 @@ struct PlaybackDeviceTests {
         try #require(rig.state.status == .paused)
     }
 
-    @Test("A sound device that comes back is used 0.8 s later, and playback goes on")
-    func deviceReturns() throws {
+    @Test func `a sound device that comes back is used 0.8 s later, and playback goes on`() throws {
         try loseDevice()
         rig.engine.setDevices([speaker], works: true)
         try rig.advance(0.75)
@@ -258,8 +257,8 @@ struct PlaybackDeviceTests {
         #expect(try rig.setPaused(true)?.get().changed == false)
     }
 
-    @Test("Whoever pauses meanwhile stays paused when the device returns", arguments: [true, false])
-    func pausesMeanwhile(stops: Bool) throws {
+    @Test(arguments: [true, false])
+    func `whoever pauses meanwhile stays paused when the device returns`(stops: Bool) throws {
         try loseDevice()
         if stops { try rig.send { $0.stop = WireStopPlayback() } } else { try rig.setPaused(true) }
         rig.engine.setDevices([speaker], works: true)

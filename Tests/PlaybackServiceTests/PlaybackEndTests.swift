@@ -9,8 +9,7 @@ import WireMessages
 struct PlaybackEndTests {
     private let rig = PlayerRig()
 
-    @Test("An episode heard to its end is finished: marked, at its end, its resume position gone")
-    func finishes() throws {
+    @Test func `an episode heard to its end is finished: marked, at its end, its resume position gone`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 20, announced: 20), at: 5)
         try rig.advance(16)
@@ -24,8 +23,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test("An end is shown when it is durable, and not before")
-    func showsWhatIsSaved() throws {
+    @Test func `an end is shown when it is durable, and not before`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 20, announced: 20), at: 15)
         rig.holdsCommits = true
@@ -39,8 +37,7 @@ struct PlaybackEndTests {
         #expect(rig.stored().played)
     }
 
-    @Test("What is loaded before an end is durable is shown at once, behind the end")
-    func loadsBehindUnsavedEnd() throws {
+    @Test func `what is loaded before an end is durable is shown at once, behind the end`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 20, announced: 20), at: 15)
         rig.holdsCommits = true
@@ -53,8 +50,7 @@ struct PlaybackEndTests {
         #expect(rig.state.loadID == "l2" && rig.stored("e1").played)
     }
 
-    @Test("Killed at any point of an end, who saw the end finds it saved")
-    func endOutlivesDeath() throws {
+    @Test func `killed at any point of an end, who saw the end finds it saved`() throws {
         for limit in 1...40 {
             let rig = PlayerRig()
             try rig.start()
@@ -66,8 +62,7 @@ struct PlaybackEndTests {
         }
     }
 
-    @Test("An end that cannot be saved is shown all the same, and is saved when that is possible")
-    func endOnFullDisk() throws {
+    @Test func `an end that cannot be saved is shown all the same, and is saved when that is possible`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 20, announced: 20), at: 15)
         rig.refusal = Failure(.diskFull, "the disk is full.")
@@ -78,8 +73,7 @@ struct PlaybackEndTests {
         #expect(rig.stored().played)
     }
 
-    @Test("The finished marker stays through restarts and commands until the next load")
-    func staysFinished() throws {
+    @Test func `the finished marker stays through restarts and commands until the next load`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 4, announced: 4))
         try rig.advance(5)
@@ -98,14 +92,14 @@ struct PlaybackEndTests {
         #expect(rig.stored("e1").played && rig.stored("e1").position == 0)
     }
 
-    @Test(
-        "An end far from the known length is a failure that keeps its position, never an end",
-        arguments: [
-            SimulatedEngine.Audio(length: 200, declared: 600),
-            SimulatedEngine.Audio(length: 590, declared: 600, cut: true),
-            SimulatedEngine.Audio(length: 200, declared: 600, cut: true),
-        ])
-    func endsEarly(_ audio: SimulatedEngine.Audio) throws {
+    @Test(arguments: [
+        SimulatedEngine.Audio(length: 200, declared: 600),
+        SimulatedEngine.Audio(length: 590, declared: 600, cut: true),
+        SimulatedEngine.Audio(length: 200, declared: 600, cut: true),
+    ])
+    func `an end far from the known length is a failure that keeps its position, never an end`(
+        _ audio: SimulatedEngine.Audio
+    ) throws {
         try rig.start()
         let episode = rig.episode()
         rig.setFile("e1", audio)
@@ -124,8 +118,8 @@ struct PlaybackEndTests {
         #expect(alert.message.contains("“\(title)”: Its "))
     }
 
-    @Test("What the file declares is believed before what its feed announced", arguments: [60.0, 590, 2_400, 0])
-    func wrongFeed(announced: Double) throws {
+    @Test(arguments: [60.0, 590, 2_400, 0])
+    func `what the file declares is believed before what its feed announced`(announced: Double) throws {
         try rig.start()
         try rig.load(rig.episode(length: 600, announced: announced), at: 598)
         try rig.advance(3)
@@ -135,26 +129,24 @@ struct PlaybackEndTests {
         #expect(rig.stored().reason == "heard to its end" + remark)
     }
 
-    @Test(
-        "An end is proven by the best length that is known",
-        arguments: [
-            // position, measured, source, announced, cut, proven
-            Proof(600, 600, .declared, nil, false, true), Proof(599, 600, .declared, 60, false, true),
-            Proof(590, 600, .declared, 590, false, false), Proof(594.5, 600, .declared, nil, false, true),
-            Proof(594.5, 600, .declared, nil, true, false), Proof(599, 600, .declared, nil, true, true),
-            Proof(9_900, 10_000, .declared, nil, false, false), Proof(9_990, 10_000, .declared, nil, false, true),
-            Proof(600, 700, .estimated, 600, false, true), Proof(600, 600, .estimated, 700, false, true),
-            Proof(600, 700, .estimated, 700, false, false), Proof(600, 600, .estimated, 600, true, false),
-            Proof(200, 200, .growing, 600, false, false), Proof(600, 600, .growing, 600, false, true),
-            Proof(200, 200, .growing, nil, false, true), Proof(200, 200, .growing, nil, true, false),
-            Proof(0, 1, .declared, nil, false, false), Proof(1, nil, .declared, nil, false, true),
-            Proof(0, nil, .declared, nil, false, false),
-            Proof(2.5, 2.3, .declared, 60, false, false, hasSize: false),
-            Proof(50, 50, .declared, 60, false, false, hasSize: false),
-            Proof(55, 55, .declared, 60, false, true, hasSize: false),
-            Proof(50, 50, .declared, nil, false, true, hasSize: false),
-        ])
-    func proof(_ proof: Proof) throws {
+    @Test(arguments: [
+        // position, measured, source, announced, cut, proven
+        Proof(600, 600, .declared, nil, false, true), Proof(599, 600, .declared, 60, false, true),
+        Proof(590, 600, .declared, 590, false, false), Proof(594.5, 600, .declared, nil, false, true),
+        Proof(594.5, 600, .declared, nil, true, false), Proof(599, 600, .declared, nil, true, true),
+        Proof(9_900, 10_000, .declared, nil, false, false), Proof(9_990, 10_000, .declared, nil, false, true),
+        Proof(600, 700, .estimated, 600, false, true), Proof(600, 600, .estimated, 700, false, true),
+        Proof(600, 700, .estimated, 700, false, false), Proof(600, 600, .estimated, 600, true, false),
+        Proof(200, 200, .growing, 600, false, false), Proof(600, 600, .growing, 600, false, true),
+        Proof(200, 200, .growing, nil, false, true), Proof(200, 200, .growing, nil, true, false),
+        Proof(0, 1, .declared, nil, false, false), Proof(1, nil, .declared, nil, false, true),
+        Proof(0, nil, .declared, nil, false, false),
+        Proof(2.5, 2.3, .declared, 60, false, false, hasSize: false),
+        Proof(50, 50, .declared, 60, false, false, hasSize: false),
+        Proof(55, 55, .declared, 60, false, true, hasSize: false),
+        Proof(50, 50, .declared, nil, false, true, hasSize: false),
+    ])
+    func `an end is proven by the best length that is known`(_ proof: Proof) throws {
         let end = EndOfFile(
             position: try PlaybackPosition(proof.position),
             measured: proof.measured.flatMap(EpisodeDuration.init).map { MeasuredDuration($0, proof.source) },
@@ -174,8 +166,10 @@ struct PlaybackEndTests {
         }
     }
 
-    @Test("A file that fails to open leaves the load failed, with an alert; retry tries it again and clears the alert")
-    func fails() throws {
+    @Test
+    func `a file that fails to open leaves the load failed, with an alert; retry tries it again and clears the alert`()
+        throws
+    {
         try rig.start()
         let episode = rig.episode(position: 77)
         rig.setFile("e1", .broken(Failure(.streamFailed, "The server answered 503.")))
@@ -190,8 +184,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test("Resuming a failed episode tries it again; while it fails, each failure is one alert")
-    func retriesByResume() throws {
+    @Test func `resuming a failed episode tries it again; while it fails, each failure is one alert`() throws {
         try rig.start()
         let episode = rig.episode(position: 77)
         rig.setFile("e1", .broken(Failure(.streamFailed, "The server answered 503.")))
@@ -205,8 +198,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test("The first answer to an alert wins; the same again is told so, another refused")
-    func answers() throws {
+    @Test func `the first answer to an alert wins; the same again is told so, another refused`() throws {
         try rig.start()
         let episode = rig.episode()
         rig.setFile("e1", .broken(Failure(.streamFailed, "no")))
@@ -228,8 +220,9 @@ struct PlaybackEndTests {
         #expect(rig.state.status == .failed || rig.machine.state.status == .failed)
     }
 
-    @Test("A failure after a new try raises its alert, while the answer to the one before is still on its way")
-    func failsAgainWhileAnswering() throws {
+    @Test func `a failure after a new try raises its alert, while the answer to the one before is still on its way`()
+        throws
+    {
         try rig.start()
         let episode = rig.episode()
         rig.setFile("e1", .broken(Failure(.decoderFailed, "broken")))
@@ -243,8 +236,7 @@ struct PlaybackEndTests {
         #expect(rig.alerts.count == 1 && rig.alerts.first?.id != first)
     }
 
-    @Test("Without a sound device it plays on in silence and says so, until there is one")
-    func silent() throws {
+    @Test func `without a sound device it plays on in silence and says so, until there is one`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())
@@ -256,16 +248,14 @@ struct PlaybackEndTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test("A missing sound device is one alert, however many episodes are loaded")
-    func missesOneDevice() throws {
+    @Test func `a missing sound device is one alert, however many episodes are loaded`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         for number in 1...3 { try rig.load(rig.episode("e\(number)"), as: "l\(number)") }
         #expect(rig.alerts.map(\.code) == ["noSoundDevice"])
     }
 
-    @Test("A sound device that is lost while it plays pauses, with an alert that resumes")
-    func losesDevice() throws {
+    @Test func `a sound device that is lost while it plays pauses, with an alert that resumes`() throws {
         try rig.start()
         try rig.load(rig.episode())
         try rig.advance(3)
@@ -278,8 +268,9 @@ struct PlaybackEndTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test("What is held after its file was opened and before it sounds is paused, and plays when it is resumed")
-    func heldBeforeSound() throws {
+    @Test func `what is held after its file was opened and before it sounds is paused, and plays when it is resumed`()
+        throws
+    {
         try rig.start()
         let episode = rig.episode()
         var audio = SimulatedEngine.Audio(length: 600)

@@ -10,8 +10,8 @@ import WireMessages
 struct PlaybackFaultRegressionTests {
     private let rig = PlayerRig()
 
-    @Test("A list of sound devices that only gets shorter brings none back", arguments: [true, false])
-    func listGetsShorter(isListedFirst: Bool) throws {
+    @Test(arguments: [true, false])
+    func `a list of sound devices that only gets shorter brings none back`(isListedFirst: Bool) throws {
         try rig.start()
         rig.engine.setDevices(
             [OutputDevice(name: "a", description: "A"), OutputDevice(name: "b", description: "B")], works: true)
@@ -28,8 +28,7 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test("A stream that ends before the place that was left takes nothing of that place away")
-    func endsBeforeItsPlace() throws {
+    @Test func `a stream that ends before the place that was left takes nothing of that place away`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 100, declared: 600, cut: true))
@@ -39,8 +38,7 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.state.status == .failed && rig.position == 320 && rig.stored().position == 320)
     }
 
-    @Test("A device that is back and does not sound leaves its alert until somebody plays")
-    func deviceStands() throws {
+    @Test func `a device that is back and does not sound leaves its alert until somebody plays`() throws {
         try rig.start()
         rig.engine.setDevices([], works: true)
         try rig.load(rig.episode(), at: 50)
@@ -56,8 +54,8 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test("What is stopped before it is looked up is resumed where it was left", arguments: [true, false])
-    func stopsBeforeLookup(resumesFirst: Bool) throws {
+    @Test(arguments: [true, false])
+    func `what is stopped before it is looked up is resumed where it was left`(resumesFirst: Bool) throws {
         try rig.start()
         var episode = rig.episode(position: 300, played: true)
         // The queue need not know yet.
@@ -74,8 +72,8 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.stored().played && rig.stored().position > 300)
     }
 
-    @Test("A load that was stored before it was looked up is looked up by the next life", arguments: [nil, 70.0])
-    func diesBeforeLookup(sought: Double?) throws {
+    @Test(arguments: [nil, 70.0])
+    func `a load that was stored before it was looked up is looked up by the next life`(sought: Double?) throws {
         try rig.start()
         var episode = rig.episode(position: 300, played: true)
         (episode.position, episode.played) = (20, false)
@@ -92,10 +90,8 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.stored().played)
     }
 
-    @Test(
-        "Whoever pauses or stops after an answer that is not durable yet is not overruled by it",
-        arguments: [true, false])
-    func answersThenStops(stops: Bool) throws {
+    @Test(arguments: [true, false])
+    func `whoever pauses or stops after an answer that is not durable yet is not overruled by it`(stops: Bool) throws {
         try rig.start()
         rig.setFile("e1", .broken(Failure(.decoderFailed, "broken")))
         var episode = rig.episode()
@@ -113,8 +109,7 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test("What the engine said of a load before it was opened again moves nothing")
-    func staleProgress() throws {
+    @Test func `what the engine said of a load before it was opened again moves nothing`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 50)
         try rig.advance(3)
@@ -127,8 +122,7 @@ struct PlaybackFaultRegressionTests {
         #expect(abs(rig.position - 400) < 0.01)
     }
 
-    @Test("A lookup that overtakes what is stored, and is answered behind it, takes nothing back")
-    func overtakes() throws {
+    @Test func `a lookup that overtakes what is stored, and is answered behind it, takes nothing back`() throws {
         try rig.start()
         let episode = rig.episode()
         try rig.load(episode)
@@ -143,8 +137,7 @@ struct PlaybackFaultRegressionTests {
         #expect(abs(rig.position - 405) < 0.2)
     }
 
-    @Test("An alert that is answered before it is saved is gone for good")
-    func answersUnsaved() throws {
+    @Test func `an alert that is answered before it is saved is gone for good`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -162,8 +155,7 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.alerts.isEmpty && !rig.records.keys.contains { $0.hasPrefix("alert/") })
     }
 
-    @Test("What happens again while its alert is being answered is told again")
-    func raisesWhileAnswered() throws {
+    @Test func `what happens again while its alert is being answered is told again`() throws {
         try rig.start()
         try rig.load(rig.episode())
         try rig.advance(1)

@@ -24,8 +24,9 @@ struct PlaybackFeatureTests {
 
     // MARK: Settings
 
-    @Test("A podcast's own setting holds for its episodes, that for all for the others, and both come back")
-    func inherits() throws {
+    @Test func `a podcast's own setting holds for its episodes, that for all for the others, and both come back`()
+        throws
+    {
         try rig.start()
         try set(.speed, "1.5", podcast: "p1")
         try set(.speed, "1.2")
@@ -44,8 +45,7 @@ struct PlaybackFeatureTests {
         #expect(topics == ["stream/playback/settings/all", "stream/playback/settings/p1"])
     }
 
-    @Test("Setting the speed changes the podcast's own where it has one, and moves nothing")
-    func setsSpeed() throws {
+    @Test func `setting the speed changes the podcast's own where it has one, and moves nothing`() throws {
         try rig.start()
         try set(.speed, "2", podcast: "p1")
         try rig.load(rig.episode(), at: 100)
@@ -57,13 +57,13 @@ struct PlaybackFeatureTests {
         #expect(!rig.retained.keys.contains(.settings(.playback, podcast: "p1")))
     }
 
-    @Test(
-        "A setting that makes no sense is refused, and names what would",
-        arguments: [
-            ("speed", "9", ""), ("speed", "fast", ""), ("autoDownload", "3", ""), ("volume", "3", ""),
-            ("autoPlay", "on", "p1"), ("gain", "3", "x1"), ("playedThreshold", "120%", ""),
-        ])
-    func refuses(_ key: String, _ value: String, _ podcast: String) throws {
+    @Test(arguments: [
+        ("speed", "9", ""), ("speed", "fast", ""), ("autoDownload", "3", ""), ("volume", "3", ""),
+        ("autoPlay", "on", "p1"), ("gain", "3", "x1"), ("playedThreshold", "120%", ""),
+    ])
+    func `a setting that makes no sense is refused, and names what would`(
+        _ key: String, _ value: String, _ podcast: String
+    ) throws {
         try rig.start()
         let failure = try rig.send {
             $0.setSetting.key = key
@@ -73,8 +73,7 @@ struct PlaybackFeatureTests {
         #expect(failure?.known == .invalidArgument)
     }
 
-    @Test("A speed that an earlier version stored still holds")
-    func migrates() throws {
+    @Test func `a speed that an earlier version stored still holds`() throws {
         var record = WirePlaybackSettingsRecord()
         record.speed = 1.7
         rig.store("settings", "current", record.wireBytes)
@@ -87,8 +86,8 @@ struct PlaybackFeatureTests {
 
     // MARK: Intro, outro, played
 
-    @Test("The intro is left out where an episode begins, not where somebody goes back to", arguments: [0.0, 50])
-    func skipsIntro(position: Double) throws {
+    @Test(arguments: [0.0, 50])
+    func `the intro is left out where an episode begins, not where somebody goes back to`(position: Double) throws {
         try rig.start()
         try set(.skipIntro, "20", podcast: "p1")
         try rig.load(rig.episode(position: position))
@@ -99,8 +98,7 @@ struct PlaybackFeatureTests {
         #expect(rig.position < 0.1)
     }
 
-    @Test("The outro ends an episode that is played to it, not one that is sought beyond it")
-    func skipsOutro() throws {
+    @Test func `the outro ends an episode that is played to it, not one that is sought beyond it`() throws {
         try rig.start()
         try set(.skipOutro, "30")
         try rig.load(rig.episode(), at: 560)
@@ -115,10 +113,8 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test(
-        "An episode counts as played at its threshold, and plays on",
-        arguments: [("90%", 540.0), ("30", 570)])
-    func countsAsPlayed(threshold: String, place: Double) throws {
+    @Test(arguments: [("90%", 540.0), ("30", 570)])
+    func `an episode counts as played at its threshold, and plays on`(threshold: String, place: Double) throws {
         try rig.start()
         try set(.playedThreshold, threshold)
         try rig.load(rig.episode(), at: place - 5)
@@ -148,8 +144,7 @@ struct PlaybackFeatureTests {
         try rig.load(episode, at: position)
     }
 
-    @Test("The chapter is published when it changes: by playing, at any speed, and by seeking")
-    func changesChapter() throws {
+    @Test func `the chapter is published when it changes: by playing, at any speed, and by seeking`() throws {
         try rig.start()
         try loadWithChapters(at: 95)
         #expect(rig.state.chapter == 1 && rig.state.chapters.count == 3)
@@ -165,8 +160,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.chapter == 2)
     }
 
-    @Test("Chapters that the library learns of later are taken over, before those of the file")
-    func learnsChapters() throws {
+    @Test func `chapters that the library learns of later are taken over, before those of the file`() throws {
         try rig.start()
         let episode = rig.episode()
         rig.setFile(
@@ -183,8 +177,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.chapters.map(\.title) == ["Late"] && rig.state.chapter == 0)
     }
 
-    @Test("Chapters that the file carries are there before it is open again, and go with another file")
-    func keepsChaptersOfTheFile() throws {
+    @Test func `chapters that the file carries are there before it is open again, and go with another file`() throws {
         try rig.start()
         let episode = rig.episode()
         let chapters = [
@@ -211,8 +204,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.chapters.isEmpty && rig.records["chapters/e1"] == nil)
     }
 
-    @Test("Chapters that files carry are kept of the newest 64 episodes")
-    func keepsChaptersOfFiles() throws {
+    @Test func `chapters that files carry are kept of the newest 64 episodes`() throws {
         try rig.start()
         for number in 1...70 {
             let episode = rig.episode("e\(number)")
@@ -227,8 +219,7 @@ struct PlaybackFeatureTests {
 
     // MARK: Sleep
 
-    @Test("The sleep timer fades out and pauses; the chosen volume stays, and is heard again afterwards")
-    func sleeps() throws {
+    @Test func `the sleep timer fades out and pauses; the chosen volume stays, and is heard again afterwards`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.send { $0.setSleep.seconds = 30 }
@@ -250,8 +241,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.pausedBy == .somebody)
     }
 
-    @Test("It can be seen that it was stopped, also after a restart, until it plays")
-    func tellsThatItWasStopped() throws {
+    @Test func `it can be seen that it was stopped, also after a restart, until it plays`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.setPaused(true)
@@ -268,8 +258,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .paused && rig.state.pausedBy == .somebody)
     }
 
-    @Test("It goes on while paused and through a restart, and can be extended and taken back")
-    func keepsSleeping() throws {
+    @Test func `it goes on while paused and through a restart, and can be extended and taken back`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.send { $0.setSleep.seconds = 60 }
@@ -289,10 +278,10 @@ struct PlaybackFeatureTests {
         #expect(!rig.state.hasSleep)
     }
 
-    @Test(
-        "At the end of the last of its episodes, what follows by itself is loaded paused; a wish plays",
-        arguments: [1, 2])
-    func sleepsAfterEpisodes(count: UInt32) throws {
+    @Test(arguments: [1, 2])
+    func `at the end of the last of its episodes, what follows by itself is loaded paused; a wish plays`(count: UInt32)
+        throws
+    {
         try rig.start()
         try rig.send { $0.setSleep.episodes = count }
         var load = "l1"
@@ -310,8 +299,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test("Whoever plays something after the sleep timer's end hears it")
-    func wakes() throws {
+    @Test func `whoever plays something after the sleep timer's end hears it`() throws {
         try rig.start()
         try rig.send { $0.setSleep.episodes = 1 }
         try rig.load(rig.episode(length: 4, announced: 4))
@@ -322,8 +310,9 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test("At the end of the chapter it pauses there, wherever that is; a seek to another one does not end it")
-    func sleepsAtChapterEnd() throws {
+    @Test func `at the end of the chapter it pauses there, wherever that is; a seek to another one does not end it`()
+        throws
+    {
         try rig.start()
         try loadWithChapters(at: 50)
         try rig.send { $0.setSleep.endOfChapter = true }
@@ -343,8 +332,8 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .paused)
     }
 
-    @Test("A sleep timer that makes no sense is refused", arguments: [0.0, -1, .infinity, 90_000])
-    func refusesSleep(seconds: Double) throws {
+    @Test(arguments: [0.0, -1, .infinity, 90_000])
+    func `a sleep timer that makes no sense is refused`(seconds: Double) throws {
         try rig.start()
         #expect(try rig.send { $0.setSleep.seconds = seconds }?.failure?.known == .invalidArgument)
         #expect(try rig.send { $0.setSleep.episodes = 0 }?.failure?.known == .invalidArgument)
@@ -355,10 +344,8 @@ struct PlaybackFeatureTests {
 
     // MARK: Resuming
 
-    @Test(
-        "Resuming goes back the more, the longer the pause was",
-        arguments: [(5.0, 0.0), (10, 0), (20, 1.19), (40, 2.38), (600, 6.99), (3_600, 10), (90_000, 10)])
-    func rewinds(pause: Double, expected: Double) throws {
+    @Test(arguments: [(5.0, 0.0), (10, 0), (20, 1.19), (40, 2.38), (600, 6.99), (3_600, 10), (90_000, 10)])
+    func `resuming goes back the more, the longer the pause was`(pause: Double, expected: Double) throws {
         #expect(abs(Rewind.seconds(pause: pause, limit: 10) - expected) < 0.1)
         try rig.start()
         try rig.load(rig.episode(), at: 100)
@@ -369,8 +356,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test("It goes back once, not after a seek, not beyond the start, and also after a restart")
-    func rewindsOnce() throws {
+    @Test func `it goes back once, not after a seek, not beyond the start, and also after a restart`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.setPaused(true)
@@ -391,8 +377,10 @@ struct PlaybackFeatureTests {
         #expect(rig.position == 0)
     }
 
-    @Test("It does not go back where nothing was heard: not for each new try of what fails, nor after a silent seek")
-    func rewindsWhatWasHeard() throws {
+    @Test
+    func `it does not go back where nothing was heard: not for each new try of what fails, nor after a silent seek`()
+        throws
+    {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(.broken(Failure(.episodeUnavailable, "404")))
@@ -420,8 +408,8 @@ struct PlaybackFeatureTests {
         #expect(rig.position > 290 && rig.position < 300)
     }
 
-    @Test("Auto-play plays on what was playing when the fleet went down", arguments: [true, false])
-    func autoPlays(wasPlaying: Bool) throws {
+    @Test(arguments: [true, false])
+    func `auto-play plays on what was playing when the fleet went down`(wasPlaying: Bool) throws {
         try rig.start()
         try set(.autoPlay, "on")
         try rig.load(rig.episode(), at: 100)
@@ -435,8 +423,7 @@ struct PlaybackFeatureTests {
 
     // MARK: Bookmarks
 
-    @Test("Bookmarks are kept where the episode is, with their notes, in order, and are on the stream")
-    func bookmarks() throws {
+    @Test func `bookmarks are kept where the episode is, with their notes, in order, and are on the stream`() throws {
         try rig.start()
         #expect(try rig.send { $0.setBookmark.note = "x" }?.failure?.known == .nothingLoaded)
         try rig.load(rig.episode(), at: 100)
@@ -458,8 +445,10 @@ struct PlaybackFeatureTests {
         #expect(try rig.send { $0.removeBookmark.id = id }?.failure?.known == .notFound)
     }
 
-    @Test("Bookmarks of other episodes are looked up; what makes no sense is refused, what cannot be saved taken back")
-    func checksBookmarks() throws {
+    @Test
+    func `bookmarks of other episodes are looked up; what makes no sense is refused, what cannot be saved taken back`()
+        throws
+    {
         try rig.start()
         _ = rig.episode("e2", position: 33)
         rig.library["e2"]?.duration = 600

@@ -40,8 +40,9 @@ struct PlaybackForgettingTests {
         return kept
     }
 
-    @Test("A forgotten podcast takes its settings and bookmarks along, one that is unsubscribed keeps them")
-    func forgets() throws {
+    @Test func `a forgotten podcast takes its settings and bookmarks along, one that is unsubscribed keeps them`()
+        throws
+    {
         try rig.start()
         try keep("p1", "e1")
         try keep("p2", "e2")
@@ -63,8 +64,7 @@ struct PlaybackForgettingTests {
         #expect(try kept() == ["p2"])
     }
 
-    @Test("What could not be deleted at once is deleted later")
-    func forgetsLater() throws {
+    @Test func `what could not be deleted at once is deleted later`() throws {
         try rig.start()
         try keep("p1", "e1")
         rig.podcasts = []
@@ -76,10 +76,11 @@ struct PlaybackForgettingTests {
     }
 
     @Test(
-        "What was forgotten while the player was not there is found out, if the library can say",
         arguments: [(["p1", "p2"], ["p1", "p2"]), (["p2"], ["p2"]), ([], []), (nil, ["p1", "p2"])]
             as [([String]?, [String])])
-    func findsOut(there: [String]?, expected: [String]) throws {
+    func `what was forgotten while the player was not there is found out, if the library can say`(
+        there: [String]?, expected: [String]
+    ) throws {
         try rig.start()
         try keep("p1", "e1")
         try keep("p2", "e2")

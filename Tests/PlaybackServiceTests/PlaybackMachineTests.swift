@@ -15,8 +15,8 @@ struct PlaybackMachineTests {
         try #require(rig.state.status == .playing)
     }
 
-    @Test("With nothing loaded it is idle, and commands that need an episode say so", arguments: 0..<3)
-    func idle(_ command: Int) throws {
+    @Test(arguments: 0..<3)
+    func `with nothing loaded it is idle, and commands that need an episode say so`(_ command: Int) throws {
         try rig.start()
         #expect(rig.state.status == .idle)
         #expect(!rig.state.hasEpisode)
@@ -26,8 +26,7 @@ struct PlaybackMachineTests {
         #expect(reply?.failure?.known == .nothingLoaded)
     }
 
-    @Test("A load goes through loading to playing, and is durable before the engine opens the file")
-    func loads() throws {
+    @Test func `a load goes through loading to playing, and is durable before the engine opens the file`() throws {
         try rig.start()
         rig.holdsCommits = true
         let episode = rig.episode()
@@ -44,12 +43,10 @@ struct PlaybackMachineTests {
         #expect(rig.session?.status == .playing)
     }
 
-    @Test(
-        "Without a position an episode goes on where it was left",
-        arguments: [
-            (saved: 120.0, expected: 120.0), (0, 0), (599.5, 0), (700, 570),
-        ])
-    func resumes(saved: Double, expected: Double) throws {
+    @Test(arguments: [
+        (saved: 120.0, expected: 120.0), (0, 0), (599.5, 0), (700, 570),
+    ])
+    func `without a position an episode goes on where it was left`(saved: Double, expected: Double) throws {
         try rig.start()
         try rig.load(rig.episode(position: saved))
         #expect(rig.position == expected || saved == 700)
@@ -58,8 +55,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - expected) < 0.2)
     }
 
-    @Test("The same load again changes nothing and is answered with the present state")
-    func repeatsLoad() throws {
+    @Test func `the same load again changes nothing and is answered with the present state`() throws {
         try playing()
         try rig.advance(3)
         let opened = rig.engine.performed.count
@@ -69,13 +65,13 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - 3) < 0.1)
     }
 
-    @Test(
-        "What has no audio that can be played fails with its alert, and nothing is handed to the engine",
-        arguments: [
-            ("", FailureCode.episodeUnavailable), ("ftp://example.org/a.mp3", .badURL), ("lavfi://sine", .badURL),
-            ("edl://%0", .badURL), ("file://elsewhere/a.mp3", .badURL), ("relative.mp3", .badURL),
-        ])
-    func failsWithoutAudio(url: String, code: FailureCode) throws {
+    @Test(arguments: [
+        ("", FailureCode.episodeUnavailable), ("ftp://example.org/a.mp3", .badURL), ("lavfi://sine", .badURL),
+        ("edl://%0", .badURL), ("file://elsewhere/a.mp3", .badURL), ("relative.mp3", .badURL),
+    ])
+    func `what has no audio that can be played fails with its alert, and nothing is handed to the engine`(
+        url: String, code: FailureCode
+    ) throws {
         try playing()
         var episode = rig.episode("e2")
         episode.enclosureURL = url
@@ -87,8 +83,7 @@ struct PlaybackMachineTests {
         #expect(opened.count == 1)
     }
 
-    @Test("Arguments outside their range are refused and change nothing")
-    func refusesArguments() throws {
+    @Test func `arguments outside their range are refused and change nothing`() throws {
         try playing()
         let before = rig.states.count
         let refused = [
@@ -102,8 +97,7 @@ struct PlaybackMachineTests {
         #expect(rig.states.count == before)
     }
 
-    @Test("Pause holds the position at once, and saves it in the session and as the episode's own")
-    func pauses() throws {
+    @Test func `pause holds the position at once, and saves it in the session and as the episode's own`() throws {
         try playing(from: 100)
         try rig.advance(5)
         let reply = try rig.setPaused(true)
@@ -118,8 +112,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - 107) < 0.1)
     }
 
-    @Test("Playing saves the position every ten seconds, so that no more can be lost")
-    func savesWhilePlaying() throws {
+    @Test func `playing saves the position every ten seconds, so that no more can be lost`() throws {
         try playing()
         for _ in 0..<60 {
             try rig.advance(1)
@@ -128,8 +121,7 @@ struct PlaybackMachineTests {
         #expect(rig.commits < 10)
     }
 
-    @Test("Position is an anchor: a minute of undisturbed playing publishes nothing")
-    func anchors() throws {
+    @Test func `position is an anchor: a minute of undisturbed playing publishes nothing`() throws {
         try playing()
         let before = rig.states.count
         try rig.advance(60)
@@ -137,12 +129,12 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - 60) < 0.06)
     }
 
-    @Test(
-        "An engine that differs by more than 50 ms gives a new anchor, one within it does not",
-        arguments: [
-            (0.04, false), (0.06, true), (-0.06, true),
-        ])
-    func drifts(by difference: Double, publishes: Bool) throws {
+    @Test(arguments: [
+        (0.04, false), (0.06, true), (-0.06, true),
+    ])
+    func `an engine that differs by more than 50 ms gives a new anchor, one within it does not`(
+        by difference: Double, publishes: Bool
+    ) throws {
         try playing(from: 10)
         try rig.advance(1)
         let before = rig.states.count
@@ -155,8 +147,7 @@ struct PlaybackMachineTests {
         #expect((rig.states.count > before) == publishes)
     }
 
-    @Test("A pause is one change; where the engine came to rest follows when that is known")
-    func pausesOnce() throws {
+    @Test func `a pause is one change; where the engine came to rest follows when that is known`() throws {
         try playing(from: 10)
         try rig.advance(1)
         let before = rig.states.count
@@ -184,8 +175,7 @@ struct PlaybackMachineTests {
         #expect(rig.samples == sampled + 1)
     }
 
-    @Test("A seek moves at once within the load that it names, and never in another")
-    func seeks() throws {
+    @Test func `a seek moves at once within the load that it names, and never in another`() throws {
         try playing()
         #expect(try rig.seek(300, load: "l1")?.reply != nil)
         #expect(abs(rig.position - 300) < 0.1)
@@ -194,8 +184,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - 300) < 0.1)
     }
 
-    @Test("What the engine says of before a seek is not taken for its outcome")
-    func ignoresStaleProgress() throws {
+    @Test func `what the engine says of before a seek is not taken for its outcome`() throws {
         try playing()
         try rig.seek(300)
         try rig.report(
@@ -206,8 +195,8 @@ struct PlaybackMachineTests {
         #expect(rig.position >= 300)
     }
 
-    @Test("Speed changes how the position moves, and outlives the process", arguments: [0.5, 1.5, 3.5])
-    func speed(_ factor: Double) throws {
+    @Test(arguments: [0.5, 1.5, 3.5])
+    func `speed changes how the position moves, and outlives the process`(_ factor: Double) throws {
         try playing()
         #expect(try rig.send { $0.setSpeed.speed = factor }?.reply?.state.speed == factor)
         try rig.advance(20)
@@ -216,8 +205,7 @@ struct PlaybackMachineTests {
         #expect(rig.state.speed == factor)
     }
 
-    @Test("Volume and output device outlive the process")
-    func settings() throws {
+    @Test func `volume and output device outlive the process`() throws {
         try playing()
         try rig.send { $0.setVolume.volume = 35 }
         #expect(try rig.send { $0.setOutput.device = "simulated" }?.reply?.output.chosen == "simulated")
@@ -228,8 +216,7 @@ struct PlaybackMachineTests {
         #expect(rig.machine.output.wire.devices.map(\.name) == ["simulated"])
     }
 
-    @Test("Stop holds the episode and closes the engine's file; resuming opens it again where it was")
-    func stops() throws {
+    @Test func `stop holds the episode and closes the engine's file; resuming opens it again where it was`() throws {
         try playing(from: 50)
         try rig.advance(4)
         #expect(try rig.send { $0.stop = WireStopPlayback() }?.reply?.state.status == .paused)
@@ -240,8 +227,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - 54) < 0.1)
     }
 
-    @Test("Unload forgets the session, but not one that is no longer meant")
-    func unloads() throws {
+    @Test func `unload forgets the session, but not one that is no longer meant`() throws {
         try playing(from: 50)
         try rig.send { $0.unload.loadID = "l0" }
         #expect(rig.state.status == .playing)
@@ -251,8 +237,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.stored().position - 50) < 0.1)
     }
 
-    @Test("Another load saves the position of the one before, which is not seen again")
-    func switches() throws {
+    @Test func `another load saves the position of the one before, which is not seen again`() throws {
         try playing(from: 50)
         try rig.advance(4)
         try rig.load(rig.episode("e2"), as: "l2")
@@ -262,8 +247,9 @@ struct PlaybackMachineTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test("A load that another one overtakes while it is looked up is answered, and only the last is opened")
-    func overtakes() throws {
+    @Test func `a load that another one overtakes while it is looked up is answered, and only the last is opened`()
+        throws
+    {
         try rig.start()
         rig.holdsCommits = true
         try rig.load(rig.episode("e1"), as: "l1")
@@ -274,8 +260,7 @@ struct PlaybackMachineTests {
         #expect(rig.session?.loadID == "l2")
     }
 
-    @Test("Nothing is saved at the very start, and nothing at the end")
-    func savesNoEdges() throws {
+    @Test func `nothing is saved at the very start, and nothing at the end`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 600), paused: true)
         try rig.setPaused(true)
@@ -285,8 +270,7 @@ struct PlaybackMachineTests {
         #expect(rig.stored().updatedAt == 0)
     }
 
-    @Test("Played marks are absolute, of the loaded episode and of others, and saved")
-    func marks() throws {
+    @Test func `played marks are absolute, of the loaded episode and of others, and saved`() throws {
         try playing()
         _ = rig.episode("e2", position: 30)
         let other = try rig.send {

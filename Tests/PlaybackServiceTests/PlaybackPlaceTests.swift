@@ -10,8 +10,8 @@ import WireMessages
 struct PlaybackPlaceTests {
     private let rig = PlayerRig()
 
-    @Test("A place that is sought while a stream is looked up again is kept when something else is loaded")
-    func keepsWhatIsSoughtMeanwhile() throws {
+    @Test func `a place that is sought while a stream is looked up again is kept when something else is loaded`() throws
+    {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -30,9 +30,11 @@ struct PlaybackPlaceTests {
         #expect(rig.stored("e1").position == 300 && rig.stored("e1").played)
     }
 
-    @Test(
-        "What is shorter than half of what was heard is not taken for the episode, though no length was ever recorded")
-    func missesWhatWasHeard() throws {
+    @Test
+    func
+        `what is shorter than half of what was heard is not taken for the episode, though no length was ever recorded`()
+        throws
+    {
         try rig.start()
         let episode = rig.episode(length: 20, announced: 3_600, position: 1_800)
         try rig.load(episode)
@@ -45,8 +47,9 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .finished)
     }
 
-    @Test("A place behind the end that a file declares is heard if there is something, also after a restart")
-    func hearsBehindTheDeclaredEnd() throws {
+    @Test func `a place behind the end that a file declares is heard if there is something, also after a restart`()
+        throws
+    {
         try rig.start()
         let episode = rig.episode(announced: 0, position: 2_505)
         rig.setFile("e1", SimulatedEngine.Audio(length: 2_540, declared: 2_400))
@@ -60,8 +63,7 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .finished)
     }
 
-    @Test("When an episode is back, the places behind what was accepted in its place can be played")
-    func playsPlacesOfWhatIsBack() throws {
+    @Test func `when an episode is back, the places behind what was accepted in its place can be played`() throws {
         try rig.start()
         let episode = rig.episode(length: 20, announced: 3_600, position: 1_800)
         try rig.load(episode)
@@ -75,8 +77,7 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .playing && abs(rig.position - 62) < 0.5 && rig.state.duration == 3_600)
     }
 
-    @Test("Where nothing is left behind the end that a file declares, its last half minute is played")
-    func playsTheLastHalfMinute() throws {
+    @Test func `where nothing is left behind the end that a file declares, its last half minute is played`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 2_400, announced: 0, position: 2_505))
         try rig.advance(2)
@@ -85,8 +86,7 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .finished)
     }
 
-    @Test("An episode that cannot be played has its alert still when it is tried again")
-    func keepsTheAlertOfWhatCannotBePlayed() throws {
+    @Test func `an episode that cannot be played has its alert still when it is tried again`() throws {
         try rig.start()
         var episode = rig.episode()
         episode.enclosureURL = ""
@@ -98,8 +98,7 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .failed && rig.alerts.count == 1)
     }
 
-    @Test("A place that is sought and of which no data comes is shown as waited for, and tried again")
-    func givesUpSeeking() throws {
+    @Test func `a place that is sought and of which no data comes is shown as waited for, and tried again`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -127,9 +126,11 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .loading && rig.state.retry.attempt == 1 && rig.position == 400)
     }
 
-    @Test(
-        "A state that the library could not tell in time is not overwritten, and gets what was heard once it is known")
-    func addsToALateState() throws {
+    @Test
+    func
+        `a state that the library could not tell in time is not overwritten, and gets what was heard once it is known`()
+        throws
+    {
         try rig.start()
         let episode = rig.episode(position: 100)
         rig.library["e1"]?.state.audioTag = "etag:a"
@@ -144,10 +145,11 @@ struct PlaybackPlaceTests {
         #expect(abs(rig.stored().position - 125) < 1)
     }
 
-    @Test(
-        "A place near the end that is asked for is where it begins; a pause in a wait is one that resuming goes back from"
-    )
-    func takesPlacesAtTheirWord() throws {
+    @Test
+    func
+        `a place near the end that is asked for is where it begins; a pause in a wait is one that resuming goes back from`()
+        throws
+    {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.library["e1"]?.state.duration = 600
@@ -165,8 +167,7 @@ struct PlaybackPlaceTests {
         #expect(rig.position < 129)
     }
 
-    @Test("What is paused before it is open, and cannot be opened, is paused, without an alert")
-    func restsUnopened() throws {
+    @Test func `what is paused before it is open, and cannot be opened, is paused, without an alert`() throws {
         try rig.start()
         var silent = SimulatedEngine.Audio(length: 600)
         silent.opens = false
@@ -181,8 +182,7 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test("A stand-in does not become what the episode is compared with")
-    func forgetsTheTagOfAStandIn() throws {
+    @Test func `a stand-in does not become what the episode is compared with`() throws {
         try rig.start()
         let episode = rig.streamedEpisode(announced: 3_600)
         rig.library["e1"]?.state.position = 1_800
@@ -200,10 +200,10 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .playing && rig.position > 1_800 && rig.alerts.isEmpty)
     }
 
-    @Test(
-        "What was downloaded since it was loaded plays from its file when it is resumed or tried again",
-        arguments: [true, false])
-    func changesOverToItsFile(byRetry: Bool) throws {
+    @Test(arguments: [true, false])
+    func `what was downloaded since it was loaded plays from its file when it is resumed or tried again`(byRetry: Bool)
+        throws
+    {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))

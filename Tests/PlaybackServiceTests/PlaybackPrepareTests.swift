@@ -41,8 +41,7 @@ struct PlaybackPrepareTests {
         try rig.load(rig.episode(), at: position)
     }
 
-    @Test("What follows is given to the engine as it will be opened: its place, speed and sound")
-    func prepares() throws {
+    @Test func `what follows is given to the engine as it will be opened: its place, speed and sound`() throws {
         try playing()
         try rig.send { $0.setSetting = setting("skipIntro", "7") }
         try rig.send { $0.setSetting = setting("speed", "2", podcast: "p2") }
@@ -54,8 +53,7 @@ struct PlaybackPrepareTests {
         #expect(preparations.last??.speed.factor == 2)
     }
 
-    @Test("The load that was prepared asks nobody, and opens exactly what was prepared")
-    func opensPrepared() throws {
+    @Test func `the load that was prepared asks nobody, and opens exactly what was prepared`() throws {
         try playing(at: 599)
         let load = next()
         try prepare(load)
@@ -70,10 +68,9 @@ struct PlaybackPrepareTests {
         #expect(opened == .open(prepared))
     }
 
-    @Test(
-        "A file that has come, or gone, since it was prepared is looked up a minute before the end",
-        arguments: [true, false])
-    func looksUpAgain(comes: Bool) throws {
+    @Test(arguments: [true, false])
+    func `a file that has come, or gone, since it was prepared is looked up a minute before the end`(comes: Bool) throws
+    {
         func setFile(_ isThere: Bool) {
             rig.library["e2"]?.download.state = isThere ? .downloaded : .notDownloaded
             rig.library["e2"]?.download.path = isThere ? "/d/2.mp3" : ""
@@ -95,16 +92,15 @@ struct PlaybackPrepareTests {
         #expect(preparations.count == 2 && rig.state.status == .playing)
     }
 
-    @Test("What has not changed until shortly before the end stays as the engine has it")
-    func looksUpTheSame() throws {
+    @Test func `what has not changed until shortly before the end stays as the engine has it`() throws {
         try playing(at: 530)
         try prepare(next())
         try rig.advance(20)
         #expect(preparations.count == 1)
     }
 
-    @Test("It is void for another load, when nothing follows, and when it stops", arguments: 0..<4)
-    func isVoid(_ which: Int) throws {
+    @Test(arguments: 0..<4)
+    func `it is void for another load, when nothing follows, and when it stops`(_ which: Int) throws {
         try playing()
         try prepare(next(), after: which == 0 ? "l7" : "l1")
         if which == 0 { return #expect(preparations.isEmpty) }
@@ -117,8 +113,7 @@ struct PlaybackPrepareTests {
         #expect(preparations.last == .some(nil))
     }
 
-    @Test("A file that is opened again has what follows prepared again")
-    func preparesAgain() throws {
+    @Test func `a file that is opened again has what follows prepared again`() throws {
         try playing()
         try prepare(next())
         try rig.report(.failed(try #require(LoadID("l1")), Failure(.decoderFailed, "It broke.")))
@@ -126,8 +121,7 @@ struct PlaybackPrepareTests {
         #expect(preparations.count == 2)
     }
 
-    @Test("What cannot be played is refused, and what is loaded plays on")
-    func refuses() throws {
+    @Test func `what cannot be played is refused, and what is loaded plays on`() throws {
         try playing()
         var load = next()
         load.episode.enclosureURL = "ftp://a/b.mp3"

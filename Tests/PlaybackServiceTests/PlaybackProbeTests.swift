@@ -34,8 +34,8 @@ struct PlaybackProbeTests {
         if moment == .after { try rig.releaseProbes() } else { try rig.advance(0.2) }
     }
 
-    @Test("A 404 is announced as no retry, whenever the server says it", arguments: [Moment.before, .after])
-    func isGone(_ moment: Moment) throws {
+    @Test(arguments: [Moment.before, .after])
+    func `a 404 is announced as no retry, whenever the server says it`(_ moment: Moment) throws {
         try fail(.refused(404), moment)
         #expect(rig.state.status == .failed && rig.state.error.code == "episodeUnavailable")
         #expect(rig.position == 100 && rig.alerts.map(\.code) == ["episodeUnavailable"])
@@ -43,8 +43,7 @@ struct PlaybackProbeTests {
         #expect(rig.opens == 1)
     }
 
-    @Test("A server that says 404 only after its time ends the retries then")
-    func isGoneLate() throws {
+    @Test func `a server that says 404 only after its time ends the retries then`() throws {
         try fail(.refused(404), .never)
         #expect(rig.state.status == .loading && rig.state.retry.attempt == 1)
         #expect(rig.state.retry.error.message == Self.vague.message)
@@ -52,8 +51,8 @@ struct PlaybackProbeTests {
         #expect(rig.state.status == .failed && rig.state.error.code == "episodeUnavailable" && rig.opens == 1)
     }
 
-    @Test("A 503 is tried again, whenever the server says it", arguments: Moment.allCases)
-    func isBusy(_ moment: Moment) throws {
+    @Test(arguments: Moment.allCases)
+    func `a 503 is tried again, whenever the server says it`(_ moment: Moment) throws {
         try fail(.refused(503), moment)
         #expect(rig.state.status == .loading && rig.state.willPlay && rig.state.retry.attempt == 1)
         #expect(rig.state.retry.error.message.contains("503") == (moment != .never))
@@ -63,27 +62,23 @@ struct PlaybackProbeTests {
         #expect(rig.state.error.message.contains("503") && rig.opens == 4)
     }
 
-    @Test(
-        "A connection that cannot be made is tried again, and the reason is the question’s",
-        arguments: Moment.allCases)
-    func isUnreachable(_ moment: Moment) throws {
+    @Test(arguments: Moment.allCases)
+    func `a connection that cannot be made is tried again, and the reason is the question’s`(_ moment: Moment) throws {
         try fail(.unanswered(Failure(.streamFailed, "a cannot be reached: no route to host.")), moment)
         #expect(rig.state.retry.attempt == 1)
         #expect(rig.state.retry.error.message.contains("no route") == (moment != .never))
     }
 
-    @Test("a server that leads in circles is told at once, not tried again", arguments: [Moment.before, .after])
-    func leadsInCircles(_ moment: Moment) throws {
+    @Test(arguments: [Moment.before, .after])
+    func `a server that leads in circles is told at once, not tried again`(_ moment: Moment) throws {
         let circles = Failure(code: "streamFailed", message: "a redirects in circles.", retry: false)
         try fail(.unanswered(circles), moment)
         #expect(rig.state.status == .failed && rig.state.error.message == circles.message)
         #expect(!rig.states.contains { $0.hasRetry } && rig.opens == 1)
     }
 
-    @Test(
-        "what is no audio is named as its server names it, whatever the engine says of it",
-        arguments: [Self.vague, Failure(.decoderFailed, "What a sent holds no audio that can be played.")])
-    func isNoAudio(engine: Failure) throws {
+    @Test(arguments: [Self.vague, Failure(.decoderFailed, "What a sent holds no audio that can be played.")])
+    func `what is no audio is named as its server names it, whatever the engine says of it`(engine: Failure) throws {
         let page = Failure(.decoderFailed, "a sent a web page instead of audio.")
         try load(.broken(engine), .notAudio(page))
         #expect(rig.state.status == .failed && rig.state.error.message == page.message)
@@ -91,23 +86,20 @@ struct PlaybackProbeTests {
         #expect(!rig.states.contains { $0.hasRetry } && rig.opens == 1)
     }
 
-    @Test("audio that cannot be decoded fails as such where its server calls it audio, or says nothing")
-    func cannotBeDecoded() throws {
+    @Test func `audio that cannot be decoded fails as such where its server calls it audio, or says nothing`() throws {
         let broken = Failure(.decoderFailed, "What a sent holds no audio that can be played.")
         try load(.broken(broken), .audio(AudioTag(etag: "a", size: 1)))
         #expect(rig.state.status == .failed && rig.state.error.message == broken.message)
     }
 
-    @Test(
-        "What was paused before it was open rests, or has failed, when the server has answered",
-        arguments: [404, 503])
-    func failsPaused(status: Int) throws {
+    @Test(arguments: [404, 503])
+    func `what was paused before it was open rests, or has failed, when the server has answered`(status: Int) throws {
         try fail(.refused(status), .after, paused: true)
         #expect(rig.state.status == (status == 404 ? .failed : .paused) && !rig.state.hasRetry)
     }
 
-    @Test("A stream that breaks off while it plays is asked about anew", arguments: [true, false])
-    func breaksOff(isGone: Bool) throws {
+    @Test(arguments: [true, false])
+    func `a stream that breaks off while it plays is asked about anew`(isGone: Bool) throws {
         try load(SimulatedEngine.Audio(length: 600), .audio(AudioTag(etag: "a", size: 1)))
         try rig.advance(10)
         rig.answers[Self.address] = isGone ? .refused(404) : .refused(503)
@@ -122,8 +114,7 @@ struct PlaybackProbeTests {
         #expect(abs(rig.position - 110) < 0.1 && abs(rig.stored().position - 110) < 0.1)
     }
 
-    @Test("A cut keeps its own reason while the server has the audio, and loses it where that is gone")
-    func isCut() throws {
+    @Test func `a cut keeps its own reason while the server has the audio, and loses it where that is gone`() throws {
         try load(SimulatedEngine.Audio(length: 110, declared: 600, cut: true), .audio(AudioTag(etag: "a", size: 1)))
         try rig.advance(10.1)
         #expect(rig.state.retry.attempt == 1 && rig.state.retry.error.code == "endedEarly")
@@ -134,8 +125,7 @@ struct PlaybackProbeTests {
         #expect(abs(rig.position - 110) < 0.1)
     }
 
-    @Test("An answer to an earlier question decides nothing")
-    func isStale() throws {
+    @Test func `an answer to an earlier question decides nothing`() throws {
         rig.holdsProbes = true
         try load(SimulatedEngine.Audio(length: 600), .refused(404))
         try rig.advance(10)
@@ -149,8 +139,8 @@ struct PlaybackProbeTests {
         #expect(rig.state.retry.attempt == 1)
     }
 
-    @Test("Whoever pauses, stops, loads or unloads while the server is waited for is not overruled", arguments: 0..<4)
-    func leaves(_ way: Int) throws {
+    @Test(arguments: 0..<4)
+    func `whoever pauses, stops, loads or unloads while the server is waited for is not overruled`(_ way: Int) throws {
         rig.holdsProbes = true
         try load(.broken(Self.vague), .refused(503))
         switch way {
@@ -169,8 +159,7 @@ struct PlaybackProbeTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test("Seeking while the server is waited for moves the place that it is tried at")
-    func seeks() throws {
+    @Test func `seeking while the server is waited for moves the place that it is tried at`() throws {
         rig.holdsProbes = true
         try load(.broken(Self.vague), .refused(503))
         try rig.seek(300)
@@ -181,8 +170,7 @@ struct PlaybackProbeTests {
         #expect(rig.state.status == .playing && abs(rig.position - 301) < 0.2)
     }
 
-    @Test("A crash while the server is waited for keeps the position, and begins anew")
-    func crashes() throws {
+    @Test func `a crash while the server is waited for keeps the position, and begins anew`() throws {
         rig.holdsProbes = true
         try load(SimulatedEngine.Audio(length: 600), .refused(503))
         try rig.advance(8)

@@ -17,8 +17,7 @@ struct PlaybackRecoveryTests {
         try #require(rig.state.status == .playing)
     }
 
-    @Test("A crash while playing in a living fleet plays on by itself from the last saved position")
-    func playsOn() throws {
+    @Test func `a crash while playing in a living fleet plays on by itself from the last saved position`() throws {
         try playing()
         try rig.advance(25)
         rig.turn(1)
@@ -29,8 +28,9 @@ struct PlaybackRecoveryTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test("A second crash on the same episode within a minute leaves it paused, with an alert that resumes")
-    func crashesTwice() throws {
+    @Test func `a second crash on the same episode within a minute leaves it paused, with an alert that resumes`()
+        throws
+    {
         try playing()
         try rig.start()
         try rig.advance(30)
@@ -45,8 +45,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test("Crashes more than a minute apart each play on")
-    func crashesSeldom() throws {
+    @Test func `crashes more than a minute apart each play on`() throws {
         try playing()
         for _ in 0..<3 {
             try rig.start()
@@ -55,8 +54,7 @@ struct PlaybackRecoveryTests {
         }
     }
 
-    @Test("A file that kills the process when it is opened cannot loop")
-    func poisonousFile() throws {
+    @Test func `a file that kills the process when it is opened cannot loop`() throws {
         try rig.start()
         rig.holdsCommits = true
         try rig.load(rig.episode())
@@ -73,8 +71,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.machine.state.status == .paused)
     }
 
-    @Test("A restart of the service alone, in good order, plays on and counts as no crash")
-    func restarts() throws {
+    @Test func `a restart of the service alone, in good order, plays on and counts as no crash`() throws {
         try playing()
         for _ in 0..<3 {
             try rig.advance(5)
@@ -86,12 +83,12 @@ struct PlaybackRecoveryTests {
         #expect(abs(rig.position - 115) < 0.3)
     }
 
-    @Test(
-        "After `down`, or a reboot, what was loaded comes back paused, and the engine is not touched",
-        arguments: [
-            ("run2", "boot1", true), ("run2", "boot1", false), ("run2", "boot2", false), ("", "boot1", false),
-        ])
-    func comesBackPaused(run: String, boot: String, inGoodOrder: Bool) throws {
+    @Test(arguments: [
+        ("run2", "boot1", true), ("run2", "boot1", false), ("run2", "boot2", false), ("", "boot1", false),
+    ])
+    func `after down, or a reboot, what was loaded comes back paused, and the engine is not touched`(
+        run: String, boot: String, inGoodOrder: Bool
+    ) throws {
         try playing()
         try rig.advance(12)
         if inGoodOrder { try rig.stopProcess() }
@@ -107,12 +104,11 @@ struct PlaybackRecoveryTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test(
-        "After more than a day an alert asks whether to resume or to restart",
-        arguments: [
-            ("resume", 102.0), ("restart", 0.0),
-        ])
-    func asks(action: String, expected: Double) throws {
+    @Test(arguments: [
+        ("resume", 102.0), ("restart", 0.0),
+    ])
+    func `after more than a day an alert asks whether to resume or to restart`(action: String, expected: Double) throws
+    {
         try playing()
         try rig.advance(12)
         try rig.stopProcess()
@@ -128,8 +124,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test("When the file is gone the session is cleared, with an alert")
-    func fileGone() throws {
+    @Test func `when the file is gone the session is cleared, with an alert`() throws {
         try playing()
         try rig.stopProcess()
         rig.context.fleetRun = "run2"
@@ -141,8 +136,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.examined == ["/audio/e1.mp3"])
     }
 
-    @Test("Records that cannot be read do not keep the others from coming back")
-    func badRecords() throws {
+    @Test func `records that cannot be read do not keep the others from coming back`() throws {
         var machine = PlaybackMachine(context: rig.context)
         var settings = WirePlaybackSettingsRecord()
         settings.speed = 1.5
@@ -157,8 +151,9 @@ struct PlaybackRecoveryTests {
         #expect(effects.count { if case .log(.error, _) = $0 { true } else { false } } == 3)
     }
 
-    @Test("On a full disk pause takes effect at once and says that it was not saved; later it is saved by itself")
-    func pausesOnFullDisk() throws {
+    @Test func `on a full disk pause takes effect at once and says that it was not saved; later it is saved by itself`()
+        throws
+    {
         try playing()
         try rig.advance(5)
         rig.refusal = diskFull
@@ -173,8 +168,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.session?.status == .paused)
     }
 
-    @Test("Repeating a command that was not saved saves it")
-    func repeatsUnsaved() throws {
+    @Test func `repeating a command that was not saved saves it`() throws {
         try playing()
         rig.refusal = diskFull
         try rig.setPaused(true)
@@ -183,8 +177,8 @@ struct PlaybackRecoveryTests {
         #expect(rig.session?.status == .paused)
     }
 
-    @Test("Everything that the engine does goes on while the disk is full", arguments: 0..<6)
-    func worksOnFullDisk(_ command: Int) throws {
+    @Test(arguments: 0..<6)
+    func `everything that the engine does goes on while the disk is full`(_ command: Int) throws {
         try playing()
         rig.refusal = diskFull
         let failures = try [
@@ -201,8 +195,7 @@ struct PlaybackRecoveryTests {
         #expect(happened[command])
     }
 
-    @Test("While the database does not answer, one position waits, not one for each ten seconds")
-    func waitsForDatabase() throws {
+    @Test func `while the database does not answer, one position waits, not one for each ten seconds`() throws {
         try playing()
         rig.holdsCommits = true
         try rig.advance(60)
@@ -213,8 +206,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.position - rig.stored().position <= 10.2)
     }
 
-    @Test("The state of an episode that the library has forgotten is not tried for ever")
-    func forgottenEpisode() throws {
+    @Test func `the state of an episode that the library has forgotten is not tried for ever`() throws {
         try playing()
         rig.refusal = Failure(.notFound, "no such episode")
         try rig.setPaused(true)
@@ -224,8 +216,8 @@ struct PlaybackRecoveryTests {
         #expect(rig.stored().updatedAt == 0)
     }
 
-    @Test("Killed at any step, it comes back with all that it acknowledged", arguments: 0..<60)
-    func killedAnywhere(_ step: Int) throws {
+    @Test(arguments: 0..<60)
+    func `killed at any step, it comes back with all that it acknowledged`(_ step: Int) throws {
         rig.killAfter = step
         var acknowledged: [String: Double] = [:]
         var finished = false
@@ -264,8 +256,7 @@ struct PlaybackRecoveryTests {
         #expect((rig.engine.open != nil) == (state.status == .playing))
     }
 
-    @Test("All that is durable can be written again to a database that has lost it")
-    func writesEverything() throws {
+    @Test func `all that is durable can be written again to a database that has lost it`() throws {
         try playing()
         try rig.send { $0.setSpeed.speed = 2 }
         try rig.setPaused(true)

@@ -26,8 +26,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Sessions
 
-    @Test("A paused session whose downloaded file is gone comes back with the stream, at its position")
-    func fileGoesWhilePaused() throws {
+    @Test func `a paused session whose downloaded file is gone comes back with the stream, at its position`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -45,8 +44,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .playing && abs(rig.position - 100) < 0.3)
     }
 
-    @Test("An announced length is not taken for a measured one after a restart")
-    func announcedStaysAnnounced() throws {
+    @Test func `an announced length is not taken for a measured one after a restart`() throws {
         try rig.start()
         try set(.skipOutro, "30")
         let episode = rig.episode(announced: 200)
@@ -59,8 +57,8 @@ struct PlaybackRegressionTests {
         #expect(rig.machine.session?.knownDuration == nil)
     }
 
-    @Test("The answer to an alert is durable with what it does", arguments: ["skip", "restart"])
-    func answersAreDone(action: String) throws {
+    @Test(arguments: ["skip", "restart"])
+    func `the answer to an alert is durable with what it does`(action: String) throws {
         try rig.start()
         if action == "skip" {
             rig.setFile("e1", .broken(Failure(.decoderFailed, "broken")))
@@ -92,8 +90,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Settings and marks
 
-    @Test("A speed of an earlier version does not come back once it has been taken back")
-    func migratesOnce() throws {
+    @Test func `a speed of an earlier version does not come back once it has been taken back`() throws {
         var record = WirePlaybackSettingsRecord()
         record.speed = 1.7
         rig.store("settings", "current", record.wireBytes)
@@ -104,8 +101,8 @@ struct PlaybackRegressionTests {
         #expect(rig.machine.state.speed == 1)
     }
 
-    @Test("An episode that is marked as not played beyond its threshold stays so, until it is begun again")
-    func staysUnplayed() throws {
+    @Test func `an episode that is marked as not played beyond its threshold stays so, until it is begun again`() throws
+    {
         try rig.start()
         try set(.playedThreshold, "50%")
         try rig.load(rig.episode(), at: 310)
@@ -142,8 +139,7 @@ struct PlaybackRegressionTests {
         }
     }
 
-    @Test("What is marked after it was prepared stays marked when it plays")
-    func marksPrepared() throws {
+    @Test func `what is marked after it was prepared stays marked when it plays`() throws {
         try rig.start()
         let next = rig.episode("e2")
         try rig.load(rig.episode("e1", length: 30, announced: 30))
@@ -158,8 +154,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .playing && rig.stored("e2").played)
     }
 
-    @Test("An episode that is to be repeated begins at its start, and stays played")
-    func repeatsPrepared() throws {
+    @Test func `an episode that is to be repeated begins at its start, and stays played`() throws {
         try rig.start()
         let episode = rig.episode("e1", length: 30, announced: 30, position: 10)
         try rig.load(episode)
@@ -175,8 +170,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Sleep
 
-    @Test("A sleep timer whose time passed while the process was away ends playing when it is back")
-    func sleepPassesWhileAway() throws {
+    @Test func `a sleep timer whose time passed while the process was away ends playing when it is back`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.send { $0.setSleep.seconds = 20 }
@@ -188,8 +182,10 @@ struct PlaybackRegressionTests {
         #expect(rig.records["sleep/current"] == nil)
     }
 
-    @Test("A sleep timer that ended with its episode holds nothing back once something else was begun from nothing")
-    func sleepIsForgotten() throws {
+    @Test
+    func `a sleep timer that ended with its episode holds nothing back once something else was begun from nothing`()
+        throws
+    {
         try rig.start()
         try rig.send { $0.setSleep.episodes = 1 }
         try rig.load(rig.episode("e1", length: 4, announced: 4))
@@ -205,8 +201,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Chapters
 
-    @Test("Chapters that are lost while the sleep timer waits for their end are no harm")
-    func chaptersVanish() throws {
+    @Test func `chapters that are lost while the sleep timer waits for their end are no harm`() throws {
         try rig.start()
         let episode = rig.episode()
         rig.library["e1"]?.chapters = [chapter(at: 0), chapter(at: 50)]
@@ -217,10 +212,8 @@ struct PlaybackRegressionTests {
         #expect(rig.state.chapters.isEmpty && rig.state.chapter == 0)
     }
 
-    @Test(
-        "Chapters at places that are none are left out, and the others put in order",
-        arguments: [Double.nan, .infinity, -.infinity, -1, 1e300])
-    func senselessChapters(_ start: Double) throws {
+    @Test(arguments: [Double.nan, .infinity, -.infinity, -1, 1e300])
+    func `chapters at places that are none are left out, and the others put in order`(_ start: Double) throws {
         try rig.start()
         let episode = rig.episode()
         rig.library["e1"]?.chapters = [chapter(at: 90), chapter(at: start), chapter(at: 0)]
@@ -229,8 +222,8 @@ struct PlaybackRegressionTests {
         #expect(rig.state.chapters.map(\.start) == [0, 90] && rig.state.chapter == 1)
     }
 
-    @Test("Chapters without measure do not make the state too large for a message, and keep their places")
-    func hugeChapters() throws {
+    @Test func `chapters without measure do not make the state too large for a message, and keep their places`() throws
+    {
         try rig.start()
         let episode = rig.episode("e1", length: 10_000, announced: 10_000)
         let title = String(repeating: "e" + String(repeating: "\u{301}", count: 3), count: 200)
@@ -247,8 +240,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Bookmarks
 
-    @Test("A bookmark and its change that both cannot be saved are both taken back")
-    func bookmarksAreTakenBack() throws {
+    @Test func `a bookmark and its change that both cannot be saved are both taken back`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         rig.holdsCommits = true
@@ -264,8 +256,7 @@ struct PlaybackRegressionTests {
         #expect(rig.retained[.bookmarks(of: "e1")] == nil)
     }
 
-    @Test("More bookmarks than fit into one answer are not listed all at once")
-    func bookmarksDoNotFit() throws {
+    @Test func `more bookmarks than fit into one answer are not listed all at once`() throws {
         try rig.start()
         for number in 1...3 {
             try rig.load(rig.episode("e\(number)"), as: "l\(number)", at: 100)
@@ -277,8 +268,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Sound devices
 
-    @Test("A downloaded file is not given up because there is no sound device")
-    func keepsFileWithoutDevice() throws {
+    @Test func `a downloaded file is not given up because there is no sound device`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -289,8 +279,7 @@ struct PlaybackRegressionTests {
         #expect(!rig.alerts.contains { $0.code == "playsStream" })
     }
 
-    @Test("The sleep timer ends the wait for a lost sound device")
-    func sleepsWithoutDevice() throws {
+    @Test func `the sleep timer ends the wait for a lost sound device`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 50)
         try rig.send { $0.setSleep.seconds = 60 }
@@ -302,8 +291,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .paused)
     }
 
-    @Test("A device that appears while it plays without sound is used")
-    func deviceAppears() throws {
+    @Test func `a device that appears while it plays without sound is used`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 50)
         try rig.advance(1)
@@ -318,8 +306,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Streams
 
-    @Test("A stream that broke while it played and is paused in its wait is not tried again")
-    func pausesBroken() throws {
+    @Test func `a stream that broke while it played and is paused in its wait is not tried again`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 130, declared: 600, cut: true))
@@ -333,10 +320,10 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .paused && !rig.state.hasRetry && rig.opens == opens && rig.alerts.isEmpty)
     }
 
-    @Test(
-        "What a server says to the question beside the engine is nothing where the engine is let in",
-        arguments: [false, true])
-    func refusesLate(answersLate: Bool) throws {
+    @Test(arguments: [false, true])
+    func `what a server says to the question beside the engine is nothing where the engine is let in`(answersLate: Bool)
+        throws
+    {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 130, declared: 600, cut: true))
@@ -350,8 +337,10 @@ struct PlaybackRegressionTests {
         #expect(rig.state.retry.attempt == 2)
     }
 
-    @Test("An episode that was replaced by a much shorter one plays when its listener accepts that, or is as announced")
-    func takesNewLength() throws {
+    @Test
+    func `an episode that was replaced by a much shorter one plays when its listener accepts that, or is as announced`()
+        throws
+    {
         try rig.start()
         for announced in [7_200.0, 0] {
             let episode = rig.episode("e\(Int(announced))", length: 600, announced: announced)
@@ -372,8 +361,8 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test("A length that is only reckoned ends nothing and marks nothing, unless it is the announced one")
-    func distrustsEstimates() throws {
+    @Test func `a length that is only reckoned ends nothing and marks nothing, unless it is the announced one`() throws
+    {
         try rig.start()
         try set(.skipOutro, "30")
         try set(.playedThreshold, "90%")
@@ -391,8 +380,8 @@ struct PlaybackRegressionTests {
 
     // MARK: Places
 
-    @Test("What is sought or marked while the episode is looked up takes nothing of its stored state away")
-    func keepsStoredState() throws {
+    @Test func `what is sought or marked while the episode is looked up takes nothing of its stored state away`() throws
+    {
         try rig.start()
         let episode = rig.episode()
         rig.library["e1"]?.state.duration = 600
@@ -412,8 +401,8 @@ struct PlaybackRegressionTests {
         #expect(rig.state.episode.id == "e1" && rig.state.status == .playing)
     }
 
-    @Test("A length that turns out to be too short loses no place, at no time", arguments: [220.0, 0])
-    func passesItsLength(announced: Double) throws {
+    @Test(arguments: [220.0, 0])
+    func `a length that turns out to be too short loses no place, at no time`(announced: Double) throws {
         try rig.start()
         var audio = SimulatedEngine.Audio(length: 220)
         audio.estimate = 40
@@ -440,8 +429,9 @@ struct PlaybackRegressionTests {
         }
     }
 
-    @Test("A place in the last moment is heard out, and one behind the end of a shorter version is not lost")
-    func keepsBeforeEnd() throws {
+    @Test func `a place in the last moment is heard out, and one behind the end of a shorter version is not lost`()
+        throws
+    {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.seek(599.8)
@@ -457,8 +447,7 @@ struct PlaybackRegressionTests {
         #expect(abs(rig.position - 470) < 0.3)
     }
 
-    @Test("What is only stopped and started with its machine grows old, and is no newer for that")
-    func growsOld() throws {
+    @Test func `what is only stopped and started with its machine grows old, and is no newer for that`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(5)
@@ -476,8 +465,8 @@ struct PlaybackRegressionTests {
         #expect(rig.stored().updatedAt == stamped)
     }
 
-    @Test("Resuming goes back after any pause: by `stop`, or by the end of the process", arguments: [true, false])
-    func rewinds(byStop: Bool) throws {
+    @Test(arguments: [true, false])
+    func `resuming goes back after any pause: by stop, or by the end of the process`(byStop: Bool) throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(5)
@@ -491,8 +480,7 @@ struct PlaybackRegressionTests {
         #expect(abs(rig.position - 95) < 0.3)
     }
 
-    @Test("What was prepared is prepared again when a stopped episode is resumed")
-    func preparesAgain() throws {
+    @Test func `what was prepared is prepared again when a stopped episode is resumed`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try prepare(rig.episode("e2"), as: "l2")
@@ -506,8 +494,7 @@ struct PlaybackRegressionTests {
         #expect(load.id == LoadID("l2"))
     }
 
-    @Test("An alert about an episode that is gone leaves when another is loaded")
-    func forgetsWhatIsGone() throws {
+    @Test func `an alert about an episode that is gone leaves when another is loaded`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.stopProcess()

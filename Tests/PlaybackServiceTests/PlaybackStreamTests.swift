@@ -20,8 +20,9 @@ struct PlaybackStreamTests {
 
     // MARK: Trying again
 
-    @Test("A stream is tried again after 2, 5 and 10 s, the position untouched; the fourth failure is the last")
-    func triesAgain() throws {
+    @Test func `a stream is tried again after 2, 5 and 10 s, the position untouched; the fourth failure is the last`()
+        throws
+    {
         try stream(.broken(refused))
         for (attempt, wait) in [2.0, 5, 10].enumerated() {
             #expect(rig.state.status == .loading && rig.state.willPlay)
@@ -41,8 +42,7 @@ struct PlaybackStreamTests {
         #expect(rig.states.contains { $0.hasRetry && $0.retry.nextInSeconds == 0 && $0.retry.nextAt == 0 })
     }
 
-    @Test("The stream that comes back plays on where it broke, and is no longer said to be tried again")
-    func comesBack() throws {
+    @Test func `the stream that comes back plays on where it broke, and is no longer said to be tried again`() throws {
         try stream(.broken(refused))
         try rig.advance(1)
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -52,8 +52,7 @@ struct PlaybackStreamTests {
         #expect(abs(rig.position - 103) < 0.2)
     }
 
-    @Test("Failures far apart are each tried anew; those at one place add up")
-    func forgetsFailures() throws {
+    @Test func `failures far apart are each tried anew; those at one place add up`() throws {
         try stream(SimulatedEngine.Audio(length: 110, declared: 600, cut: true))
         try rig.advance(10.1)
         #expect(rig.state.retry.attempt == 1)
@@ -70,20 +69,17 @@ struct PlaybackStreamTests {
         #expect(!rig.stored().played && abs(rig.stored().position - 132) < 0.2)
     }
 
-    @Test(
-        "What trying again cannot help fails at once",
-        arguments: [
-            Failure(.episodeUnavailable, "410"), Failure(.decoderFailed, "no audio"),
-            Failure(code: "streamFailed", message: "401", retry: false),
-        ])
-    func failsAtOnce(_ failure: Failure) throws {
+    @Test(arguments: [
+        Failure(.episodeUnavailable, "410"), Failure(.decoderFailed, "no audio"),
+        Failure(code: "streamFailed", message: "401", retry: false),
+    ])
+    func `what trying again cannot help fails at once`(_ failure: Failure) throws {
         try stream(.broken(failure))
         #expect(rig.state.status == .failed && rig.state.error.code == failure.code)
         #expect(rig.alerts.count == 1 && rig.position == 100)
     }
 
-    @Test("A local file that was subscribed to is not tried again")
-    func localFails() throws {
+    @Test func `a local file that was subscribed to is not tried again`() throws {
         try rig.start()
         let episode = rig.episode()
         rig.setFile("e1", .broken(refused))
@@ -91,8 +87,7 @@ struct PlaybackStreamTests {
         #expect(rig.state.status == .failed)
     }
 
-    @Test("Pausing while it waits ends the trying; resuming begins it anew")
-    func pausesWhileWaiting() throws {
+    @Test func `pausing while it waits ends the trying; resuming begins it anew`() throws {
         try stream(.broken(refused))
         try rig.advance(2.05)
         #expect(rig.state.retry.attempt == 2)
@@ -105,8 +100,9 @@ struct PlaybackStreamTests {
         #expect(rig.opens == opens + 1 && rig.state.retry.attempt == 1)
     }
 
-    @Test("Resuming while it waits tries at once; seeking while it waits moves the place that it is tried at")
-    func hurries() throws {
+    @Test func `resuming while it waits tries at once; seeking while it waits moves the place that it is tried at`()
+        throws
+    {
         try stream(.broken(refused))
         let opens = rig.opens
         try rig.seek(300)
@@ -116,8 +112,8 @@ struct PlaybackStreamTests {
         #expect(rig.state.status == .playing && rig.state.anchor.position == 300)
     }
 
-    @Test("Stopping, loading something else and ending the process end the trying", arguments: 0..<3)
-    func leaves(_ way: Int) throws {
+    @Test(arguments: 0..<3)
+    func `stopping, loading something else and ending the process end the trying`(_ way: Int) throws {
         try stream(.broken(refused))
         switch way {
         case 0: try rig.send { $0.stop = WireStopPlayback() }
@@ -129,8 +125,7 @@ struct PlaybackStreamTests {
         #expect(rig.opens == opens && !rig.state.hasRetry)
     }
 
-    @Test("A crash while a stream is tried again keeps its position, and goes on trying")
-    func crashes() throws {
+    @Test func `a crash while a stream is tried again keeps its position, and goes on trying`() throws {
         try stream(.broken(refused))
         try rig.start()
         #expect(rig.state.status == .loading && rig.position == 100)
@@ -139,8 +134,7 @@ struct PlaybackStreamTests {
         #expect(rig.state.status == .playing && rig.position >= 100)
     }
 
-    @Test("Skipping a failed episode is said in its state, which the queue follows, until it is resumed")
-    func skips() throws {
+    @Test func `skipping a failed episode is said in its state, which the queue follows, until it is resumed`() throws {
         try stream(.broken(Failure(.episodeUnavailable, "404")))
         let alert = try #require(rig.alerts.first?.id)
         try rig.answer(alert, "skip")
@@ -151,8 +145,9 @@ struct PlaybackStreamTests {
         #expect(!rig.state.skip)
     }
 
-    @Test("An announcement in the place of an episode is not heard to the episode's end, and its position stays")
-    func standIns() throws {
+    @Test func `an announcement in the place of an episode is not heard to the episode's end, and its position stays`()
+        throws
+    {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -172,8 +167,8 @@ struct PlaybackStreamTests {
 
     // MARK: Stalls
 
-    @Test("A stream that does not answer, or of which no data comes, counts as failed and is tried again")
-    func stalls() throws {
+    @Test func `a stream that does not answer, or of which no data comes, counts as failed and is tried again`() throws
+    {
         var silent = SimulatedEngine.Audio(length: 600)
         silent.opens = false
         try stream(silent)
@@ -193,8 +188,7 @@ struct PlaybackStreamTests {
         #expect(rig.position == 100)
     }
 
-    @Test("A stream that runs dry while it plays counts as failed after 20 s")
-    func runsDry() throws {
+    @Test func `a stream that runs dry while it plays counts as failed after 20 s`() throws {
         try stream(SimulatedEngine.Audio(length: 600))
         try rig.advance(10)
         rig.engine.setStalled(true)
@@ -204,8 +198,7 @@ struct PlaybackStreamTests {
         #expect(rig.state.retry.attempt == 1 && abs(rig.position - 110) < 0.5)
     }
 
-    @Test("A stream whose data comes drop by drop is waited for")
-    func drips() throws {
+    @Test func `a stream whose data comes drop by drop is waited for`() throws {
         var dry = SimulatedEngine.Audio(length: 600)
         dry.stalls = true
         try stream(dry)
@@ -231,8 +224,7 @@ struct PlaybackStreamTests {
         try rig.load(episode, at: 100)
     }
 
-    @Test("A downloaded file plays instead of the stream")
-    func playsFile() throws {
+    @Test func `a downloaded file plays instead of the stream`() throws {
         try downloaded(SimulatedEngine.Audio(length: 600))
         #expect(rig.state.status == .playing && rig.state.local)
         #expect(rig.engine.source == .file(path: "/downloads/e1.mp3"))
@@ -243,13 +235,13 @@ struct PlaybackStreamTests {
         #expect(rig.engine.source == .file(path: "/downloads/e1.mp3"))
     }
 
-    @Test(
-        "A file that is gone, broken or cut short gives way to the stream at the same position, with an alert",
-        arguments: [
-            SimulatedEngine.Audio.broken(Failure(.fileMissing, "gone")), .broken(Failure(.decoderFailed, "broken")),
-            SimulatedEngine.Audio(length: 105, declared: 600, cut: true),
-        ])
-    func fallsBack(_ file: SimulatedEngine.Audio) throws {
+    @Test(arguments: [
+        SimulatedEngine.Audio.broken(Failure(.fileMissing, "gone")), .broken(Failure(.decoderFailed, "broken")),
+        SimulatedEngine.Audio(length: 105, declared: 600, cut: true),
+    ])
+    func `a file that is gone, broken or cut short gives way to the stream at the same position, with an alert`(
+        _ file: SimulatedEngine.Audio
+    ) throws {
         try downloaded(file)
         try rig.advance(6)
         #expect(rig.state.status == .playing && !rig.state.local)
@@ -262,8 +254,7 @@ struct PlaybackStreamTests {
 
     // MARK: The same audio
 
-    @Test("A server that has other audio than what was begun is told of, once, and the position kept")
-    func audioChanged() throws {
+    @Test func `a server that has other audio than what was begun is told of, once, and the position kept`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -283,10 +274,10 @@ struct PlaybackStreamTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test(
-        "When a server has what was begun again, nothing is said of it any more, also if its stand-in was accepted",
-        arguments: [false, true])
-    func audioIsBack(isAccepted: Bool) throws {
+    @Test(arguments: [false, true])
+    func `when a server has what was begun again, nothing is said of it any more, also if its stand-in was accepted`(
+        isAccepted: Bool
+    ) throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         func serve(_ tag: String, _ length: Double) {
@@ -315,15 +306,15 @@ struct PlaybackStreamTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test(
-        "Tags of different kinds, unknown ones and an episode from its start say nothing",
-        arguments: [
-            (AudioTag(etag: "", size: 9), AudioTag(etag: "\"a\"", size: 9), 100.0),
-            (AudioTag(etag: "\"a\"", size: 9), AudioTag(etag: "", size: 0), 100.0),
-            (AudioTag(etag: "\"a\"", size: 9), AudioTag(etag: "W/\"a\"", size: 8), 100.0),
-            (AudioTag(etag: "\"a\"", size: 9), AudioTag(etag: "\"b\"", size: 9), 0.0),
-        ])
-    func saysNothing(_ first: AudioTag, _ second: AudioTag, position: Double) throws {
+    @Test(arguments: [
+        (AudioTag(etag: "", size: 9), AudioTag(etag: "\"a\"", size: 9), 100.0),
+        (AudioTag(etag: "\"a\"", size: 9), AudioTag(etag: "", size: 0), 100.0),
+        (AudioTag(etag: "\"a\"", size: 9), AudioTag(etag: "W/\"a\"", size: 8), 100.0),
+        (AudioTag(etag: "\"a\"", size: 9), AudioTag(etag: "\"b\"", size: 9), 0.0),
+    ])
+    func `tags of different kinds, unknown ones and an episode from its start say nothing`(
+        _ first: AudioTag, _ second: AudioTag, position: Double
+    ) throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -336,8 +327,7 @@ struct PlaybackStreamTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test("A downloaded file that is not the audio that was begun as a stream is told of too")
-    func fileDiffers() throws {
+    @Test func `a downloaded file that is not the audio that was begun as a stream is told of too`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -352,10 +342,8 @@ struct PlaybackStreamTests {
 
     // MARK: Sessions
 
-    @Test(
-        "A session that makes no sense is reset, and an alert says so",
-        arguments: [[0x08], [], [0xff, 0xff] as [UInt8]])
-    func corruptSession(bytes: [UInt8]) throws {
+    @Test(arguments: [[0x08], [], [0xff, 0xff] as [UInt8]])
+    func `a session that makes no sense is reset, and an alert says so`(bytes: [UInt8]) throws {
         try rig.start()
         try rig.load(rig.episode())
         rig.store("session", "current", bytes)

@@ -8,8 +8,7 @@ import WireMessages
 struct PlaybackSuspendTests {
     private let rig = PlayerRig()
 
-    @Test("The machine may sleep once the place of the moment is durable")
-    func saves() throws {
+    @Test func `the machine may sleep once the place of the moment is durable`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(4)
@@ -22,8 +21,8 @@ struct PlaybackSuspendTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test("The machine may sleep although nothing can be saved", arguments: [true, false])
-    func doesNotHinder(isLoaded: Bool) throws {
+    @Test(arguments: [true, false])
+    func `the machine may sleep although nothing can be saved`(isLoaded: Bool) throws {
         try rig.start()
         if isLoaded { try rig.load(rig.episode(), at: 100) }
         try rig.advance(2)
@@ -32,8 +31,7 @@ struct PlaybackSuspendTests {
         #expect(rig.allowedSuspends == 1)
     }
 
-    @Test("Nothing is written for a sleep while nothing moves")
-    func leavesAPausedEpisodeAlone() throws {
+    @Test func `nothing is written for a sleep while nothing moves`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.setPaused(true)
@@ -43,8 +41,7 @@ struct PlaybackSuspendTests {
         #expect(rig.allowedSuspends == 1 && rig.commits == commits)
     }
 
-    @Test("After the sleep the engine's own place is published, however little it differs")
-    func tellsWhereItIs() throws {
+    @Test func `after the sleep the engine's own place is published, however little it differs`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(4)

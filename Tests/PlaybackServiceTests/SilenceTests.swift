@@ -18,8 +18,7 @@ struct SilenceDetectorTests {
         return detector
     }
 
-    @Test("silence is trimmed between its edges, which stay as they are")
-    func trims() {
+    @Test func `silence is trimmed between its edges, which stay as they are`() {
         var detector = detector([(1, -20), (1, -60), (1, -20)])
         #expect(abs((detector.nextChange(after: 0.5) ?? 0) - 1.1) < 0.001)
         #expect(abs((detector.nextChange(after: 1.2) ?? 0) - 1.65) < 0.001)
@@ -28,48 +27,44 @@ struct SilenceDetectorTests {
         #expect(trimmed == [false, true, true, false])
     }
 
-    @Test("what was passed is not decided again when the output turns out to have come less far")
-    func decidesOnce() {
+    @Test func `what was passed is not decided again when the output turns out to have come less far`() {
         var detector = detector([(1, -20), (1, -60), (1, -20)])
         let trimmed = [1.5, 1.7, 1.6].map { detector.isTrimmed(at: $0) }
         #expect(trimmed == [true, false, false])
         #expect(detector.nextChange(after: 1.2) == nil)
     }
 
-    @Test("the noise of a room is silence, a whisper is not", arguments: [(-50.0, true), (-44, false)])
-    func judgesTheMean(decibels: Double, isSilence: Bool) {
+    @Test(arguments: [(-50.0, true), (-44, false)])
+    func `the noise of a room is silence, a whisper is not`(decibels: Double, isSilence: Bool) {
         #expect((detector([(1, -20), (1, decibels), (1, -20)]).nextChange(after: 0) != nil) == isSilence)
     }
 
-    @Test("pauses that are too short for the effort stay", arguments: [0.1, 0.3, 0.6])
-    func keepsShortPauses(seconds: Double) {
+    @Test(arguments: [0.1, 0.3, 0.6])
+    func `pauses that are too short for the effort stay`(seconds: Double) {
         #expect(detector([(1, -20), (seconds, -60), (1, -20)]).nextChange(after: 0) == nil)
     }
 
-    @Test("of a silence whose end is not known yet only what is certain is trimmed")
-    func isCareful() {
+    @Test func `of a silence whose end is not known yet only what is certain is trimmed`() {
         var detector = detector([(1, -20), (2, -.infinity)])
         let trimmed = [2.6, 2.7].map { detector.isTrimmed(at: $0) }
         #expect(trimmed == [true, false])
     }
 
-    @Test("after a jump to another place nothing is known of it")
-    func forgets() {
+    @Test func `after a jump to another place nothing is known of it`() {
         var detector = detector([(1, -20), (2, -60)])
         detector.add(AudioLevel(start: 60, decibels: -60))
         #expect(detector.nextChange(after: 0) == nil)
     }
 
-    @Test("what was heard long ago is forgotten")
-    func isBounded() {
+    @Test func `what was heard long ago is forgotten`() {
         let detector = detector([(1, -20), (1, -60), (40, -20), (1, -60)])
         #expect((detector.nextChange(after: 0) ?? 0) > 42)
     }
 }
 
 struct LevelParserTests {
-    @Test("levels are read however their lines are cut into pieces", arguments: [1, 7, 1_000])
-    func reads(size: Int) {
+    @Test(arguments: [1, 7, 1_000])
+    func `levels are read however their lines are cut into pieces`(size: Int) {
         let text = """
             frame:0    pts:3600000000 pts_time:3600
             lavfi.astats.Overall.RMS_level=-16.956079
@@ -89,14 +84,12 @@ struct LevelParserTests {
             ])
     }
 
-    @Test(
-        "anything else is passed over",
-        arguments: [
-            "", "frame:1 pts:NOPTS pts_time:NOPTS\nlavfi.astats.Overall.RMS_level=-1\n",
-            "lavfi.astats.Overall.RMS_level=-1\n", "frame:1 pts:5\nlavfi.astats.Overall.RMS_level=x\n",
-            String(repeating: "x", count: 10_000) + "\n", "frame:1 pts:5\n\u{0}\n",
-        ])
-    func passesOver(text: String) {
+    @Test(arguments: [
+        "", "frame:1 pts:NOPTS pts_time:NOPTS\nlavfi.astats.Overall.RMS_level=-1\n",
+        "lavfi.astats.Overall.RMS_level=-1\n", "frame:1 pts:5\nlavfi.astats.Overall.RMS_level=x\n",
+        String(repeating: "x", count: 10_000) + "\n", "frame:1 pts:5\n\u{0}\n",
+    ])
+    func `anything else is passed over`(text: String) {
         var parser = LevelParser()
         #expect(parser.parse(text.utf8).isEmpty)
     }
@@ -105,8 +98,7 @@ struct LevelParserTests {
 struct SpeedTimelineTests {
     private let fast = PlaybackSpeed(factor: 2.5) ?? .normal
 
-    @Test("until a change is heard the position runs at the speed before")
-    func runsOn() {
+    @Test func `until a change is heard the position runs at the speed before`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 10, delay: 0.3)
         for elapsed in [0.0, 0.1, 0.2] {
@@ -119,8 +111,7 @@ struct SpeedTimelineTests {
         #expect(heard.position == 10.55 && heard.speed == fast && heard.changesIn == nil)
     }
 
-    @Test("several changes may be on their way at once")
-    func severalAtOnce() {
+    @Test func `several changes may be on their way at once`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 10, delay: 0.3)
         // 0.1 s later the output has 0.2 s of before and 0.1 s of the faster, and shows up to 10.55 s less 0.3 s of that.
@@ -134,8 +125,7 @@ struct SpeedTimelineTests {
         #expect(abs((later.changesIn ?? 0) - 0.05) < 1e-9)
     }
 
-    @Test("sound of the old speed that comes after the new one was set puts the change off, and moves nothing")
-    func settles() {
+    @Test func `sound of the old speed that comes after the new one was set puts the change off, and moves nothing`() {
         var timeline = SpeedTimeline(fast)
         timeline.change(to: .normal, at: 100, shown: 10, delay: 0.3)
         // 0.05 s later 0.04 s more of the old speed have come.
@@ -146,8 +136,7 @@ struct SpeedTimelineTests {
         #expect(abs((heard.changesIn ?? 0) - 0.29) < 1e-9)
     }
 
-    @Test("what has been heard is dropped, and told once")
-    func drops() {
+    @Test func `what has been heard is dropped, and told once`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 10, delay: 0)
         let told = [9.9, 10, 10.1].map { timeline.update(shown: $0, at: 101) }
@@ -156,8 +145,7 @@ struct SpeedTimelineTests {
         #expect(timeline.heard(shown: 9.99).speed == fast)
     }
 
-    @Test("changes far ahead of what is heard are of before a jump, and mean nothing")
-    func elsewhere() {
+    @Test func `changes far ahead of what is heard are of before a jump, and mean nothing`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 100, delay: 0)
         #expect(timeline.heard(shown: 20).position == 20)

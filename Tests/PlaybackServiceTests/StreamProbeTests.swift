@@ -16,8 +16,7 @@ struct StreamProbeTests {
         return answer
     }
 
-    @Test("Audio is known by its ETag, refusals by their status")
-    func answers() async throws {
+    @Test func `audio is known by its ETag, refusals by their status`() async throws {
         try await HTTPTestServer.with { server in
             var audio = HTTPTestResponse.audio(Tone.wav(seconds: 1), type: "audio/wav")
             audio.etag = "\"one\""
@@ -30,10 +29,8 @@ struct StreamProbeTests {
         }
     }
 
-    @Test(
-        "a redirect in circles, or to a file, is nothing to try again",
-        arguments: ["/circle.wav", "file:///etc/passwd"])
-    func leadsNowhere(target: String) async throws {
+    @Test(arguments: ["/circle.wav", "file:///etc/passwd"])
+    func `a redirect in circles, or to a file, is nothing to try again`(target: String) async throws {
         try await HTTPTestServer.with { server in
             server.route("/circle.wav", .redirect(to: target, status: 302))
             let answer = await answer(to: server.url("/circle.wav"))
@@ -43,12 +40,11 @@ struct StreamProbeTests {
     }
 
     @Test(
-        "what a server sends in place of audio is named",
         arguments: [
             ("text/html; charset=utf-8", .webPage), ("audio/x-mpegurl", .playlist),
             ("application/vnd.apple.mpegURL", .playlist), ("audio/x-scpls", .playlist), ("application/json", .json),
         ] as [(String, OtherContent)])
-    func namesOthers(type: String, content: OtherContent) async throws {
+    func `what a server sends in place of audio is named`(type: String, content: OtherContent) async throws {
         try await HTTPTestServer.with { server in
             server.route("/a.mp3", HTTPTestResponse(headers: [("Content-Type", type)], body: .bytes([60, 61, 62])))
             let answer = await answer(to: server.url("/a.mp3"))
@@ -58,8 +54,8 @@ struct StreamProbeTests {
         }
     }
 
-    @Test("an empty file is named as such, whether its server knows ranges or not", arguments: [true, false])
-    func isEmpty(acceptsRanges: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `an empty file is named as such, whether its server knows ranges or not`(acceptsRanges: Bool) async throws {
         try await HTTPTestServer.with { server in
             var empty = HTTPTestResponse.audio([], type: "audio/mpeg")
             empty.acceptsRanges = acceptsRanges
@@ -70,8 +66,7 @@ struct StreamProbeTests {
         }
     }
 
-    @Test("A server that closes or is not there gives a reason for no answer")
-    func givesReasons() async throws {
+    @Test func `a server that closes or is not there gives a reason for no answer`() async throws {
         let away = try await HTTPTestServer.with { server in
             var closing = HTTPTestResponse.audio(Tone.wav(seconds: 1), type: "audio/wav")
             closing.fault = .close(afterBytes: -1)

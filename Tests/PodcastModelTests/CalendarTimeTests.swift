@@ -9,7 +9,7 @@ import Testing
         (4_102_444_799_999, "20991231T235959999Z", "2099-12-31 23:59 UTC"),
         (-1, "19691231T235959999Z", "1969-12-31 23:59 UTC"),
     ])
-    func writesAndReadsUTC(milliseconds: Int64, compact: String, readable: String) {
+    func `writes and reads UTC`(milliseconds: Int64, compact: String, readable: String) {
         let time = CalendarTime(Timestamp(milliseconds: milliseconds))
         #expect(time.compact == compact)
         #expect(time.readable == readable)
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: ["", "20260102", "20261302T030405678Z", "2026010aT030405678Z", "20260102T030405678X"])
-    func refusesOtherTexts(text: String) {
+    func `refuses other texts`(text: String) {
         #expect(CalendarTime(compact: text) == nil)
     }
 

@@ -2,19 +2,18 @@ import PodcastModel
 import Testing
 
 struct ChapterMarkTests {
-    @Test(
-        "A list is put in order, without what is doubled or beyond the end",
-        arguments: [
-            (starts: [5.0, 1, 3], expected: [1.0, 3, 5]), ([0, 0, 2], [0, 2]), ([0, 99, 100, 101], [0, 99]), ([], []),
-        ])
-    func normalises(starts: [Double], expected: [Double]) {
+    @Test(arguments: [
+        (starts: [5.0, 1, 3], expected: [1.0, 3, 5]), ([0, 0, 2], [0, 2]), ([0, 99, 100, 101], [0, 99]), ([], []),
+    ])
+    func `a list is put in order, without what is doubled or beyond the end`(starts: [Double], expected: [Double]) {
         let marks = starts.map { ChapterMark(start: PlaybackPosition(clamping: $0)) }
         let list = ChapterMark.normalised(marks, duration: EpisodeDuration(seconds: 100))
         #expect(list.map(\.start.seconds) == expected)
     }
 
-    @Test("Texts are single lines without control characters, addresses are web addresses, and ends lie behind starts")
-    func tidies() {
+    @Test
+    func `texts are single lines without control characters, addresses are web addresses, and ends lie behind starts`()
+    {
         let start = PlaybackPosition.zero
         let list = ChapterMark.normalised([
             ChapterMark(
@@ -27,8 +26,7 @@ struct ChapterMarkTests {
         #expect(list.map(\.end) == [nil])
     }
 
-    @Test("At most a thousand chapters are kept, the first ones")
-    func bounds() {
+    @Test func `at most a thousand chapters are kept, the first ones`() {
         let marks = (0..<3_000).map { ChapterMark(start: PlaybackPosition(clamping: Double(2_999 - $0))) }
         let list = ChapterMark.normalised(marks)
         #expect(list.count == 1_000)

@@ -2,15 +2,13 @@ import PodcastModel
 import Testing
 
 struct CommandOriginTests {
-    @Test(
-        "Who did it is said in plain words",
-        arguments: [
-            ("", "", "by hand"), ("cli", "command line", "by hand"), ("mini", "mini player", "by hand"),
-            ("expanded", "expanded player", "by hand"), ("advance", "itself", "by itself"),
-            ("rule", "a rule", "by a rule"),
-            ("robot", "robot", "by robot"),
-        ])
-    func words(origin: String, name: String, phrase: String) {
+    @Test(arguments: [
+        ("", "", "by hand"), ("cli", "command line", "by hand"), ("mini", "mini player", "by hand"),
+        ("expanded", "expanded player", "by hand"), ("advance", "itself", "by itself"),
+        ("rule", "a rule", "by a rule"),
+        ("robot", "robot", "by robot"),
+    ])
+    func `who did it is said in plain words`(origin: String, name: String, phrase: String) {
         #expect(CommandOrigin(origin).name == name && CommandOrigin(origin).phrase == phrase)
     }
 }

@@ -14,7 +14,7 @@ private func identities(_ items: [FeedItem]) -> [String] {
     FeedDocument(channel: FeedChannel(), items: items).identified().items.map(\.identity.alias)
 }
 
-@Test func anEpisodeIsKnownByItsGUIDElseItsAudioElseItsTitle() {
+@Test func `an episode is known by its GUID else its audio else its title`() {
     #expect(
         identities([
             item(guid: "g", audio: "http://h/1", title: "t"), item(audio: "https://H/2", title: "t"),
@@ -22,7 +22,7 @@ private func identities(_ items: [FeedItem]) -> [String] {
         ]) == ["guid:g", "url://h/2", "title:1:-:t"])
 }
 
-@Test func aRepeatedItemCountsOnce() {
+@Test func `a repeated item counts once`() {
     let document = FeedDocument(
         channel: FeedChannel(),
         items: [item(guid: "g", audio: "http://h/1", title: "new"), item(guid: "g", audio: "http://h/1", title: "old")])
@@ -31,7 +31,7 @@ private func identities(_ items: [FeedItem]) -> [String] {
     #expect(warnings.map(\.code) == ["repeatedItem"])
 }
 
-@Test func aGUIDOfSeveralEpisodesNamesNone() {
+@Test func `a GUID of several episodes names none`() {
     let document = FeedDocument(
         channel: FeedChannel(), items: [item(guid: "g", audio: "http://h/1"), item(guid: "g", audio: "http://h/2")])
     let (items, warnings) = document.identified()
@@ -40,7 +40,7 @@ private func identities(_ items: [FeedItem]) -> [String] {
     #expect(warnings.map(\.code) == ["sharedGUID"])
 }
 
-@Test func audioOfSeveralEpisodesIsNoAlias() {
+@Test func `audio of several episodes is no alias`() {
     let document = FeedDocument(
         channel: FeedChannel(),
         items: [
@@ -51,7 +51,7 @@ private func identities(_ items: [FeedItem]) -> [String] {
     #expect(items.allSatisfy { $0.aliases == [$0.identity] })
 }
 
-@Test func idsDifferBetweenPodcasts() throws {
+@Test func `IDs differ between podcasts`() throws {
     let one = try #require(WebAddress("http://one.example/")).self
     let two = try #require(WebAddress("http://two.example/")).self
     let identity = EpisodeIdentity.guid("1")

@@ -8,7 +8,7 @@ import Testing
         ("a\u{80}\u{9b}2J\u{9f}\u{a0}", "\"a\\u0080\\u009b2J\\u009f\u{a0}\""), ("\u{2028}\u{2029}", #""\u2028\u2029""#),
         ("\r\n", #""\r\n""#),
     ])
-    func textIsOneLineOfJSON(_ text: String, _ json: String) {
+    func `text is one line of JSON`(_ text: String, _ json: String) {
         #expect(JSONText.quoted(text) == json)
     }
 }

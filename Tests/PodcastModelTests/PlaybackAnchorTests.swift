@@ -15,29 +15,23 @@ private func anchor(position: Double, speed: Double = 1, running: Bool = true) t
 }
 
 struct PlaybackAnchorTests {
-    @Test(
-        "A running anchor moves with the clock times the speed",
-        arguments: [(1.0, 10.0), (0.5, 5.0), (3.5, 35.0), (1.25, 12.5)]
-    )
-    func moves(speed: Double, expected: Double) throws {
+    @Test(arguments: [(1.0, 10.0), (0.5, 5.0), (3.5, 35.0), (1.25, 12.5)])
+    func `a running anchor moves with the clock times the speed`(speed: Double, expected: Double) throws {
         let position = try anchor(position: 20, speed: speed).position(at: MonotonicTime(nanoseconds: 110 * second))
         #expect(abs(position.seconds - 20 - expected) < 1e-9)
     }
 
-    @Test("An anchor that does not run stays where it is")
-    func stays() throws {
+    @Test func `an anchor that does not run stays where it is`() throws {
         let position = try anchor(position: 20, running: false).position(at: MonotonicTime(nanoseconds: 500 * second))
         #expect(position.seconds == 20)
     }
 
-    @Test("A clock that reads less than the anchor's never steps the position back")
-    func neverBack() throws {
+    @Test func `a clock that reads less than the anchor's never steps the position back`() throws {
         let position = try anchor(position: 20).position(at: MonotonicTime(nanoseconds: 99 * second))
         #expect(position.seconds == 20)
     }
 
-    @Test("The position ends at the duration, and nothing is left there")
-    func clamped() throws {
+    @Test func `the position ends at the duration, and nothing is left there`() throws {
         let duration = try #require(EpisodeDuration(seconds: 25))
         let late = MonotonicTime(nanoseconds: 200 * second)
         let running = try anchor(position: 20)
@@ -46,8 +40,7 @@ struct PlaybackAnchorTests {
         #expect(running.remaining(at: MonotonicTime(nanoseconds: 102 * second), duration: duration) == 3)
     }
 
-    @Test("An observer of another boot goes by wall clock, one of the same boot by the monotonic one")
-    func otherBoot() throws {
+    @Test func `an observer of another boot goes by wall clock, one of the same boot by the monotonic one`() throws {
         let running = try anchor(position: 20)
         let now = Moment(
             monotonic: MonotonicTime(nanoseconds: 103 * second),

@@ -25,7 +25,7 @@ import Testing
     ("https://me@mail.org:p%40ss@example.com/", "https://me%40mail.org:p%40ss@example.com/"),
     ("https://me:100%@example.com/", "https://me:100%25@example.com/"),
 ])
-func acceptsAddresses(text: String, normal: String) {
+func `accepts addresses`(text: String, normal: String) {
     #expect(WebAddress(text)?.text == normal)
 }
 
@@ -36,7 +36,7 @@ func acceptsAddresses(text: String, normal: String) {
     "data:,x", ":",
     "feed:", "feed:x", "1http://x/",
 ])
-func refusesAddresses(text: String) {
+func `refuses addresses`(text: String) {
     #expect(WebAddress(text) == nil)
 }
 
@@ -110,12 +110,12 @@ func `a password with a character that ends the authority is explained`(text: St
     ("?id=1", "https://h/feeds/x?y", "https://h/feeds/x?id=1"),
     ("http://other/1.mp3", "file:///demo/feed.xml", "http://other/1.mp3"),
 ])
-func resolvesRelativeAddresses(text: String, base: String, whole: String) throws {
+func `resolves relative addresses`(text: String, base: String, whole: String) throws {
     let base = try #require(WebAddress(base))
     #expect(WebAddress(text, relativeTo: base)?.text == whole)
 }
 
-@Test func takesFilePathsBothWays() throws {
+@Test func `takes file paths both ways`() throws {
     let address = try #require(WebAddress(filePath: "/home/a b/ü%.xml"))
     #expect(address.text == "file:///home/a%20b/%C3%BC%25.xml" || address.filePath == "/home/a b/ü%.xml")
     #expect(address.filePath == "/home/a b/ü%.xml")
@@ -128,26 +128,25 @@ func resolvesRelativeAddresses(text: String, base: String, whole: String) throws
     ("http://example.com/feed?a", "http://example.com/feed?b", false),
     ("http://example.com/Feed", "http://example.com/feed", false),
 ])
-func knowsTheSameFeed(left: String, right: String, same: Bool) throws {
+func `knows the same feed`(left: String, right: String, same: Bool) throws {
     let left = try #require(WebAddress(left))
     let right = try #require(WebAddress(right))
     #expect((PodcastID.feed(at: left) == PodcastID.feed(at: right)) == same)
 }
 
-@Test(
-    arguments: [
-        ("http://]/x", "its host is malformed"), ("http://[::", "its host is malformed"),
-        ("https://exa mple.org/", "its host is malformed"), ("http:///x", "it has no host"),
-        ("http://example.org:99999/", "its port is malformed"), ("http://example.org:x/", "its port is malformed"),
-        ("http://a%00b@example.org/", "its user name or password is malformed"),
-        ("ftp://example.org/", "it must begin with http:// or https://"),
-        ("example", "it must begin with http:// or https://"),
-        ("http:example.org", "it must begin with http:// or https://"),
-        ("", "it is empty"), ("http://example.org/\u{1}", "it contains control characters"),
-        ("file://host/a", "the address of a local file must be file:// and an absolute path"),
-        ("http://example.org/" + String(repeating: "a", count: 9_000), "it is longer than 8192 bytes"),
-        ("http://example.org/" + String(repeating: "ä", count: 4_000), "it is longer than 8192 bytes"),
-    ])
+@Test(arguments: [
+    ("http://]/x", "its host is malformed"), ("http://[::", "its host is malformed"),
+    ("https://exa mple.org/", "its host is malformed"), ("http:///x", "it has no host"),
+    ("http://example.org:99999/", "its port is malformed"), ("http://example.org:x/", "its port is malformed"),
+    ("http://a%00b@example.org/", "its user name or password is malformed"),
+    ("ftp://example.org/", "it must begin with http:// or https://"),
+    ("example", "it must begin with http:// or https://"),
+    ("http:example.org", "it must begin with http:// or https://"),
+    ("", "it is empty"), ("http://example.org/\u{1}", "it contains control characters"),
+    ("file://host/a", "the address of a local file must be file:// and an absolute path"),
+    ("http://example.org/" + String(repeating: "a", count: 9_000), "it is longer than 8192 bytes"),
+    ("http://example.org/" + String(repeating: "ä", count: 4_000), "it is longer than 8192 bytes"),
+])
 func `the refusal of an address says what is wrong with it`(text: String, flaw: String) {
     #expect(WebAddress(text) == nil)
     #expect(Failure.unusableAddress(text).message.hasSuffix("isn’t a usable address: \(flaw)."))

@@ -12,12 +12,11 @@ struct JSONLogHandlerTests {
         var why: String?
     }
 
-    @Test(
-        arguments: [
-            "short", String(repeating: "long ", count: 5_000), String(repeating: "\u{1}", count: 5_000),
-            String(repeating: "é\u{301}\u{301}", count: 3_000), String(repeating: "👩‍👩‍👧", count: 2_000), "",
-        ])
-    func aLineIsJSONThatAPipeTakesAtOnce(_ message: String) throws {
+    @Test(arguments: [
+        "short", String(repeating: "long ", count: 5_000), String(repeating: "\u{1}", count: 5_000),
+        String(repeating: "é\u{301}\u{301}", count: 3_000), String(repeating: "👩‍👩‍👧", count: 2_000), "",
+    ])
+    func `a line is JSON that a pipe takes at once`(_ message: String) throws {
         let handler = JSONLogHandler(service: "queue", level: .info)
         let text = handler.line(.warning, message, ["why": "because"])
         #expect(text.utf8.count <= JSONLogHandler.lineLimit && text.hasSuffix("}\n"))

@@ -159,7 +159,7 @@ struct BadInputTests {
     ]
 
     @Test(.timeLimit(.minutes(5)))
-    func aBadCommandIsRefusedAndChangesNothing() async throws {
+    func `a bad command is refused and changes nothing`() async throws {
         try await ProcessFleet.with(podcast: 3) { fleet in
             try await fleet.succeed("play", "Part 1 of many")
             try await fleet.succeed("pause")
@@ -198,7 +198,7 @@ struct BadInputTests {
     ]
 
     @Test(.timeLimit(.minutes(5)))
-    func aFileThatIsNoFeedIsRefusedAndTheFleetLivesOn() async throws {
+    func `a file that is no feed is refused and the fleet lives on`() async throws {
         try await ProcessFleet.with(podcast: 1) { fleet in
             let before = try await Self.state(fleet)
             for file in Self.files {
@@ -215,7 +215,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func entitiesNeitherGrowNorReadFiles() async throws {
+    func `entities neither grow nor read files`() async throws {
         try await ProcessFleet.with { fleet in
             let secret = fleet.root + "/secret"
             try "the secret".write(toFile: secret, atomically: true, encoding: .utf8)
@@ -237,7 +237,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func ofSeveralFeedsOneThatFailsHarmsNoOther() async throws {
+    func `of several feeds one that fails harms no other`() async throws {
         try await ProcessFleet.with { fleet in
             let good = try fleet.writeFeed(episodes: 2)
             let bad = fleet.root + "/page.html"
@@ -252,7 +252,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func aFileThatCannotBeReadIsNamed() async throws {
+    func `a file that cannot be read is named`() async throws {
         try await ProcessFleet.with { fleet in
             let pipe = fleet.root + "/pipe"
             mkfifo(pipe, 0o600)
@@ -273,7 +273,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func missingAudioFailsWithAnAlertWhoseRetryPlaysItOnceItIsBack() async throws {
+    func `missing audio fails with an alert whose retry plays it once it is back`() async throws {
         try await ProcessFleet.with(podcast: 1) { fleet in
             let audio = fleet.root + "/silence.wav"
             try FileManager.default.moveItem(atPath: audio, toPath: audio + ".away")
@@ -303,7 +303,7 @@ struct BadInputTests {
     ]
 
     @Test(.timeLimit(.minutes(5)))
-    func withoutAFleetEveryCommandSaysSoAtOnce() async throws {
+    func `without a fleet every command says so at once`() async throws {
         let fleet = try ProcessFleet()
         for command in Self.withoutFleet {
             try await Self.check(Case(command, 69, "noFleet", "lockstep up --detach"), fleet)
@@ -345,7 +345,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func aPathThatIsTooLongForSocketsIsRefused() async throws {
+    func `a path that is too long for sockets is refused`() async throws {
         let fleet = try ProcessFleet()
         let environment = ["LOCKSTEP_HOME": fleet.root + "/" + String(repeating: "long", count: 30)]
         for command in ["up --detach", "up", "status", "ps"] {
@@ -355,7 +355,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func settingsThatCannotBeUsedAreNamedBeforeAnythingStarts() async throws {
+    func `settings that cannot be used are named before anything starts`() async throws {
         let fleet = try ProcessFleet()
         try "feeds:\n  refreshMinutes: often\n".write(
             toFile: fleet.root + "/config.yaml", atomically: true, encoding: .utf8)
@@ -365,7 +365,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func theServicesGetWhatTheSettingsSay() async throws {
+    func `the services get what the settings say`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             try "feeds:\n  refreshMinutes: 90\nlog:\n  level: warning\n".write(
                 toFile: fleet.root + "/config.yaml", atomically: true, encoding: .utf8)
@@ -379,7 +379,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func aSecondFleetOnTheSameHomeIsRefusedAndTheFirstLivesOn() async throws {
+    func `a second fleet on the same home is refused and the first lives on`() async throws {
         try await ProcessFleet.with { fleet in
             let pids = ProcessFleet.all.compactMap { fleet.pid($0) }
             for arguments in [["up", "--detach"], ["up"]] {

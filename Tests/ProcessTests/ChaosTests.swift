@@ -20,7 +20,7 @@ struct ChaosTests {
     }()
 
     @Test(.timeLimit(.minutes(10)), arguments: seeds)
-    func nothingAcknowledgedIsLostAndAllObserversAgree(seed: UInt64) async throws {
+    func `nothing acknowledged is lost and all observers agree`(seed: UInt64) async throws {
         print("chaos: seed \(seed)")
         try await ProcessFleet.with(podcast: 60) { fleet in
             let stalls = NIOLockedValueBox(SeededGenerator(seed: seed &* 31))

@@ -46,12 +46,12 @@ struct CrashReportTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: ProcessFleet.all)
-    func aFaultATrapAndAHangEachLeaveOneReadableReport(service: String) async throws {
+    func `a fault a trap and a hang each leave one readable report`(service: String) async throws {
         try await Self.check(service, [.fault, .trap, .hang])
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func aProcessThatIsStoppedLeavesOneReadableReport() async throws {
+    func `a process that is stopped leaves one readable report`() async throws {
         try await Self.check("queue", [.stop])
     }
 

@@ -84,10 +84,8 @@ struct DownloadFolderTests {
 
     // MARK: The folder
 
-    @Test(
-        "A folder that nobody can write to is named; playing goes on, and elsewhere the file comes",
-        .timeLimit(.minutes(5)), .enabled(if: SmallDisk.isAvailable, SmallDisk.isMissing))
-    func readOnly() async throws {
+    @Test(.timeLimit(.minutes(5)), .enabled(if: SmallDisk.isAvailable, SmallDisk.isMissing))
+    func `a folder that nobody can write to is named; playing goes on, and elsewhere the file comes`() async throws {
         try await with { fleet, observer, _ in
             _ = try await fleet.succeed("down")
             try await SmallDisk(folder: fleet.home.downloadDirectory, size: 80, isReadOnly: true).up(fleet)
@@ -100,8 +98,8 @@ struct DownloadFolderTests {
         }
     }
 
-    @Test("A file in the folder's place is named and left alone", .timeLimit(.minutes(5)))
-    func fileInItsPlace() async throws {
+    @Test(.timeLimit(.minutes(5)))
+    func `a file in the folder's place is named and left alone`() async throws {
         try await with { fleet, observer, _ in
             let folder = fleet.home.downloadDirectory
             try? FileManager.default.removeItem(atPath: folder)
@@ -113,8 +111,8 @@ struct DownloadFolderTests {
         }
     }
 
-    @Test("A link in place of a folder leads nowhere", .timeLimit(.minutes(5)), arguments: ["Show", ".partial"])
-    func linkedFolder(name: String) async throws {
+    @Test(.timeLimit(.minutes(5)), arguments: ["Show", ".partial"])
+    func `a link in place of a folder leads nowhere`(name: String) async throws {
         try await with { fleet, observer, _ in
             let outside = fleet.root + "/outside"
             try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: true)
@@ -130,10 +128,8 @@ struct DownloadFolderTests {
         }
     }
 
-    @Test(
-        "A link in place of the file is not written through, taken for the file, or deleted behind",
-        .timeLimit(.minutes(5)))
-    func linkedFile() async throws {
+    @Test(.timeLimit(.minutes(5)))
+    func `a link in place of the file is not written through, taken for the file, or deleted behind`() async throws {
         try await with { fleet, observer, _ in
             // The file's name is known once it has been there.
             _ = try await fleet.succeed("download", "add", "One")
@@ -170,10 +166,11 @@ struct DownloadFolderTests {
     ]
 
     @Test(
-        "Whatever episodes and podcasts are called, their files lie in the folder and can be read",
         .timeLimit(.minutes(5)),
         arguments: ["../../outside", String(repeating: "ä", count: 300), "\u{202E}show", "Show"])
-    func names(podcast: String) async throws {
+    func `whatever episodes and podcasts are called, their files lie in the folder and can be read`(podcast: String)
+        async throws
+    {
         try await with(podcast: podcast, titles: Self.titles) { fleet, observer, _ in
             let before = try FileManager.default.contentsOfDirectory(atPath: fleet.root).sorted()
             let page = try await PersistenceClient(observer.client).episodes(.with { $0.limit = 50 })
@@ -198,10 +195,9 @@ struct DownloadFolderTests {
 
     // MARK: Files
 
-    @Test(
-        "A file that was emptied is not played in place of the stream, and is not taken for a download",
-        .timeLimit(.minutes(5)))
-    func emptied() async throws {
+    @Test(.timeLimit(.minutes(5)))
+    func `a file that was emptied is not played in place of the stream, and is not taken for a download`() async throws
+    {
         try await with { fleet, observer, _ in
             _ = try await fleet.succeed("download", "add", "One")
             let download = try #require(try await ended(observer).first)

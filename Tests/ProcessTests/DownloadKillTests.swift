@@ -69,7 +69,7 @@ struct DownloadKillTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: ["downloads", "playback", "persistence", "bus"], [1, 2] as [UInt64])
-    func whateverDiesAFileComesWholeAndWhatWasHeardIsKept(service: String, seed: UInt64) async throws {
+    func `whatever dies a file comes whole and what was heard is kept`(service: String, seed: UInt64) async throws {
         try await HTTPTestServer.with { server in
             var response = HTTPTestResponse.audio(Self.audio, type: "audio/wav")
             response.etag = "\"one\""

@@ -95,7 +95,7 @@ import WireMessages
         }
     }
 
-    @Test func barsMoveOnATerminalUntilNothingIsUnderWay() async throws {
+    @Test func `bars move on a terminal until nothing is under way`() async throws {
         try await Self.withDownloads { fleet, downloads in
             let script = "\"$LOCKSTEP\" downloads; echo \"left with $?.\"; read line"
             try await TerminalShell.with(fleet, script, columns: 100) { shell in
@@ -157,7 +157,7 @@ import WireMessages
         var totalBytes: UInt64?
     }
 
-    @Test func withoutATerminalTheyArePrintedAsTheyAre() async throws {
+    @Test func `without a terminal they are printed as they are`() async throws {
         try await Self.withDownloads { fleet, downloads in
             let lines = try JSONDecoder().decode(
                 [Line].self, from: Data(try await fleet.succeed("downloads", "--json").utf8))
@@ -169,7 +169,7 @@ import WireMessages
         }
     }
 
-    @Test func withoutATerminalTheyAreAsFarAsTheyTell() async throws {
+    @Test func `without a terminal they are as far as they tell`() async throws {
         try await Self.withDownloads { fleet, downloads in
             let telling = Task {
                 while !Task.isCancelled {
@@ -184,7 +184,7 @@ import WireMessages
         }
     }
 
-    @Test func watchedWithoutATerminalEachChangeIsALine() async throws {
+    @Test func `watched without a terminal each change is a line`() async throws {
         try await Self.withDownloads { fleet, downloads in
             try await FleetProgram.with([["downloads", "--watch"], ["downloads", "--watch", "--json"]], of: fleet) {
                 programs in

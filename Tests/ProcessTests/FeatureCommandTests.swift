@@ -7,7 +7,7 @@ import WireMessages
 
 /// The commands for settings, the sleep timer, bookmarks, queues and files, each a second time too.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct FeatureCommandTests {
-    @Test func settingsHoldForAllOrForAPodcast() async throws {
+    @Test func `settings hold for all or for a podcast`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
@@ -47,7 +47,7 @@ import WireMessages
         }
     }
 
-    @Test func showReadsChaptersThatNobodyHasReadYet() async throws {
+    @Test func `show reads chapters that nobody has read yet`() async throws {
         try await HTTPTestServer.with { server in
             server.route(
                 "/feed.xml",
@@ -77,7 +77,7 @@ import WireMessages
         }
     }
 
-    @Test func theSleepTimerIsSetPutOffAndEnded() async throws {
+    @Test func `the sleep timer is set put off and ended`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
@@ -93,7 +93,7 @@ import WireMessages
         }
     }
 
-    @Test func aSleepTimerThatEndsPauses() async throws {
+    @Test func `a sleep timer that ends pauses`() async throws {
         try await ProcessFleet.with(podcast: 1) { fleet in
             try await fleet.run([
                 CommandStep("set sleepFade 0", 0, "sleepFade is 0."), CommandStep("play Part_1", 0, "Playing at "),
@@ -117,7 +117,7 @@ import WireMessages
         var note: String?
     }
 
-    @Test func bookmarksAreKeptNotedPlayedAndRemoved() async throws {
+    @Test func `bookmarks are kept noted played and removed`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("bookmark add", 69, "lockstep: Nothing is loaded."),
@@ -142,7 +142,7 @@ import WireMessages
         }
     }
 
-    @Test func whatIsKeptForAPodcastGoesWhenItIsForgottenAndNotBefore() async throws {
+    @Test func `what is kept for a podcast goes when it is forgotten and not before`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
@@ -164,7 +164,7 @@ import WireMessages
         }
     }
 
-    @Test func whoGoesToTheVeryEndIsToldWhatThatMeans() async throws {
+    @Test func `who goes to the very end is told what that means`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("seek 9m", 0, "Playing at 9:0"),
@@ -178,7 +178,7 @@ import WireMessages
         }
     }
 
-    @Test func marksArePlayedOrUnplayedAndSayWhy() async throws {
+    @Test func `marks are played or unplayed and say why`() async throws {
         try await ProcessFleet.with(podcast: 3) { fleet in
             try await fleet.run([
                 CommandStep("mark played Part_1", 0, "Marked “Part 1 of many” as played."),

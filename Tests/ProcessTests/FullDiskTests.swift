@@ -109,8 +109,8 @@ struct FullDiskTests {
             })
     }
 
-    @Test("Somebody else fills the disk of the downloads to its last byte", .timeLimit(.minutes(5)))
-    func filledByOthers() async throws {
+    @Test(.timeLimit(.minutes(5)))
+    func `somebody else fills the disk of the downloads to its last byte`() async throws {
         try await with({ $0.downloadDirectory }, size: 160) { fleet, observer, server in
             server.route("/One", Self.file(megabytes: 64, .stall(afterBytes: 40 << 20)))
             _ = try await fleet.succeed("download", "add", "One")
@@ -144,9 +144,8 @@ struct FullDiskTests {
         }
     }
 
-    @Test(
-        "A file of unknown length on the database's own disk stops before that is full", .timeLimit(.minutes(5)))
-    func filledByItself() async throws {
+    @Test(.timeLimit(.minutes(5)))
+    func `a file of unknown length on the database's own disk stops before that is full`() async throws {
         try await with({ $0.dataDirectory }, size: 224) { fleet, observer, server in
             let filler = try SmallDisk.path(fleet.home.dataDirectory + "/filler", of: fleet)
             #expect(try SmallDisk.fill(filler, bytes: 80 << 20) == 80 << 20)

@@ -11,7 +11,7 @@ import WireMessages
 @Suite(.serialized)
 struct KillTests {
     @Test(.timeLimit(.minutes(5)), arguments: ProcessFleet.all)
-    func everyAcknowledgedEditSurvivesTheDeathOf(service: String) async throws {
+    func `every acknowledged edit survives the death of`(service: String) async throws {
         try await survive { fleet, observer in
             let generation = ServiceName(service).flatMap { observer.view.replica.ready[$0] } ?? 0
             let epoch = observer.view.replica.position.epoch
@@ -24,7 +24,7 @@ struct KillTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func everyAcknowledgedEditSurvivesTheDeathOfAllAtOnce() async throws {
+    func `every acknowledged edit survives the death of all at once`() async throws {
         try await survive { fleet, observer in
             try await fleet.killEverything()
             try await fleet.up()
@@ -32,7 +32,7 @@ struct KillTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func ofTwentyStartsAtOnceOneStartsTheFleetAndTheOthersSaySo() async throws {
+    func `of twenty starts at once one starts the fleet and the others say so`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let outcomes = try await withThrowingTaskGroup(of: ProcessFleet.Outcome.self) { group in
                 for _ in 0..<20 { group.addTask { try await fleet.lockstep(["up", "--detach"]) } }
@@ -49,7 +49,7 @@ struct KillTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func theDeathOfTheSupervisorLeavesNoProcessAndUpWorksAgain() async throws {
+    func `the death of the supervisor leaves no process and up works again`() async throws {
         try await ProcessFleet.with { fleet in
             let pids = ProcessFleet.all.compactMap { fleet.pid($0) }
             #expect(pids.count == ProcessFleet.all.count)

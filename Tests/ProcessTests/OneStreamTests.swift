@@ -11,7 +11,7 @@ import WireMessages
 @Suite(.serialized)
 struct OneStreamTests {
     @Test(.timeLimit(.minutes(5)))
-    func allPlayersAndWatchersSeeTheSameSequence() async throws {
+    func `all players and watchers see the same sequence`() async throws {
         try await ProcessFleet.with(podcast: 6) { fleet in
             let commands =
                 [["mini", "--plain"], ["expanded", "--plain"]] + Array(repeating: ["watch", "--json"], count: 5)
@@ -62,7 +62,7 @@ struct OneStreamTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func aProgramWhoseReaderIsGoneEndsThoughNothingHappens() async throws {
+    func `a program whose reader is gone ends though nothing happens`() async throws {
         try await ProcessFleet.with { fleet in
             let commands = [
                 ["watch", "--json"], ["watch", "--for", "600"], ["mini", "--plain"], ["expanded", "--json"],
@@ -78,7 +78,7 @@ struct OneStreamTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func watchersThatAreStoppedMissNothingUnknowingly() async throws {
+    func `watchers that are stopped miss nothing unknowingly`() async throws {
         try await ProcessFleet.with(podcast: 40) { fleet in
             let commands = Array(repeating: ["watch", "--json"], count: 5)
             try await FleetObserver.with(2, of: fleet) { observers in

@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func theKeyOfAnAnswerClearsTheAlertOnEveryPlayer() async throws {
+    @Test func `the key of an answer clears the alert on every player`() async throws {
         try await Self.withEpisode(answering: .status(404)) { fleet in
             #expect(try await fleet.lockstep(["play", "An episode"]).status == 65)
             try await Self.withPlayers(fleet, showing: "An episode") { mini, expanded in
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func aRetryCountsDownOnBothPlayersAndIsSaidOnceInWords() async throws {
+    @Test func `a retry counts down on both players and is said once in words`() async throws {
         try await Self.withEpisode(answering: .status(503)) { fleet in
             try await fleet.succeed("queue", "add", "An episode")
             try await FleetProgram.with([["mini", "--plain"]], of: fleet) { programs in
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func keysAreTypedToAPlainPlayer() async throws {
+    @Test func `keys are typed to a plain player`() async throws {
         try await Self.withEpisode(answering: .status(404)) { fleet in
             #expect(try await fleet.lockstep(["play", "An episode"]).status == 65)
             let script = "\"$LOCKSTEP\" mini --plain; echo \"left with $?.\""

@@ -10,7 +10,9 @@ import WireMessages
 @Suite(.serialized)
 struct RestoreTests {
     @Test(.timeLimit(.minutes(5)))
-    func aPlayerThatDiesPlaysOnByItselfAndASecondDeathWithinAMinuteLeavesItPausedWithAnAlert() async throws {
+    func `a player that dies plays on by itself and a second death within a minute leaves it paused with an alert`()
+        async throws
+    {
         try await whilePlaying { fleet, observer, before in
             try await killPlayer(fleet, observer)
             try await observer.until("it plays on") { $0.player?.status == .playing }
@@ -28,7 +30,7 @@ struct RestoreTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func theDeathOfAllServicesWhilePlayingLosesAtMostTenSeconds() async throws {
+    func `the death of all services while playing loses at most ten seconds`() async throws {
         try await whilePlaying { fleet, observer, before in
             let epoch = observer.view.replica.position.epoch
             for service in ProcessFleet.all { fleet.signal(service, SIGKILL) }
@@ -41,7 +43,7 @@ struct RestoreTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func theDeathOfEveryProcessWhilePlayingComesBackPausedWithinTenSeconds() async throws {
+    func `the death of every process while playing comes back paused within ten seconds`() async throws {
         try await whilePlaying { fleet, observer, before in
             let epoch = observer.view.replica.position.epoch
             try await fleet.killEverything()

@@ -4,7 +4,7 @@ import Testing
 
 /// Every command given a second time says that nothing changed, or why it cannot, and ends with the right status.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct SecondTimeTests {
-    @Test func aCommandThatChangesNothingSaysSo() async throws {
+    @Test func `a command that changes nothing says so`() async throws {
         try await ProcessFleet.with(podcast: 3) { fleet in
             let page = try JSONDecoder().decode(
                 [Named].self, from: Data(try await fleet.succeed("episodes", "--json").utf8))
@@ -57,7 +57,7 @@ import Testing
     }
 
     /// Settings keep a fleet from being started, but never keep anybody from one that runs.
-    @Test func settingsThatCannotBeUsedStopTheStartAndNothingElse() async throws {
+    @Test func `settings that cannot be used stop the start and nothing else`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let file = fleet.root + "/config.yaml"
             try "skip:\n  foward: 30\n".write(toFile: file, atomically: true, encoding: .utf8)

@@ -22,7 +22,7 @@ import Testing
         return heard
     }
 
-    @Test func saysReadyKeepsTheWatchdogFedAndSaysThatItStops() async throws {
+    @Test func `says ready keeps the watchdog fed and says that it stops`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let path = fleet.root + "/notify"
             let socket = lockstep_notification_socket(path)

@@ -10,8 +10,9 @@ import WireMessages
 /// A machine that goes to sleep, as its login manager tells it.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct SuspendTests {
-    @Test("The machine sleeps only when the place is saved, which a flat battery then does not take away")
-    func savesBeforeSleep() async throws {
+    @Test func `the machine sleeps only when the place is saved, which a flat battery then does not take away`()
+        async throws
+    {
         try await whilePlaying { fleet, observer, manager in
             // Every 10 s it is saved anyway, and was when it was sought.
             try await fleet.succeed("seek", "100")
@@ -32,8 +33,9 @@ struct SuspendTests {
         }
     }
 
-    @Test("A machine that wakes hears where the engine is, and is held up again before its next sleep")
-    func tellsWhereItIs() async throws {
+    @Test func `a machine that wakes hears where the engine is, and is held up again before its next sleep`()
+        async throws
+    {
         try await whilePlaying { fleet, observer, manager in
             for _ in 1...3 {
                 try await manager.sleep()

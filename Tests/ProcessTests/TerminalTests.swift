@@ -63,7 +63,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func everyWayOutGivesTheTerminalBack(player: String) async throws {
+    func `every way out gives the terminal back`(player: String) async throws {
         try await Self.withPaused { fleet in
             for ending in Ending.allCases {
                 try await TerminalShell.with(fleet, Self.script(player)) { shell in
@@ -84,7 +84,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func whileStoppedTheTerminalIsTheShellsAndAfterwardsTheScreenIsRight(player: String) async throws {
+    func `while stopped the terminal is the shells and afterwards the screen is right`(player: String) async throws {
         try await Self.withPlayer(player) { fleet, shell in
             for round in 1...2 {
                 shell.type("\u{1a}")
@@ -122,7 +122,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func theScreenFollowsTheWindowsSize() async throws {
+    func `the screen follows the windows size`() async throws {
         try await Self.withPaused { fleet in
             try await TerminalShell.with(fleet, Self.script("expanded")) { shell in
                 try await shell.until("the episode") { Self.shows("0:00", $0) }
@@ -187,7 +187,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func aKeyHeldDownSeeksToTheRightPlaceInFewRequests(player: String) async throws {
+    func `a key held down seeks to the right place in few requests`(player: String) async throws {
         try await Self.withPaused { fleet in
             try await FleetObserver.with(1, of: fleet) { observers in
                 try await observers[0].untilReady()
@@ -213,7 +213,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func aPlayerShowsThatTheBusIsGoneAndIsRightAgainAfterwards(player: String) async throws {
+    func `a player shows that the bus is gone and is right again afterwards`(player: String) async throws {
         try await Self.withPlayer(player) { fleet, shell in
             // Nobody brings the bus back until it has been missed.
             fleet.signal("supervisor", SIGSTOP)
@@ -234,7 +234,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func aClosedWindowEndsThePlayer(player: String) async throws {
+    func `a closed window ends the player`(player: String) async throws {
         try await Self.withPlayer(player) { _, shell in
             let process = shell.foreground
             #expect(process > 1 && process != shell.pid)
@@ -244,7 +244,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: players)
-    func whatTheKeysSayCanBeReadWholeAndThePlayerGoesOn(player: String) async throws {
+    func `what the keys say can be read whole and the player goes on`(player: String) async throws {
         try await Self.withPlayer(player) { fleet, shell in
             for (key, beginning, end) in [
                 ("i", "Paused at 0:00 of 10:00: Part 1 of many, Many parts; 10:00 left;", "in Up Next"),
@@ -270,7 +270,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func aPlayerThatShowsWhatIsPausedWritesNothing() async throws {
+    func `a player that shows what is paused writes nothing`() async throws {
         try await Self.withPlayer("expanded") { fleet, shell in
             try await fleet.succeed("speed", "1.5")
             try await shell.until(sees: "1.5×")
@@ -283,7 +283,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func whatIsWrittenIntoAPlayerInWordsIsPressedAndItsEndEndsIt() async throws {
+    func `what is written into a player in words is pressed and its end ends it`() async throws {
         try await Self.withPaused { fleet in
             let script = """
                 printf 'b\ni' | "$LOCKSTEP" mini --plain
@@ -305,7 +305,7 @@ struct TerminalTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func withoutATerminalAPlayerSaysEachChangeOnALine() async throws {
+    func `without a terminal a player says each change on a line`() async throws {
         try await Self.withPaused { fleet in
             let script = """
                 "$LOCKSTEP" mini --plain </dev/null | cat &

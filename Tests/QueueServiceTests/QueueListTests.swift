@@ -9,7 +9,7 @@ import WireMessages
 
 /// Several queues, their order, modes and past.
 struct QueueListTests {
-    @Test func queuesAreMadeAndDeletedAndSurviveARestart() throws {
+    @Test func `queues are made and deleted and survive a restart`() throws {
         var queue = QueueHarness()
         #expect(try ask(&queue, "later") { $0.create = WireCreateQueue() }.changed)
         #expect(try !ask(&queue, "later") { $0.create = WireCreateQueue() }.changed)
@@ -28,14 +28,14 @@ struct QueueListTests {
     }
 
     @Test(arguments: ["", "1st", "with space", "../up", "ä", String(repeating: "x", count: 41)])
-    func aNameThatCannotBeOneIsRefused(name: String) throws {
+    func `a name that cannot be one is refused`(name: String) throws {
         var queue = QueueHarness()
         // An empty one means the usual queue, which is there.
         let expected: FailureCode? = name.isEmpty ? nil : .invalidArgument
         #expect(refusal(&queue, name) { $0.create = WireCreateQueue() } == expected)
     }
 
-    @Test func thereIsAMostOfQueuesAndAnUnknownOneIsToldWhereTheyAreListed() throws {
+    @Test func `there is a most of queues and an unknown one is told where they are listed`() throws {
         var queue = QueueHarness()
         for number in 1..<QueueMachine.queueLimit { try ask(&queue, "q\(number)") { $0.create = WireCreateQueue() } }
         #expect(refusal(&queue, "more") { $0.create = WireCreateQueue() } == .limitReached)
@@ -47,7 +47,7 @@ struct QueueListTests {
         #expect(failure.known == .notFound && failure.message.contains("`lockstep queues`"))
     }
 
-    @Test func playingStaysInTheQueueOfWhatIsLoaded() throws {
+    @Test func `playing stays in the queue of what is loaded`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         try ask(&queue, "later") { $0.create = WireCreateQueue() }
@@ -72,7 +72,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2])
     }
 
-    @Test func aLoadThatFailsAgainIsPassedOverAgain() throws {
+    @Test func `a load that fails again is passed over again`() throws {
         var queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -97,7 +97,7 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.numbers == [1, 2])
     }
 
-    @Test func anEndThatWasDealtWithInOneQueueMovesNoOther() throws {
+    @Test func `an end that was dealt with in one queue moves no other`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         try ask(&queue, "later") { $0.create = WireCreateQueue() }
@@ -113,7 +113,7 @@ struct QueueListTests {
         #expect(numbers(queue, "later") == [5] && queue.numbers == [1, 2])
     }
 
-    @Test func theNewestLoadOverAllQueuesWins() throws {
+    @Test func `the newest load over all queues wins`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         try ask(&queue, "a") { $0.create = WireCreateQueue() }
@@ -131,7 +131,7 @@ struct QueueListTests {
         #expect(queue.machine.queues.current.values.allSatisfy { $0.pending == nil })
     }
 
-    @Test func aLoadWhoseEntryWasTakenAwayDoesNotComeBackWithTheEntry() {
+    @Test func `a load whose entry was taken away does not come back with the entry`() {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -147,7 +147,7 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueHarness.episode(1))
     }
 
-    @Test func sortingIsOneChangeThatCanBeUndone() throws {
+    @Test func `sorting is one change that can be undone`() throws {
         var queue = QueueHarness()
         for number in 1...4 {
             queue.details[QueueHarness.episode(number)] = .with {
@@ -178,7 +178,7 @@ struct QueueListTests {
         #expect(refusal(&queue) { $0.sort.by = .unknown } == .invalidArgument)
     }
 
-    @Test func whatIsThereTwiceGoesButNotWhatPlays() throws {
+    @Test func `what is there twice goes but not what plays`() throws {
         var queue = QueueHarness()
         let addresses = ["http://a.b/x.mp3?t=1", "http://a.b/y.mp3", "http://a.b/x.mp3?t=2", "http://a.b/x.mp3"]
         for number in 1...4 {
@@ -197,12 +197,13 @@ struct QueueListTests {
     }
 
     @Test(
-        "Different episodes are not the same because their addresses differ by the query alone",
         arguments: [
             "https://a.example/download.php?file=ep%.mp3", "https://a.example/listen?id=%", "https://a.example/?p=%",
             "https://a.example/audio.mp3?episode=%", "https://a.example/v1.2/play?n=%",
         ], [0.0, 60])
-    func queriesThatTellEpisodesApart(address: String, step: Double) throws {
+    func `different episodes are not the same because their addresses differ by the query alone`(
+        address: String, step: Double
+    ) throws {
         var queue = QueueHarness()
         for number in 1...3 {
             queue.details[QueueHarness.episode(number)] = .with {
@@ -217,7 +218,7 @@ struct QueueListTests {
         #expect(!reply.changed && queue.numbers == [1, 2, 3])
     }
 
-    @Test func oneAddressInTwoFeedsIsOneEpisodeWhateverItsNameIs() throws {
+    @Test func `one address in two feeds is one episode whatever its name is`() throws {
         var queue = QueueHarness()
         for number in 1...2 {
             queue.details[QueueHarness.episode(number)] = .with {
@@ -231,7 +232,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1])
     }
 
-    @Test func whatHasNoAudioIsRefusedAndWhatPlaysIsNotDisturbed() throws {
+    @Test func `what has no audio is refused and what plays is not disturbed`() throws {
         var queue = QueueHarness()
         queue.withoutAudio = [QueueHarness.episode(2)]
         queue.details[QueueHarness.episode(3)] = .with {
@@ -249,7 +250,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1] && queue.playerRequests.count == loads)
     }
 
-    @Test func anEntryThatHasLostItsAudioIsNotPlayedByCommand() throws {
+    @Test func `an entry that has lost its audio is not played by command`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -263,7 +264,7 @@ struct QueueListTests {
         #expect(queue.current == 1)
     }
 
-    @Test func anEntryRepeatsOrTheQueueDoesAndEntriesCanStay() throws {
+    @Test func `an entry repeats or the queue does and entries can stay`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -289,7 +290,7 @@ struct QueueListTests {
         #expect(try WireQueueState(wireBytes: state.payload).modes.keep)
     }
 
-    @Test func aLimitRefusesMoreButNotWhatComesBack() throws {
+    @Test func `a limit refuses more but not what comes back`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         let second = queue.entry(2)
@@ -303,7 +304,7 @@ struct QueueListTests {
         #expect(refusal(&queue) { $0.setModes.repeat = .UNRECOGNIZED(9) } == .invalidArgument)
     }
 
-    @Test func everyRevisionOfTheHistoryCanBeRestored() throws {
+    @Test func `every revision of the history can be restored`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         let whole = queue.machine.main.queue.revision
@@ -327,7 +328,7 @@ struct QueueListTests {
         #expect(history.last?.entries == 3)
     }
 
-    @Test(arguments: ["undo", "restore"]) func whatIsForgottenDoesNotComeBack(by way: String) throws {
+    @Test(arguments: ["undo", "restore"]) func `what is forgotten does not come back`(by way: String) throws {
         var queue = QueueHarness()
         for number in 1...5 {
             queue.details[QueueHarness.episode(number)] = .with {
@@ -360,7 +361,7 @@ struct QueueListTests {
         #expect(queue.numbers == [1, 2, 3, 4])
     }
 
-    @Test func whatFollowsAnEndByCommandPlays() throws {
+    @Test func `what follows an end by command plays`() throws {
         var queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -370,7 +371,7 @@ struct QueueListTests {
         #expect(queue.player.status == .playing && queue.player.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func whatIsPlayedAgainAtAPlaceWhileItsEndComesPlays() throws {
+    @Test func `what is played again at a place while its end comes plays`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -391,7 +392,7 @@ struct QueueListTests {
         #expect(queue.numbers == [2] && queue.current == 2)
     }
 
-    @Test func aSkippedFailureGoesOnAndKeepsItsEntry() throws {
+    @Test func `a skipped failure goes on and keeps its entry`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -403,7 +404,7 @@ struct QueueListTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func aSkipWithNothingBehindItDoesNotPlayWhatIsAddedMuchLater() throws {
+    @Test func `a skip with nothing behind it does not play what is added much later`() throws {
         var queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -415,7 +416,7 @@ struct QueueListTests {
         #expect(queue.playerRequests.count == asked && queue.current == 1)
     }
 
-    @Test func thePlayerIsToldWhatFollowsAsTheAdvanceWillAskForIt() throws {
+    @Test func `the player is told what follows as the advance will ask for it`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -435,7 +436,7 @@ struct QueueListTests {
         #expect(queue.preparations.last?.hasLoad == false)
     }
 
-    @Test func chaptersAreFetchedOnceForEachLoad() throws {
+    @Test func `chapters are fetched once for each load`() throws {
         var queue = QueueHarness()
         queue.observe(.put, .service(.feeds), WireServiceStatus.with { $0.state = .ready }.wireBytes)
         queue.add(1, 2)
@@ -448,14 +449,14 @@ struct QueueListTests {
         #expect(queue.refreshes == [QueueHarness.episode(1)])
     }
 
-    @Test func entriesSayWhyTheyAreThere() throws {
+    @Test func `entries say why they are there`() throws {
         var queue = QueueHarness()
         queue.add(1)
         queue.play(2)
         #expect(queue.machine.main.queue.entries.map(\.wire.reason) == ["Played by test", "Added by test"])
     }
 
-    @Test func restoringDoesNotGoBeyondALimitAndUndoingDoes() throws {
+    @Test func `restoring does not go beyond a limit and undoing does`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         let revision = queue.machine.main.queue.revision

@@ -8,7 +8,7 @@ import WireMessages
 @testable import QueueService
 
 struct QueueMachineTests {
-    @Test func addsAtTheEndAndBehindTheCurrentEntry() throws {
+    @Test func `adds at the end and behind the current entry`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -18,7 +18,7 @@ struct QueueMachineTests {
         #expect(queue.current == 1)
     }
 
-    @Test func anEpisodeStandsInItOnce() throws {
+    @Test func `an episode stands in it once`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         let revision = queue.machine.main.queue.revision
@@ -31,7 +31,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 2, 3])
     }
 
-    @Test func whileTheLibraryIsAskedThoseThatComeWaitAndAreAskedForTogether() throws {
+    @Test func `while the library is asked those that come wait and are asked for together`() throws {
         var queue = QueueHarness()
         queue.libraryAnswers = false
         let ids = (1...5).map { RequestID(high: 9, low: $0) }
@@ -56,7 +56,7 @@ struct QueueMachineTests {
         #expect(ids.allSatisfy { queue.answers[$0] != nil } && queue.libraryCalls.isEmpty)
     }
 
-    @Test func anUnknownEpisodeIsRefusedAndNothingIsAdded() throws {
+    @Test func `an unknown episode is refused and nothing is added`() throws {
         var queue = QueueHarness(episodes: 3)
         let refused1 = queue.add(1, 99)
         #expect(failure(refused1) == .notFound)
@@ -64,7 +64,7 @@ struct QueueMachineTests {
         #expect(queue.published.isEmpty)
     }
 
-    @Test func playingAnEpisodePutsItInFrontOfTheInterruptedOne() throws {
+    @Test func `playing an episode puts it in front of the interrupted one`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(2)
@@ -74,7 +74,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(9))
     }
 
-    @Test func playingAtAPlaceLoadsItThereAtOnceWhateverPlays() throws {
+    @Test func `playing at a place loads it there at once whatever plays`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -95,7 +95,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.last?.load.hasPosition == false)
     }
 
-    @Test func aPlaceThatMakesNoSenseIsRefusedAndNothingChanges() {
+    @Test func `a place that makes no sense is refused and nothing changes`() {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -109,7 +109,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests == before && queue.machine.main.queue.revision == revision)
     }
 
-    @Test func aPlaceSurvivesACrashBeforeThePlayerHasTheLoad() {
+    @Test func `a place survives a crash before the player has the load`() {
         var queue = QueueHarness()
         queue.add(1)
         queue.playerAnswers = false
@@ -122,7 +122,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.map(\.load.position) == [42])
     }
 
-    @Test func playingOnBehindAnEntryThatHasEndedAndStaysPlaysTheNextOne() {
+    @Test func `playing on behind an entry that has ended and stays plays the next one`() {
         for (mode, expected) in [(WireRepeat.off, 2), (.all, 2), (.one, 1)] {
             var queue = QueueHarness()
             queue.ask { $0.setModes.consume = false }
@@ -144,8 +144,7 @@ struct QueueMachineTests {
         #expect(alone.current == 1 && alone.playerRequests.count == before + 1)
     }
 
-    @Test("Resuming what is paused is answered as a change, and asking for what plays is not")
-    func saysWhetherItResumed() throws {
+    @Test func `resuming what is paused is answered as a change, and asking for what plays is not`() throws {
         var queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -155,7 +154,7 @@ struct QueueMachineTests {
         #expect(try queue.ask { $0.play.resume = true }?.get().changed == false)
     }
 
-    @Test func aFinishedEntryLeavesAndTheNextOnePlays() throws {
+    @Test func `a finished entry leaves and the next one plays`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -166,7 +165,7 @@ struct QueueMachineTests {
         #expect(queue.player.status == .playing)
     }
 
-    @Test func theSameEndIsDealtWithOnce() throws {
+    @Test func `the same end is dealt with once`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -178,7 +177,7 @@ struct QueueMachineTests {
         #expect(queue.current == 2)
     }
 
-    @Test func theEndOfTheLastEntryLeavesAnEmptyQueue() throws {
+    @Test func `the end of the last entry leaves an empty queue`() throws {
         var queue = QueueHarness()
         queue.play(1)
         queue.playerChanges { $0.status = .finished }
@@ -188,7 +187,7 @@ struct QueueMachineTests {
         #expect(failure(refused2) == .queueEmpty)
     }
 
-    @Test func nextAndPreviousMoveTheMarkAndKeepPausedPaused() throws {
+    @Test func `next and previous move the mark and keep paused paused`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -211,7 +210,9 @@ struct QueueMachineTests {
         #expect(queue.current == 1)
     }
 
-    @Test(arguments: [1, 3, 100]) func nextDuringALoadIsFollowedByTheLoadOfTheNewestEntry(times: Int) throws {
+    @Test(arguments: [1, 3, 100]) func `next during a load is followed by the load of the newest entry`(times: Int)
+        throws
+    {
         var queue = QueueHarness(episodes: 110)
         queue.ask { $0.add.episodes = (1...110).map(QueueHarness.episode) }
         queue.play(1)
@@ -226,7 +227,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.count == 3)
     }
 
-    @Test func aLoadThatThePlayerLostInACrashIsAskedForAgain() throws {
+    @Test func `a load that the player lost in a crash is asked for again`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -241,7 +242,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func aLoadThatWasAcceptedIsNotRepeatedWhenThePlayerForgetsItLater() throws {
+    @Test func `a load that was accepted is not repeated when the player forgets it later`() throws {
         var queue = QueueHarness()
         queue.add(1)
         queue.play(1)
@@ -251,7 +252,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.count == 1)
     }
 
-    @Test func nextWhileTheLastOneLoadsPlaysOn() throws {
+    @Test func `next while the last one loads plays on`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -265,7 +266,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(3))
     }
 
-    @Test func playingTheOldEntryAgainWhileTheNextOneIsOnItsWayWins() throws {
+    @Test func `playing the old entry again while the next one is on its way wins`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -279,7 +280,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(1))
     }
 
-    @Test func anEndWhileNextIsOnItsWayLoadsTheNextEntryOnce() throws {
+    @Test func `an end while next is on its way loads the next entry once`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -294,7 +295,7 @@ struct QueueMachineTests {
         #expect(queue.playerRequests.count == 2)
     }
 
-    @Test func nextFromAnEntryThatIsNoLongerCurrentIsRefused() throws {
+    @Test func `next from an entry that is no longer current is refused`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(1)
@@ -305,7 +306,7 @@ struct QueueMachineTests {
         #expect(queue.current == 2)
     }
 
-    @Test func removingTheCurrentEntryLetsTheNextOneFollow() throws {
+    @Test func `removing the current entry lets the next one follow`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         queue.play(2)
@@ -318,7 +319,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 3])
     }
 
-    @Test func clearingKeepsWhatPlaysAndUndoBringsTheRestBack() throws {
+    @Test func `clearing keeps what plays and undo brings the rest back`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3, 4)
         queue.play(2)
@@ -334,7 +335,7 @@ struct QueueMachineTests {
 
     @Test(arguments: [
         (0, [3, 1, 2, 4]), (1, [1, 3, 2, 4]), (2, [1, 2, 3, 4]), (3, [1, 2, 4, 3]),
-    ]) func movesToAPlace(place: Int, result: [Int]) throws {
+    ]) func `moves to a place`(place: Int, result: [Int]) throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3, 4)
         queue.play(3)
@@ -353,7 +354,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == result && queue.current == 3)
     }
 
-    @Test func movesBeforeAndAfterAnother() throws {
+    @Test func `moves before and after another`() throws {
         var queue = QueueHarness()
         queue.add(1, 2, 3)
         let (first, third) = (queue.entry(1), queue.entry(3))
@@ -379,7 +380,7 @@ struct QueueMachineTests {
         #expect(failure(beyond) == .invalidArgument)
     }
 
-    @Test func aChangeOfAnotherRevisionIsRefused() throws {
+    @Test func `a change of another revision is refused`() throws {
         var queue = QueueHarness()
         queue.add(1)
         let result = queue.ask {
@@ -390,7 +391,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1])
     }
 
-    @Test func aRefusalInTheMiddleUndoesItAndAllBehindIt() throws {
+    @Test func `a refusal in the middle undoes it and all behind it`() throws {
         var queue = QueueHarness()
         queue.add(1)
         queue.holdsCommits = true
@@ -408,7 +409,7 @@ struct QueueMachineTests {
         #expect(queue.numbers == [1, 2, 5])
     }
 
-    @Test func anAdvanceThatCouldNotBeSavedIsMadeUpFor() throws {
+    @Test func `an advance that could not be saved is made up for`() throws {
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
@@ -422,7 +423,7 @@ struct QueueMachineTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2))
     }
 
-    @Test func aCrashAtEveryStepOfAnAdvanceLosesAndDoublesNothing() throws {
+    @Test func `a crash at every step of an advance loses and doubles nothing`() throws {
         // 0: before the commit; 1: after it, before the player heard; 2: after the player heard.
         for step in 0...2 {
             var queue = QueueHarness()
@@ -443,7 +444,7 @@ struct QueueMachineTests {
         }
     }
 
-    @Test func aLimitRefusesInsteadOfDropping() throws {
+    @Test func `a limit refuses instead of dropping`() throws {
         var queue = Queue()
         for number in 0..<Queue.limit {
             let entry = WireQueueEntry.with {
@@ -467,7 +468,7 @@ struct QueueMachineTests {
         #expect(isBack)
     }
 
-    @Test func garbageAndUnknownCommandsAreRefused() throws {
+    @Test func `garbage and unknown commands are refused`() throws {
         var queue = QueueHarness()
         let refused7 = queue.ask { _ in }
         #expect(failure(refused7) == .unknownCommand)
@@ -486,7 +487,7 @@ struct QueueMachineTests {
         #expect(failure(refused10) == .notFound)
     }
 
-    @Test func playIsRefusedAtOnceWhileThePlayerIsDown() throws {
+    @Test func `play is refused at once while the player is down`() throws {
         var queue = QueueHarness()
         queue.add(1)
         queue.playerReady(false)

@@ -9,7 +9,7 @@ import WireMessages
 /// Random commands against what they must amount to: the database, the stream and the machine never disagree, whatever
 /// is refused and whenever the process dies.
 struct QueueModelTests {
-    @Test(arguments: 1...60) func databaseStreamAndMachineAgree(seed: UInt64) throws {
+    @Test(arguments: 1...60) func `database stream and machine agree`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var queue = QueueHarness(episodes: 40)
         for _ in 0..<150 {
@@ -25,7 +25,7 @@ struct QueueModelTests {
         try check(queue)
     }
 
-    @Test(arguments: 1...20) func undoingEverythingLeadsBackAndRedoingForward(seed: UInt64) throws {
+    @Test(arguments: 1...20) func `undoing everything leads back and redoing forward`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed &* 977)
         var queue = QueueHarness(episodes: 40)
         queue.add(1, 2, 3, 4, 5, 6)
@@ -43,7 +43,7 @@ struct QueueModelTests {
         #expect(queue.numbers == end)
     }
 
-    @Test func aThousandInsertionsAtOnePlaceKeepTheirOrder() throws {
+    @Test func `a thousand insertions at one place keep their order`() throws {
         var queue = QueueHarness(episodes: 1_002)
         queue.add(1, 2)
         queue.play(1)

@@ -12,7 +12,7 @@ struct QueueRuleTests {
     private static let day: Int64 = 24 * 3_600 * 1_000
 
     @Test(arguments: [("top", [8, 9, 1, 2]), ("bottom", [1, 2, 8, 9]), ("next", [1, 8, 9, 2])])
-    func newEpisodesEnterWhereTheRuleSays(place: String, expected: [Int]) throws {
+    func `new episodes enter where the rule says`(place: String, expected: [Int]) throws {
         var queue = QueueHarness()
         publish(&queue, [3, 4])
         queue.add(1, 2)
@@ -31,7 +31,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [1, 2])
     }
 
-    @Test func whatCameWhileTheServiceWasDownIsMadeUpFor() throws {
+    @Test func `what came while the service was down is made up for`() throws {
         var queue = QueueHarness()
         publish(&queue, [3, 4])
         set(&queue, "autoEnqueue", "bottom")
@@ -45,7 +45,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [5])
     }
 
-    @Test func theBackCatalogueOfANewSubscriptionDoesNotEnter() throws {
+    @Test func `the back catalogue of a new subscription does not enter`() throws {
         var queue = QueueHarness()
         set(&queue, "autoEnqueue", "bottom", podcast: "")
         publish(&queue, Array(1...20))
@@ -102,7 +102,7 @@ struct QueueRuleTests {
         #expect(queue.records["rule"]?.isEmpty != false)
     }
 
-    @Test func theNewestEpisodeIsNewsHoweverLateItsFeedShowsIt() throws {
+    @Test func `the newest episode is news however late its feed shows it`() throws {
         var queue = QueueHarness()
         publish(&queue, [1, 2], published: -40 * Self.day)
         set(&queue, "autoEnqueue", "bottom")
@@ -115,7 +115,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [3, 20])
     }
 
-    @Test func heardEpisodesAndThoseThatStandInAQueueDoNotEnter() throws {
+    @Test func `heard episodes and those that stand in a queue do not enter`() throws {
         var queue = QueueHarness()
         publish(&queue, [3])
         set(&queue, "autoEnqueue", "bottom")
@@ -127,7 +127,7 @@ struct QueueRuleTests {
         #expect(queue.numbers == [5, 6])
     }
 
-    @Test func aRuleNamesItsQueueAndTheQueueStaysWhileItDoes() throws {
+    @Test func `a rule names its queue and the queue stays while it does`() throws {
         var queue = QueueHarness()
         publish(&queue, [3])
         #expect(code(set(&queue, "autoEnqueueQueue", "news")) == .notFound)
@@ -159,7 +159,7 @@ struct QueueRuleTests {
         #expect(code(delete(&queue)) == nil)
     }
 
-    @Test func aRuleThatWasOffBeginsWithWhatIsThere() throws {
+    @Test func `a rule that was off begins with what is there`() throws {
         var queue = QueueHarness()
         publish(&queue, [3])
         set(&queue, "autoEnqueue", "bottom")
@@ -191,7 +191,7 @@ struct QueueRuleTests {
         return alerts
     }
 
-    @Test func whatDoesNotFitIsNotAddedAndSaidInOneAlertAPodcast() throws {
+    @Test func `what does not fit is not added and said in one alert a podcast`() throws {
         var queue = narrow()
         publish(&queue, [4, 5], seen: 10)
         #expect(queue.numbers == [1, 4])
@@ -220,7 +220,7 @@ struct QueueRuleTests {
         #expect(code(answer(&queue, "retry")) == .alreadyAnswered)
     }
 
-    @Test(arguments: [true, false]) func anAlertGoesWithItsRuleAndWithItsPodcast(ruleGoes: Bool) throws {
+    @Test(arguments: [true, false]) func `an alert goes with its rule and with its podcast`(ruleGoes: Bool) throws {
         var queue = narrow()
         publish(&queue, [4, 5], seen: 10)
         #expect(try alerts(queue).count == 1)
@@ -232,7 +232,7 @@ struct QueueRuleTests {
         #expect(try alerts(queue).isEmpty)
     }
 
-    @Test func newEpisodesThatCouldNotBeSavedAreLookedForAgain() throws {
+    @Test func `new episodes that could not be saved are looked for again`() throws {
         var queue = QueueHarness()
         publish(&queue, [3])
         set(&queue, "autoEnqueue", "bottom")
@@ -246,12 +246,12 @@ struct QueueRuleTests {
     }
 
     @Test(arguments: [("speed", "2"), ("autoEnqueue", "sideways"), ("nonsense", "1"), ("autoEnqueueQueue", "no name")])
-    func settingsThatAreNoneAreRefused(key: String, value: String) throws {
+    func `settings that are none are refused`(key: String, value: String) throws {
         var queue = QueueHarness()
         #expect(code(set(&queue, key, value)) == .invalidArgument)
     }
 
-    @Test func settingsAreOnTheStreamAndSurvive() throws {
+    @Test func `settings are on the stream and survive`() throws {
         var queue = QueueHarness()
         set(&queue, "autoEnqueue", "top")
         queue.restart()

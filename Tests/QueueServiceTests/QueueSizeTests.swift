@@ -9,7 +9,7 @@ import WireMessages
 /// A queue of 10 000 entries: what changing it takes in the service, what is committed and published included. The figures
 /// are printed, not judged: they depend on the machine and on how it was built.
 struct QueueSizeTests {
-    @Test func changesOfALongQueueAreDeltasAndItComesBackWhole() throws {
+    @Test func `changes of a long queue are deltas and it comes back whole`() throws {
         var queue = QueueHarness(episodes: 10_100)
         for start in stride(from: 1, to: 10_000, by: 500) {
             queue.ask { $0.add.episodes = (start..<min(start + 500, 9_900)).map(QueueHarness.episode) }
@@ -56,7 +56,7 @@ struct QueueSizeTests {
         return queue
     }
 
-    @Test func noRecordAndNoMessageIsLargerThanTheBusTakes() throws {
+    @Test func `no record and no message is larger than the bus takes`() throws {
         var queue = signed(2_500)
         let all = queue.numbers
         #expect(all.count == 2_500)
@@ -99,7 +99,7 @@ struct QueueSizeTests {
         }
     }
 
-    @Test func theHistoryOfLargeChangesForgetsTheOldestAndNeverTheNewest() throws {
+    @Test func `the history of large changes forgets the oldest and never the newest`() throws {
         var queue = signed(1_200)
         let all = queue.numbers
         for _ in 0..<4 {

@@ -73,13 +73,13 @@ enum Golden {
 }
 
 @Suite struct GoldenFramesTests {
-    @Test func everyKindOfMessageHasAGoldenFrame() {
+    @Test func `every kind of message has a golden frame`() {
         #expect(Set(Golden.messages.map(\.header.kind)) == Set(MessageKind.allCases.map(\.rawValue)))
         #expect(Golden.headers.count >= 10)
     }
 
     @Test(arguments: Golden.messages)
-    func aGoldenHeaderIsReadAsSaid(_ message: GoldenMessage) throws {
+    func `a golden header is read as said`(_ message: GoldenMessage) throws {
         let bytes = try Golden.bytes(message.frames[message.headerFrame])
         #expect(bytes.count == BusHeader.length)
         #expect(try BusHeader(decoding: bytes) == message.expected())
@@ -87,12 +87,12 @@ enum Golden {
     }
 
     @Test(arguments: Golden.messages)
-    func aGoldenHeaderIsWrittenByteForByte(_ message: GoldenMessage) throws {
+    func `a golden header is written byte for byte`(_ message: GoldenMessage) throws {
         #expect(try message.expected().encoded == Golden.bytes(message.frames[message.headerFrame]))
     }
 
     @Test(arguments: Golden.messages)
-    func aGoldenTextIsWrittenByteForByte(_ message: GoldenMessage) throws {
+    func `a golden text is written byte for byte`(_ message: GoldenMessage) throws {
         for (index, text) in message.texts {
             let place = try #require(Int(index))
             #expect(try Golden.bytes(message.frames[place]) == Array(text.utf8))
@@ -100,7 +100,7 @@ enum Golden {
         #expect(message.headerFrame == (message.socket == "pub" ? 1 : 0))
     }
 
-    @Test func theEntriesOfReplayAndSnapshotAreWholeEvents() throws {
+    @Test func `the entries of replay and snapshot are whole events`() throws {
         for message in Golden.messages where ["replay", "snapshot"].contains(message.header.kindName) {
             let entries = message.frames.dropFirst(message.header.kindName == "replay" ? 2 : 3)
             #expect(entries.count.isMultiple(of: 3))
@@ -112,7 +112,7 @@ enum Golden {
         }
     }
 
-    @Test func theBussOwnPayloadsAreReadAndWritten() throws {
+    @Test func `the buss own payloads are read and written`() throws {
         let status = try #require(Golden.messages.first { $0.name == "status of a service" })
         let bytes = try Golden.bytes(status.frames[2])
         let read = try WireServiceStatus(serializedBytes: bytes)
@@ -126,7 +126,7 @@ enum Golden {
     }
 
     @Test(arguments: Golden.headers)
-    func aHeaderOfAWrongFormIsRefusedForItsReason(_ header: GoldenHeader) throws {
+    func `a header of a wrong form is refused for its reason`(_ header: GoldenHeader) throws {
         let bytes = try Golden.bytes(header.hex)
         var reason: String?
         do throws(FrameError) { _ = try BusHeader(decoding: bytes) } catch {

@@ -27,7 +27,7 @@ struct QueueDeltaTests {
         (100..<200).map { insert($0, after: $0 - 1) } + [.with { $0.remove = "e199" }, insert(200, after: 198)],
     ]
 
-    @Test(arguments: deltas) func aLongDeltaLeadsWhereItsStepsLeadOneByOne(steps: [WireQueueStep]) {
+    @Test(arguments: deltas) func `a long delta leads where its steps lead one by one`(steps: [WireQueueStep]) {
         var whole = Self.state(0..<100)
         var single = whole
         let isWholeConsistent = whole.apply(.with { $0.steps = steps })
@@ -37,7 +37,7 @@ struct QueueDeltaTests {
         #expect(isWholeConsistent == isSingleConsistent)
     }
 
-    @Test func messagesArePutTogetherFromPartsThatAreEncoded() throws {
+    @Test func `messages are put together from parts that are encoded`() throws {
         let beginning = WireQueueState.with {
             $0.name = "main"
             $0.current = "e2"
@@ -56,7 +56,7 @@ struct QueueDeltaTests {
     }
 
     @Test(arguments: [0, 1, 100, 127, 128, 16_383, 16_384, 100_000])
-    func messagesWithinMessagesAreAsLongAsTheyAreSaidToBe(count: Int) throws {
+    func `messages within messages are as long as they are said to be`(count: Int) throws {
         let entry = WireQueueEntry.with { $0.reason = String(repeating: "x", count: count) }
         let insert = WireFields.size(of: entry.wireBytes.count) + WireFields.size(of: 2)
         var fields = WireFields()

@@ -2,10 +2,10 @@ import SwiftProtobuf
 import Testing
 import WireMessages
 
-@Test(
-    "The number of a chapter is found before, at and between starts, and none behind an end",
-    arguments: [(0.0, 0), (0.95, 1), (1, 1), (1.5, 1), (1.99, 2), (2.4, 2), (2.6, 0), (9, 3)])
-func numbersChapters(place: Double, number: Int) {
+@Test(arguments: [(0.0, 0), (0.95, 1), (1, 1), (1.5, 1), (1.99, 2), (2.4, 2), (2.6, 0), (9, 3)])
+func `the number of a chapter is found before, at and between starts, and none behind an end`(
+    place: Double, number: Int
+) {
     let list = [(1.0, 0.0), (2, 2.5), (3, 3)].map { bounds in
         WireChapter.with { ($0.start, $0.end) = bounds }
     }

@@ -102,7 +102,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         return try dealer.receive(wait: true)
     }
 
-    @Test func messagesAndCommandsReachTheHandler() async throws {
+    @Test func `messages and commands reach the handler`() async throws {
         let folder = try TemporaryFolder()
         let journal = Journal()
         let thread = try Self.thread(folder.endpoint(), journal)
@@ -113,7 +113,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(journal.all == ["start"] + (0..<100).map(String.init) + ["stop"])
     }
 
-    @Test func theThreadHasItsName() async throws {
+    @Test func `the thread has its name`() async throws {
         let journal = Journal()
         let thread = try PollThread(name: "poll-name") { EchoHandler(nil, journal) }
         try await thread.started()
@@ -121,7 +121,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         await thread.shutdown()
     }
 
-    @Test func theDeadlineWakesTheHandler() async throws {
+    @Test func `the deadline wakes the handler`() async throws {
         let journal = Journal()
         let thread = try Self.thread(nil, journal)
         try await thread.started()
@@ -130,7 +130,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         await thread.shutdown()
     }
 
-    @Test func commandsAfterShutdownAreRefused() async throws {
+    @Test func `commands after shutdown are refused`() async throws {
         let journal = Journal()
         let thread = try Self.thread(nil, journal)
         try await thread.started()
@@ -140,7 +140,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(journal.all == ["start", "stop"])
     }
 
-    @Test func shutdownMayBeAskedForByManyAtOnce() async throws {
+    @Test func `shutdown may be asked for by many at once`() async throws {
         let journal = Journal()
         let thread = try Self.thread(nil, journal)
         await withTaskGroup(of: Void.self) { group in
@@ -149,7 +149,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(journal.all == ["start", "stop"])
     }
 
-    @Test func acceptedCommandsAreHandledBeforeTheEnd() async throws {
+    @Test func `accepted commands are handled before the end`() async throws {
         let journal = Journal()
         let thread = try Self.thread(nil, journal)
         let accepted = (0..<5_000).count { thread.send(.say("\($0)")) == .accepted }
@@ -157,7 +157,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(journal.all.count == accepted + 2)
     }
 
-    @Test func tooManyWaitingCommandsAreRefused() async throws {
+    @Test func `too many waiting commands are refused`() async throws {
         let gate = NIOLockedValueBox(())
         let journal = Journal()
         let outcomes = try gate.withLockedValue { _ in
@@ -173,7 +173,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(journal.all == ["start", "0", "1", "2", "stop"])
     }
 
-    @Test func aHandlerThatThrowsEndsTheThreadInOrder() async throws {
+    @Test func `a handler that throws ends the thread in order`() async throws {
         let folder = try TemporaryFolder()
         let journal = Journal()
         let thread = try Self.thread(folder.endpoint(), journal)
@@ -185,7 +185,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         #expect(await thread.shutdown() is EchoHandler.Broken)
     }
 
-    @Test func whatKeepsTheHandlerFromStartingIsThrown() async throws {
+    @Test func `what keeps the handler from starting is thrown`() async throws {
         let journal = Journal()
         let thread = try Self.thread(IPCEndpoint(path: "/nowhere/at/all"), journal)
         let error = await #expect(throws: ZeroMQError.self) { try await thread.started() }
@@ -193,7 +193,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         await thread.shutdown()
     }
 
-    @Test func socketsMayComeAndGoWhileItRuns() async throws {
+    @Test func `sockets may come and go while it runs`() async throws {
         let folder = try TemporaryFolder()
         let journal = Journal()
         let thread = try Self.thread(folder.endpoint(), journal)
@@ -205,7 +205,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         await thread.shutdown()
     }
 
-    @Test func anAbandonedThreadEndsByItself() async throws {
+    @Test func `an abandoned thread ends by itself`() async throws {
         let journal = Journal()
         do {
             let thread = try Self.thread(nil, journal)
@@ -214,7 +214,7 @@ struct EchoHandler: PollHandler, ~Copyable {
         await journal.wait(for: "stop")
     }
 
-    @Test func openingAndClosingAHundredTimesLeavesNothing() async throws {
+    @Test func `opening and closing a hundred times leaves nothing`() async throws {
         let folder = try TemporaryFolder()
         func once() async throws {
             let thread = try Self.thread(folder.endpoint(), Journal())

@@ -14,7 +14,7 @@ import Testing
         [Frame([UInt8](repeating: 7, count: 33)), Frame([UInt8](repeating: 8, count: 34))],
         [Frame([UInt8](repeating: 9, count: 300_000)), Frame([0, 0xff, 0])],
     ])
-    func messagesArriveAsTheyWereSent(_ message: Message) throws {
+    func `messages arrive as they were sent`(_ message: Message) throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -29,7 +29,7 @@ import Testing
         right.close()
     }
 
-    @Test func aRouterSaysThatItKnowsNoSuchPeer() throws {
+    @Test func `a router says that it knows no such peer`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -38,7 +38,7 @@ import Testing
         #expect(try router.send(["nobody", "hello"]) == .unreachable)
     }
 
-    @Test func aRouterSaysThatAPeersBufferIsFull() throws {
+    @Test func `a router says that a peers buffer is full`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -56,7 +56,7 @@ import Testing
         #expect(outcomes == [.sent, .wouldBlock])
     }
 
-    @Test func aDealerWithoutAPeerTakesNothing() throws {
+    @Test func `a dealer without a peer takes nothing`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -66,7 +66,7 @@ import Testing
         #expect(try dealer.receive() == nil)
     }
 
-    @Test func subscriptionsArriveInBand() throws {
+    @Test func `subscriptions arrive in band`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -89,7 +89,7 @@ import Testing
         #expect(try second.receive(wait: true) == ["bcd", "3"])
     }
 
-    @Test func aSlowSubscriberLosesMessagesAndDelaysNobody() throws {
+    @Test func `a slow subscriber loses messages and delays nobody`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -107,7 +107,7 @@ import Testing
         #expect(received < 5_000)
     }
 
-    @Test func aMessageOfTooManyFramesIsCutAndTheNextIsWhole() throws {
+    @Test func `a message of too many frames is cut and the next is whole`() throws {
         let folder = try TemporaryFolder()
         let context = try ZeroMQContext()
         defer { context.terminate() }
@@ -146,7 +146,7 @@ import Testing
         #expect(try !left.receive(into: &received))
     }
 
-    @Test func errorsNameTheCallAndTheEndpoint() throws {
+    @Test func `errors name the call and the endpoint`() throws {
         let context = try ZeroMQContext()
         defer { context.terminate() }
         var socket = try Socket(.router, in: context)
@@ -158,7 +158,7 @@ import Testing
         #expect(option?.errno == EINVAL)
     }
 
-    @Test func aClosedSocketRefusesEveryCall() throws {
+    @Test func `a closed socket refuses every call`() throws {
         let context = try ZeroMQContext()
         defer { context.terminate() }
         var socket = try Socket(.dealer, in: context)
@@ -171,7 +171,7 @@ import Testing
         #expect(error?.isNotASocket == true)
     }
 
-    @Test func aContextThatWasShutDownSaysSo() throws {
+    @Test func `a context that was shut down says so`() throws {
         let context = try ZeroMQContext()
         var socket = try Socket(.dealer, in: context)
         context.shutdown()
@@ -184,7 +184,7 @@ import Testing
         #expect(late?.isTerminated == true)
     }
 
-    @Test func aPathThatNoSocketCanHaveIsRefusedWithItsLength() throws {
+    @Test func `a path that no socket can have is refused with its length`() throws {
         let fits = "/" + String(repeating: "a", count: IPCEndpoint.maximumPathLength - 1)
         #expect(try IPCEndpoint(path: fits).text == "ipc://" + fits)
         let error = #expect(throws: ZeroMQError.self) { try IPCEndpoint(path: fits + "b") }
@@ -193,7 +193,7 @@ import Testing
         #expect(throws: ZeroMQError.self) { try IPCEndpoint(path: "") }
     }
 
-    @Test func theDescriptorLimitIsRaisedAndNeverLowered() throws {
+    @Test func `the descriptor limit is raised and never lowered`() throws {
         let before = try FileDescriptorLimit.current()
         let raised = try FileDescriptorLimit.raise()
         #expect(raised >= before)
@@ -202,7 +202,7 @@ import Testing
 }
 
 @Suite struct FrameTests {
-    @Test func aFrameIsItsBytes() {
+    @Test func `a frame is its bytes`() {
         #expect(Frame("ä").bytes == [0xc3, 0xa4])
         #expect(Frame([0xc3, 0xa4]).text == "ä")
         #expect(Frame([0xff]).text == nil)
