@@ -13,16 +13,19 @@ package import WireMessages
 public final class Fleet: Sendable {
     let hub: FleetHub
     package let client: BusClient
+    /// How long a request is tried that reaches no service; nil: as long as any.
+    private let reachLimit: Duration?
     /// Nil: nothing is observed.
     private let updates: FeedSubscription?
     private let tasks: [Task<Void, Never>]
 
-    private init(client: BusClient, observes: Bool) {
+    private init(client: BusClient, observes: Bool, reachLimit: Duration?) {
         let hub = FleetHub(observes: observes)
         let updates = observes ? client.subscribe() : nil
         self.client = client
         self.hub = hub
         self.updates = updates
+        self.reachLimit = reachLimit
         tasks = [
             Task {
                 // It fails only where the run directory can’t be one, which was found out before.
@@ -54,8 +57,9 @@ public final class Fleet: Sendable {
         return try connect(as: origin, to: try LockstepHome.find(environment), observing: observing.selection)
     }
 
+    /// - Parameter reachLimit: how long a request is tried while the service isn’t there; nil: as long as any.
     package static func connect(
-        as origin: String, to home: LockstepHome, observing selection: TopicSelection?
+        as origin: String, to home: LockstepHome, observing selection: TopicSelection?, reachLimit: Duration? = nil
     ) throws(Failure) -> Fleet {
         let home = home.ofRunningFleet()
         try FleetPresence.require(home)
@@ -63,7 +67,7 @@ public final class Fleet: Sendable {
         logger.logLevel = .critical
         let client = BusClient(
             runDirectory: home.runDirectory, origin: origin, observes: selection, logger: logger)
-        return Fleet(client: client, observes: selection != nil)
+        return Fleet(client: client, observes: selection != nil, reachLimit: reachLimit)
     }
 
     /// Ends the connection. The sequences of states and changes end; commands under way fail with `unavailable`.
@@ -152,7 +156,7 @@ public final class Fleet: Sendable {
         _ service: ServiceName, _ request: some SwiftProtobuf.Message, reply: Reply.Type,
         within limit: Duration = .seconds(10)
     ) async throws(Failure) -> Reply {
-        let answer = try await client.ask(service, request, reply: reply, within: limit)
+        let answer = try await client.ask(service, request, reply: reply, within: limit, reaching: reachLimit)
         await arrive(at: answer.position, of: service)
         return answer.reply
     }

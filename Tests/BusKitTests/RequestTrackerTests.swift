@@ -122,6 +122,31 @@ struct RequestTrackerTests {
             results(tracker.handle(.tick, now: at(10_000))) == [.failure(Failure(.unavailable, "down"))])
     }
 
+    @Test func `a request that reaches nobody ends at its own limit and one that may have had an effect does not`() {
+        let asking = RequestTracker.Event.ask(
+            RequestTracker.Asking(
+                id: id, service: .queue, payload: [1], deadline: at(10_000), reachDeadline: at(2_000)))
+        let down = Failure(.unavailable, "down")
+        var tracker = RequestTracker()
+        _ = tracker.handle(asking, now: start)
+        #expect(tracker.deadline == at(5_000))
+        _ = tracker.handle(.failure(id, down), now: at(1_990))
+        #expect(tracker.deadline == at(2_000))
+        #expect(results(tracker.handle(.tick, now: at(2_000))) == [.failure(down)])
+
+        tracker = RequestTracker()
+        _ = tracker.handle(asking, now: start)
+        _ = tracker.handle(.connectionLost, now: at(1))
+        _ = tracker.handle(.joined, now: at(2))
+        _ = tracker.handle(.failure(id, down), now: at(1_990))
+        #expect(results(tracker.handle(.tick, now: at(2_000))).isEmpty)
+        #expect(tracker.count == 1)
+
+        tracker = RequestTracker(hasJoined: false)
+        _ = tracker.handle(asking, now: start)
+        #expect(results(tracker.handle(.tick, now: at(2_000))).count == 1)
+    }
+
     @Test func `a request without a limit is repeated for ever`() {
         var tracker = RequestTracker()
         _ = tracker.handle(asking(id, limit: nil), now: start)

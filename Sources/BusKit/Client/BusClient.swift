@@ -78,16 +78,19 @@ package final class BusClient: Service {
     package func subscribe() -> FeedSubscription { FeedSubscription(thread: thread, feed: UpdateFeed()) }
 
     /// Asks a service, repeating the request under its id until it is answered, refused, or the time is over.
-    /// - Parameter mayBeRepeat: whether the id may have been used before, by another life of this program.
+    /// - Parameters:
+    ///   - reachLimit: how long it is tried while no attempt has reached the service; nil: as long as any.
+    ///   - mayBeRepeat: whether the id may have been used before, by another life of this program.
     /// - Throws: the service's refusal; `unavailable`, `busy` if every try was refused; `outcomeUnknown` if it is not
     ///   known whether it took effect.
     package func request(
         _ service: ServiceName, _ payload: [UInt8], id: RequestID = .random(), within limit: Duration? = .seconds(10),
-        mayBeRepeat: Bool = false
+        reaching reachLimit: Duration? = nil, mayBeRepeat: Bool = false
     ) async throws(Failure) -> Answer {
+        let now = SystemClocks.monotonic()
         let asking = RequestTracker.Asking(
-            id: id, service: service, payload: payload,
-            deadline: limit.map { SystemClocks.monotonic().advanced(by: $0) }, mayBeRepeat: mayBeRepeat)
+            id: id, service: service, payload: payload, deadline: limit.map(now.advanced(by:)),
+            reachDeadline: reachLimit.map(now.advanced(by:)), mayBeRepeat: mayBeRepeat)
         let result: Result<Answer, Failure> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 thread.send(.ask(asking) { continuation.resume(returning: $0) })
@@ -103,10 +106,10 @@ package final class BusClient: Service {
     /// - Throws: also `malformed` for an answer that is no `Reply`.
     package func ask<Reply: SwiftProtobuf.Message>(
         _ service: ServiceName, _ message: some SwiftProtobuf.Message, reply: Reply.Type, id: RequestID = .random(),
-        within limit: Duration? = .seconds(10), mayBeRepeat: Bool = false
+        within limit: Duration? = .seconds(10), reaching reachLimit: Duration? = nil, mayBeRepeat: Bool = false
     ) async throws(Failure) -> (reply: Reply, position: StreamPosition?) {
         let answer = try await request(
-            service, message.wireBytes, id: id, within: limit, mayBeRepeat: mayBeRepeat)
+            service, message.wireBytes, id: id, within: limit, reaching: reachLimit, mayBeRepeat: mayBeRepeat)
         do {
             return (try Reply(wireBytes: answer.payload), answer.position)
         } catch {

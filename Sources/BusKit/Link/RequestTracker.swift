@@ -44,17 +44,21 @@ package struct RequestTracker: Sendable {
         package var payload: [UInt8]
         /// When the caller gives up; nil: never.
         package var deadline: MonotonicTime?
+        /// When the caller gives up a request that has not reached the service; nil: at the deadline.
+        package var reachDeadline: MonotonicTime?
         /// Whether the id may have been used before, in another life of the caller.
         package var mayBeRepeat: Bool
 
         /// A request of these parts.
         package init(
-            id: RequestID, service: ServiceName, payload: [UInt8], deadline: MonotonicTime?, mayBeRepeat: Bool = false
+            id: RequestID, service: ServiceName, payload: [UInt8], deadline: MonotonicTime?,
+            reachDeadline: MonotonicTime? = nil, mayBeRepeat: Bool = false
         ) {
             self.id = id
             self.service = service
             self.payload = payload
             self.deadline = deadline
+            self.reachDeadline = reachDeadline
             self.mayBeRepeat = mayBeRepeat
         }
     }
@@ -116,6 +120,12 @@ package struct RequestTracker: Sendable {
         /// Whether a sending may have had its effect.
         var mayHaveHappened = false
         var lastFailure: Failure?
+
+        /// When it ends unanswered.
+        var end: MonotonicTime? {
+            if case .sent = phase { return asking.deadline }
+            return mayHaveHappened ? asking.deadline : [asking.reachDeadline, asking.deadline].compactMap(\.self).min()
+        }
     }
 
     private let limits: Limits
@@ -249,7 +259,7 @@ extension RequestTracker {
     private mutating func tick(_ now: MonotonicTime, _ effects: inout [Effect]) {
         for id in order {
             guard let request = requests[id], let due = due(request), now >= due else { continue }
-            if let deadline = request.asking.deadline, now >= deadline {
+            if let deadline = request.end, now >= deadline {
                 finish(id, .failure(Self.late(request)), &effects)
                 continue
             }
@@ -268,8 +278,7 @@ extension RequestTracker {
         case .sent(let at): next = at.advanced(by: limits.attempt)
         case .queued: next = nil
         }
-        guard let deadline = request.asking.deadline else { return next }
-        return next.map { min($0, deadline) } ?? deadline
+        return [next, request.end].compactMap(\.self).min()
     }
 
     /// What is said at the deadline: nothing is known, unless every sending was refused before it reached the service.

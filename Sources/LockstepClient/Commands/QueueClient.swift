@@ -1,8 +1,9 @@
 public import PodcastModel
 import WireMessages
 
-/// Commands to the queues. Each returns when its effect is in the state, and throws the queue’s refusal. Where no queue is
-/// named, `play`, `next` and `previous` mean the one that plays, the others Up Next.
+/// Commands to the queues. Each returns when its effect is in the state, and throws the queue’s refusal: `notFound` for a queue,
+/// an entry or an episode that isn’t there, `ambiguous` for a text that may mean several. Where no queue is named, `toggle`,
+/// `play`, `next` and `previous` mean the one that plays, the others Up Next.
 public struct QueueClient: Sendable {
     /// What is to be played.
     public enum Target: Sendable, Hashable {
@@ -12,112 +13,249 @@ public struct QueueClient: Sendable {
         case entry(String)
         /// An episode, which is added in front of the interrupted one where the queue doesn’t hold it.
         case episode(EpisodeID)
+        /// An entry, by its number from 1, in Up Next or the queue that plays.
+        case number(UInt32)
+        /// An entry as somebody names it who sees the queue, in Up Next or the queue that plays: by its number, its ID, its title
+        /// or a part of it.
+        case text(String)
+        /// An episode in Up Next or the queue that plays; it is added to Up Next where neither holds it.
+        case episodeOfShownQueues(EpisodeID)
+    }
+
+    /// Where an entry is moved. The other entry is named as people do who see the queue.
+    public enum Place: Sendable, Hashable {
+        /// In front of the entry that this text means.
+        case before(String)
+        /// Behind the entry that this text means.
+        case after(String)
+        /// An index, counted from 0 without the entry.
+        case index(Int)
+    }
+
+    /// What entries are sorted by.
+    public enum SortKey: String, Sendable, Hashable, CaseIterable {
+        /// The episode’s title.
+        case title
+        /// The podcast’s title.
+        case podcast
+        /// When the episode was published.
+        case published
+        /// The episode’s length.
+        case duration
+        /// When the entry was added.
+        case added
+        /// What is left of the episode.
+        case remaining
+    }
+
+    /// What is repeated.
+    public enum Repeat: String, Sendable, Hashable, CaseIterable {
+        /// Nothing: playback ends behind the last entry.
+        case off
+        /// The entry that has ended.
+        case one
+        /// The whole queue.
+        case all
     }
 
     let fleet: Fleet
 
+    // MARK: - Playing
+
     /// Plays. It returns when the load is decided; the state shows what becomes of it.
     ///
     /// - Parameter position: where to begin, in seconds; nil: where the episode was left.
-    /// - Throws: `queueEmpty`, `notFound`, `noQueue`.
+    /// - Throws: `queueEmpty`.
     public func play(
         _ target: Target = .resume, in queue: String? = nil, at position: Double? = nil
-    ) async throws(Failure) -> Answer<QueueState.Entry?> {
-        let reply = try await ask(queue) { request in
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { request in
             switch target {
             case .resume: request.play.resume = true
             case .entry(let id): request.play.entry = id
             case .episode(let id): request.play.episode = id.text
+            case .number(let number): request.playNamed.number = number
+            case .text(let text): request.playNamed.entryText = text
+            case .episodeOfShownQueues(let id): request.playNamed.episode = id.text
             }
-            if let position { request.play.position = position }
+            guard let position else { return }
+            if case .playNamed = request.command {
+                request.playNamed.position = position
+            } else {
+                request.play.position = position
+            }
         }
-        return Answer(changed: reply.changed, value: reply.entries.first.map(QueueState.Entry.init))
     }
 
-    /// Plays the entry that follows.
+    /// Pauses what plays or will, else resumes what is loaded, else starts the queue. What counts is how it is when the command
+    /// arrives.
     ///
-    /// - Throws: `notFound` when none follows.
-    public func next(in queue: String? = nil) async throws(Failure) -> Answer<QueueState.Entry?> {
-        let reply = try await ask(queue) { $0.next = WireNext() }
-        return Answer(changed: reply.changed, value: reply.entries.first.map(QueueState.Entry.init))
+    /// - Throws: `queueEmpty` when there is nothing to start.
+    public func toggle(_ queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.toggle = WireTogglePlayback() }
     }
 
-    /// Plays the entry before, or what is loaded from its beginning.
+    /// Goes to the entry that follows. What is paused stays paused.
     ///
-    /// - Throws: `notFound` when there is none.
-    public func previous(in queue: String? = nil) async throws(Failure) -> Answer<QueueState.Entry?> {
-        let reply = try await ask(queue) { $0.previous = WirePrevious() }
-        return Answer(changed: reply.changed, value: reply.entries.first.map(QueueState.Entry.init))
+    /// - Throws: `atEdge` when none follows; `queueEmpty`.
+    public func next(in queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.next = WireNext() }
     }
+
+    /// Goes to the entry before. What is paused stays paused.
+    ///
+    /// - Throws: `atEdge` when there is none; `queueEmpty`.
+    public func previous(in queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.previous = WirePrevious() }
+    }
+
+    // MARK: - Editing
 
     /// Adds episodes at the end or, with `next`, after the current entry. What the queue holds already stays where it is.
     ///
-    /// - Returns: the entries that were added, 500 at most.
-    /// - Throws: `notFound`; `queueFull` with the limit.
+    /// - Throws: `limitReached`.
     public func add(
         _ episodes: [EpisodeID], next: Bool = false, to queue: String? = nil
-    ) async throws(Failure) -> Answer<[QueueState.Entry]> {
-        let reply = try await ask(queue) {
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) {
             $0.add.episodes = episodes.map(\.text)
             $0.add.next = next
         }
-        return Answer(changed: reply.changed, value: reply.entries.map(QueueState.Entry.init))
     }
 
     /// Removes entries, by their IDs.
-    ///
-    /// - Throws: `notFound`.
-    public func remove(_ entries: [String], from queue: String? = nil) async throws(Failure) -> Answer<QueueState?> {
-        try await change(queue) { $0.remove.entries = entries }
+    public func remove(_ entries: [String], from queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.remove.entries = entries }
     }
 
-    /// Moves an entry to an index, counted from 0 without it.
-    ///
-    /// - Throws: `notFound`.
-    public func move(_ entry: String, to index: Int, in queue: String? = nil) async throws(Failure) -> Answer<
-        QueueState?
-    > {
-        try await change(queue) {
+    /// Removes entries as people name them who see the queue, 100 at most.
+    public func remove(named texts: [String], from queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.remove.texts = texts }
+    }
+
+    /// Moves an entry, by its ID, to an index, counted from 0 without it.
+    public func move(_ entry: String, to index: Int, in queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) {
             $0.move.entry = entry
             $0.move.index = UInt32(clamping: index)
         }
     }
 
-    /// Removes all entries but the one that is loaded.
-    public func clear(_ queue: String? = nil) async throws(Failure) -> Answer<QueueState?> {
-        try await change(queue) { $0.clear = WireClearQueue() }
+    /// Moves the entry that a text means.
+    public func move(
+        named text: String, to place: Place, in queue: String? = nil
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) {
+            $0.move.entryText = text
+            switch place {
+            case .before(let text): $0.move.beforeText = text
+            case .after(let text): $0.move.afterText = text
+            case .index(let index): $0.move.index = UInt32(clamping: index)
+            }
+        }
     }
 
+    /// Removes all entries but the one that is loaded.
+    public func clear(_ queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.clear = WireClearQueue() }
+    }
+
+    /// Sorts the entries; those without the key come last.
+    public func sort(
+        _ queue: String? = nil, by key: SortKey, descending: Bool = false
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) {
+            $0.sort.by =
+                switch key {
+                case .title: .title
+                case .podcast: .podcast
+                case .published: .published
+                case .duration: .duration
+                case .added: .added
+                case .remaining: .remaining
+                }
+            $0.sort.descending = descending
+        }
+    }
+
+    /// Removes entries whose episode an earlier entry has, also under another address.
+    public func deduplicate(_ queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.deduplicate = WireRemoveDuplicates() }
+    }
+
+    // MARK: - History
+
     /// Undoes the newest change.
-    ///
-    /// - Returns: what was undone, in words; empty: there was nothing to undo.
-    public func undo(in queue: String? = nil) async throws(Failure) -> Answer<String> {
-        let reply = try await ask(queue) { $0.undo = WireUndo() }
-        return Answer(changed: reply.changed, value: DisplayText.sanitised(reply.description_p))
+    public func undo(in queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.undo = WireUndo() }
     }
 
     /// Redoes what was undone last.
-    ///
-    /// - Returns: what was redone, in words; empty: there was nothing to redo.
-    public func redo(in queue: String? = nil) async throws(Failure) -> Answer<String> {
-        let reply = try await ask(queue) { $0.redo = WireRedo() }
-        return Answer(changed: reply.changed, value: DisplayText.sanitised(reply.description_p))
+    public func redo(in queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.redo = WireRedo() }
     }
 
-    private func change(
-        _ queue: String?, _ fill: (inout WireQueueRequest) -> Void
-    ) async throws(Failure) -> Answer<QueueState?> {
-        let reply = try await ask(queue, fill)
-        return Answer(changed: reply.changed, value: fleet.state.queue(queue ?? QueueName.usual))
+    /// The newest changes.
+    ///
+    /// - Parameter limit: the maximum number of changes; 0: all that are kept.
+    public func history(of queue: String? = nil, limit: UInt32 = 0) async throws(Failure) -> [QueueChange] {
+        try await ask(queue) { $0.history.limit = limit }.history
+    }
+
+    /// Makes the entries those of an earlier revision again, as one change that can be undone.
+    ///
+    /// - Throws: `notFound` for a revision that the history doesn’t reach back to; `limitReached`.
+    public func restore(_ queue: String? = nil, revision: UInt64) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.restore.revision = revision }
+    }
+
+    // MARK: - Queues
+
+    /// Creates an empty queue; one that is there stays as it is.
+    ///
+    /// - Throws: `invalidArgument` for a name that can’t be one; `limitReached`.
+    public func create(_ queue: String) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.create = WireCreateQueue() }
+    }
+
+    /// Deletes an empty queue and its history.
+    ///
+    /// - Throws: `invalidArgument` for Up Next, for one that isn’t empty, and for one that a rule fills.
+    public func delete(_ queue: String) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.delete = WireDeleteQueue() }
+    }
+
+    /// Chooses what is repeated.
+    public func setRepeat(_ mode: Repeat, of queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) {
+            $0.setModes.repeat =
+                switch mode {
+                case .off: .off
+                case .one: .one
+                case .all: .all
+                }
+        }
+    }
+
+    /// Chooses whether entries leave when they have ended.
+    public func setConsume(_ isOn: Bool, of queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.setModes.consume = isOn }
+    }
+
+    /// Limits the number of entries; 0: as many as there can be.
+    ///
+    /// - Throws: `invalidArgument` above that number.
+    public func setLimit(_ limit: UInt32, of queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.setModes.limit = limit }
     }
 
     private func ask(
         _ queue: String?, _ fill: (inout WireQueueRequest) -> Void
-    ) async throws(Failure) -> WireQueueReply {
+    ) async throws(Failure) -> QueueAnswer {
         var request = WireQueueRequest()
         request.queue = queue ?? ""
         fill(&request)
-        return try await fleet.ask(.queue, request, reply: WireQueueReply.self)
+        return QueueAnswer(try await fleet.ask(.queue, request, reply: WireQueueReply.self))
     }
 }
 

@@ -101,6 +101,8 @@ public enum FleetChange: Sendable, Hashable {
     case output
     /// A queue, by name.
     case queue(String)
+    /// What plays next, or what became of a load.
+    case next
     /// A podcast, by ID: it came, changed or went.
     case podcast(String)
     /// A podcast’s episodes.
@@ -128,6 +130,7 @@ public enum FleetChange: Sendable, Hashable {
             case .player: .player
             case .output: .output
             case .queue(let name): .queue(name)
+            case .next: .next
             case .podcast(let id): .podcast(id)
             case .episodes(let change): .episodes(EpisodesChange(change))
             case .episode(let state): .episode(state.episode)

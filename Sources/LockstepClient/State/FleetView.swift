@@ -13,6 +13,8 @@ package struct FleetView: Sendable {
         case output
         /// A queue, by name.
         case queue(String)
+        /// Which queue plays, what follows, and what has become of the loads that were decided.
+        case next
         /// A podcast, by id.
         case podcast(String)
         /// An alert, by topic.
@@ -47,6 +49,8 @@ package struct FleetView: Sendable {
     package private(set) var output: WireOutputState?
     /// The queues, by name.
     package private(set) var queues: [String: WireQueueState] = [:]
+    /// Which queue plays, what follows, and what has become of the loads that were decided.
+    package private(set) var next: WireQueueNext?
     /// The podcasts, by id.
     package private(set) var podcasts: [String: WirePodcast] = [:]
     /// The alerts that wait for an answer, by topic.
@@ -138,6 +142,7 @@ package struct FleetView: Sendable {
         case ("playback", "state", 3): return .player
         case ("playback", "output", 3): return .output
         case ("persistence", "status", 3): return .database
+        case ("queue", "next", 3): return .next
         case ("queue", "queue", 4): return .queue(parts[3])
         case ("feeds", "podcast", 4): return .podcast(parts[3])
         case ("downloads", "download", 4): return .download(parts[3])
@@ -159,6 +164,7 @@ package struct FleetView: Sendable {
         case .player: player = decoded(WirePlaybackState.self)
         case .output: output = decoded(WireOutputState.self)
         case .database: database = decoded(WirePersistenceStatus.self)
+        case .next: next = decoded(WireQueueNext.self)
         case .podcast(let id): podcasts[id] = decoded(WirePodcast.self)
         case .alert: alerts[topic] = decoded(WireAlert.self)
         case .download(let episode): downloads[episode] = decoded(WireDownload.self)
