@@ -2,8 +2,8 @@
 package enum DisplayText {
     /// Without anything that moves the cursor, changes the terminal or reorders the line: control characters and line
     /// breaks become a space, runs of spaces one, marks that steer the direction of writing go.
-    package static func sanitised(_ text: some StringProtocol) -> String {
-        if isPlain(text) { return String(text) }
+    package static func sanitised(_ text: String) -> String {
+        if isPlain(text) { return text }
         var result = ""
         var pendingSpace = false
         for scalar in text.unicodeScalars {
@@ -22,7 +22,7 @@ package enum DisplayText {
     }
 
     /// Whether a text is as it should be already: printable ASCII with single spaces between words.
-    private static func isPlain(_ text: some StringProtocol) -> Bool {
+    private static func isPlain(_ text: String) -> Bool {
         var before = UInt8(ascii: " ")
         for byte in text.utf8 {
             guard (0x21...0x7e).contains(byte) || byte == UInt8(ascii: " ") && before != byte else { return false }
@@ -34,7 +34,7 @@ package enum DisplayText {
     /// How many columns a terminal gives a text without control characters.
     ///
     /// Counted by scalar, as the C library's `wcwidth` does and with it most terminals.
-    package static func width(_ text: some StringProtocol) -> Int {
+    package static func width(_ text: String) -> Int {
         text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
             ? text.utf8.count : text.unicodeScalars.reduce(0) { $0 + width($1) }
     }
