@@ -100,15 +100,17 @@ extension PlaybackMachine {
             return answer(command, "Nothing is prepared")
         }
         guard prepare.hasLoad else {
+            let isChanged = next.load != nil
             forgetNext()
-            return answer(command, "Nothing is prepared")
+            return answer(command, "Nothing is prepared", changed: isChanged)
         }
         let load = try NextEpisode.Load(prepare.load, after: session.loadID)
-        if next.load?.request != prepare.load {
+        let isChanged = next.load?.request != prepare.load
+        if isChanged {
             forgetNext()
             lookUp(prepare.load.episode.id, as: next.prepare(load))
         }
-        answer(command, "It is prepared")
+        answer(command, "It is prepared", changed: isChanged)
     }
 
     /// What was prepared does not follow any more.

@@ -35,7 +35,13 @@ extension PlaybackMachine {
                 if session?.episode.id == refresh.episode { lookUpChapters() }
                 answer(command, "Looked up")
             case .prepare(let prepare)?: try self.prepare(prepare, command)
-            case .seekRelative?, .changeSpeed?, .changeVolume?, .extendSleep?, nil:
+            case .seekRelative(let seek)?: try self.seek(seek, command)
+            case .changeSpeed(let change)?:
+                try setSpeed(try change.level(from: speed.factor, in: PlaybackSpeed.range), command)
+            case .changeVolume(let change)?:
+                try setVolume(try change.level(from: volume.percent, in: Volume.range), command)
+            case .extendSleep(let sleep)?: try extendSleep(sleep.seconds, command)
+            case nil:
                 throw Failure(.unknownCommand, "The player does not know this command.")
             }
         } catch {
@@ -45,22 +51,23 @@ extension PlaybackMachine {
 
     /// The command is answered with the state as it is when all is decided; what it changed is committed first.
     mutating func answer(
-        _ command: Command, _ fact: String, _ body: PendingEffects.Answer.Body = .state, changed: Bool? = nil
+        _ command: Command, _ fact: String, _ body: PendingEffects.Answer.Body = .state, changed: Bool? = nil,
+        setting: WireSettingReply? = nil
     ) {
         pending.answer = PendingEffects.Answer(
-            request: command.id, body: body, fact: fact, changed: changed ?? pending.hasChanges)
+            request: command.id, body: body, fact: fact, changed: changed ?? pending.hasChanges, setting: setting)
     }
 
     // MARK: Playing
 
-    private func loaded() throws(Failure) -> PlaybackSession {
+    func loaded() throws(Failure) -> PlaybackSession {
         guard let session else {
             throw Failure(.nothingLoaded, "Nothing is loaded. Start something with `lockstep play EPISODE`.")
         }
         return session
     }
 
-    private static func heard(_ session: PlaybackSession) -> Failure {
+    static func playedToEnd(_ session: PlaybackSession) -> Failure {
         Failure(
             .nothingLoaded,
             "“\(session.episode.title)” has been heard to its end. `lockstep play` with its title begins it again.")
@@ -73,7 +80,7 @@ extension PlaybackMachine {
             overruleAnswers()
             pausePlayback()
         } else if session.status == .finished {
-            throw Self.heard(session)
+            throw Self.playedToEnd(session)
         } else {
             resume()
         }
@@ -154,45 +161,6 @@ extension PlaybackMachine {
         saveSession()
     }
 
-    private mutating func seek(_ seek: WireSeek, _ command: Command) throws(Failure) {
-        let session = try loaded()
-        guard session.status != .finished else { throw Self.heard(session) }
-        guard seek.loadID.isEmpty || seek.loadID == session.loadID.text else {
-            throw Failure(.nothingLoaded, "That episode is no longer loaded.")
-        }
-        guard let position = PlaybackPosition(seconds: seek.position) else {
-            throw Self.invalid("\(seek.position) s isn’t a valid position.")
-        }
-        if let duration = session.duration, position.seconds > duration.seconds {
-            throw Self.invalid(
-                "\(ClockText.format(position.seconds)) is beyond the end at \(ClockText.format(duration.seconds)).")
-        }
-        move(to: position)
-        answer(command, "Moved to \(ClockText.format(position.seconds))")
-    }
-
-    /// Goes to a position; the anchor runs again when the engine says so.
-    mutating func move(to position: PlaybackPosition) {
-        guard let session else { return }
-        setAnchor(position, running: false)
-        self.session?.tracker.moved(to: position)
-        self.session?.recovery.moved()
-        output.loss.moved(to: position)
-        if session.engine == .open {
-            seekEngine(to: position)
-        } else if case .lookingUp(let request, _) = session.engine {
-            self.session?.engine = .lookingUp(request, explicit: position)
-        }
-        savePosition()
-    }
-
-    /// Lets the engine go to a position; what it reports before it is there is out of date.
-    mutating func seekEngine(to position: PlaybackPosition) {
-        let serial = nextSerial()
-        session?.tracker.seeks(serial: serial)
-        pending.perform(.engine(.seek(position, serial: serial)))
-    }
-
     private mutating func stop(_ command: Command) {
         forgetDevice()
         overruleAnswers()
@@ -234,7 +202,7 @@ extension WirePlaybackRequest {
     /// Whether somebody does something about what is loaded: what has failed does not go on by itself after that.
     fileprivate var isAboutLoaded: Bool {
         switch command {
-        case .load, .setPaused, .seek, .stop, .unload, .answerAlert, .setPlayed: true
+        case .load, .setPaused, .seek, .seekRelative, .stop, .unload, .answerAlert, .setPlayed: true
         default: false
         }
     }

@@ -131,7 +131,7 @@ extension PlaybackMachine {
             pending.state = true
             pending.output = true
         }
-        answer(command, "The sound device is chosen", .output)
+        answer(command, "The sound device is chosen", .output, changed: isChanged)
     }
 
     /// The devices have been listed: those who wait for that are answered.

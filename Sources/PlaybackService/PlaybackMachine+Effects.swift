@@ -29,6 +29,10 @@ struct PendingEffects: Sendable {
         var fact: String
         /// Whether anything is another than before.
         var changed: Bool
+        /// What it has done to a setting.
+        var setting: WireSettingReply?
+        /// The episode that a seek has ended.
+        var ended: WireEpisodeSummary?
         enum Body: Sendable { case state, output, episodeState(WireEpisodeState) }
     }
 
@@ -49,8 +53,10 @@ struct PlaybackTimers: Sendable {
     static let milestone = TimerName("milestone")
     static let sleep = TimerName("sleep")
     static let liveness = TimerName("liveness")
+    /// A seek whose answer is held is to be answered.
+    static let heldSeek = TimerName("heldSeek")
     private static let all = [
-        sample, save, retry, recovery, device, milestone, sleep, liveness,
+        sample, save, retry, recovery, device, milestone, sleep, liveness, heldSeek,
     ]
 
     var wanted: [TimerName: MonotonicTime] = [:]
@@ -74,6 +80,7 @@ extension PlaybackMachine {
     /// does not wait for the engine, whose threads are many.
     mutating func flush() -> [Effect] {
         passMilestones()
+        answerHeldSeek()
         followChapter()
         followDevice()
         recordCommands()
@@ -142,6 +149,8 @@ extension PlaybackMachine {
         case .output: reply.output = output.wire
         case .episodeState(let episodeState): reply.episodeState = episodeState
         }
+        if let setting = answer.setting { reply.setting = setting }
+        if let ended = answer.ended { reply.ended = ended }
         return reply.wireBytes
     }
 
@@ -156,6 +165,7 @@ extension PlaybackMachine {
         timers.wanted[PlaybackTimers.sleep] = isStopping ? nil : sleepsAt
         timers.wanted[PlaybackTimers.device] = isStopping ? nil : output.loss.nextAt
         timers.wanted[PlaybackTimers.liveness] = nextCheck
+        timers.wanted[PlaybackTimers.heldSeek] = isStopping ? nil : nextHeldSeek
         if !playing { timers.wanted[PlaybackTimers.save] = nil }
         if !playing && !(isWaiting && session?.engine == .open && !isStopping) {
             timers.wanted[PlaybackTimers.sample] = settling

@@ -17,21 +17,23 @@ extension PlaybackMachine {
         setting.key = SettingKey.speed.rawValue
         setting.podcast = settings.own(.speed, podcast: podcast) == nil ? "" : podcast
         setting.value = String(speed.factor)
-        try change(setting)
-        answer(command, "The speed is \(speed.factor)")
+        try change(setting, command, "The speed is \(speed.factor)")
     }
 
     mutating func setSetting(_ setting: WireSetSetting, _ command: Command) throws(Failure) {
-        try change(setting)
-        answer(command, "\(setting.key) is set")
+        try change(setting, command, "\(setting.key) is set")
     }
 
-    private mutating func change(_ setting: WireSetSetting) throws(Failure) {
-        guard let change = try settings.set(setting) else { return }
-        book.mark(.setting(podcast: setting.podcast, key: setting.key))
-        pending.publications += change.publications
-        pending.commit = true
-        applySettings()
+    private mutating func change(_ setting: WireSetSetting, _ command: Command, _ fact: String) throws(Failure) {
+        let change = try settings.set(setting)
+        if let change {
+            book.mark(.setting(podcast: setting.podcast, key: setting.key))
+            pending.publications += change.publications
+            pending.commit = true
+            applySettings()
+        }
+        let isChanged = change != nil
+        answer(command, fact, changed: isChanged, setting: settings.reply(to: setting, changed: isChanged))
     }
 
     /// What is set for the loaded episode takes effect.

@@ -136,6 +136,8 @@ package struct PlaybackMachine: OwnerMachine {
     /// The machine waits to sleep.
     var isSuspending = false
     var next = NextEpisode()
+    /// Seeks whose answers wait for what the engine reports.
+    var heldSeeks: [HeldSeek] = []
     /// Whether the engine carries out what it is told.
     var liveness = EngineLiveness()
     /// The engine hangs, and the process ends.

@@ -84,10 +84,7 @@ struct SleepTimerMachine: Sendable, Hashable {
             guard seconds > 0, seconds <= SleepLimits.seconds else {
                 throw Failure(.invalidArgument, "The sleep timer takes up to 24 hours, not \(seconds) s.")
             }
-            return change(
-                to: .timed(
-                    now.monotonic.advanced(by: .seconds(seconds)),
-                    wall: Timestamp(milliseconds: now.wall.milliseconds + Int64(seconds * 1_000)), isFading: false))
+            return start(seconds, now: now)
         case .episodes(let count)?:
             guard (1...SleepLimits.episodes).contains(count) else {
                 throw Failure(
@@ -99,10 +96,31 @@ struct SleepTimerMachine: Sendable, Hashable {
         }
     }
 
+    /// Somebody lets a timer that runs by time run longer.
+    mutating func extend(by seconds: Double, now: Moment) throws(Failure) -> [Action] {
+        guard case .timed(let endsAt, _, _) = phase else {
+            throw Failure(.invalidArgument, "There is no sleep timer to extend. Start one with `lockstep sleep 10`.")
+        }
+        guard seconds.isFinite, seconds > 0 else {
+            throw Failure(.invalidArgument, "The sleep timer can’t be extended by \(seconds) s.")
+        }
+        let total = max(0, endsAt.since(now.monotonic) / .seconds(1)) + seconds
+        guard total <= SleepLimits.seconds else {
+            throw Failure(.invalidArgument, "The sleep timer can’t be extended by more than a day.")
+        }
+        return start(total, now: now)
+    }
+
     /// The timer is not wanted any longer, or has ended playing.
-    mutating func turnOff() -> [Action] { phase == .off ? [] : change(to: .off) }
+    mutating func turnOff() -> [Action] { change(to: .off) }
+
+    private mutating func start(_ seconds: Double, now: Moment) -> [Action] {
+        let wall = Timestamp(milliseconds: now.wall.milliseconds + Int64(seconds * 1_000))
+        return change(to: .timed(now.monotonic.advanced(by: .seconds(seconds)), wall: wall, isFading: false))
+    }
 
     private mutating func change(to next: Phase) -> [Action] {
+        guard next != phase else { return [] }
         defer { phase = next }
         if case .timed(_, _, isFading: true) = phase { return [.save, .setVolume] }
         return [.save]
@@ -176,6 +194,11 @@ extension PlaybackMachine {
         }
         perform(try sleepTimer.set(set, now: now))
         answer(command, sleepTimer.phase == .off ? "The sleep timer is off" : "The sleep timer is set")
+    }
+
+    mutating func extendSleep(_ seconds: Double, _ command: Command) throws(Failure) {
+        perform(try sleepTimer.extend(by: seconds, now: now))
+        answer(command, "The sleep timer is extended")
     }
 
     mutating func perform(_ actions: [SleepTimerMachine.Action]) {

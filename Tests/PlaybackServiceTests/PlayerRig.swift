@@ -259,6 +259,16 @@ final class PlayerRig {
         try settle()
     }
 
+    /// Refuses the first of the commits that were held back, and holds the others.
+    func refuseFirstCommit() throws {
+        guard !held.isEmpty else { return }
+        let refusal = refusal
+        self.refusal = Failure(.storageFailed, "away")
+        conclude(held.removeFirst())
+        self.refusal = refusal
+        try settle()
+    }
+
     func report(_ event: EngineEvent) throws {
         try report(.engine(event))
     }

@@ -1,0 +1,77 @@
+import PodcastModel
+import WireMessages
+
+/// Finds the position that a relative seek leads to.
+struct SeekTarget: Sendable {
+    /// How near to the end a relative seek goes, in seconds.
+    private static let endMargin = 1.0
+    /// How far into a chapter, in seconds, `previous` still leads to the chapter before it.
+    private static let chapterGrace = 3.0
+    /// Less than this before a chapter begins, in seconds, it has been reached.
+    private static let chapterTolerance = 0.05
+
+    /// The title of the episode, for messages.
+    let title: String
+    /// The present position, in seconds.
+    let position: Double
+    /// The length of the episode, in seconds; nil: it isn't known.
+    let duration: Double?
+    let chapters: [WireChapter]
+
+    /// The position that is so many seconds ahead, or (below 0) back.
+    func position(by seconds: Double) throws(Failure) -> PlaybackPosition {
+        guard seconds.isFinite else {
+            throw Failure(.invalidArgument, "\(seconds) s isn’t a distance to seek by.")
+        }
+        let wanted = max(0, position + seconds)
+        guard let duration else { return PlaybackPosition(clamping: wanted) }
+        let end = max(0, duration - Self.endMargin)
+        // Seeking forward never leads back: close to the end it stays where it is.
+        return PlaybackPosition(clamping: min(wanted, seconds > 0 ? max(end, position) : end))
+    }
+
+    /// The position at this part of the length.
+    func position(at fraction: Double) throws(Failure) -> PlaybackPosition {
+        guard (0...1).contains(fraction) else {
+            throw Failure(.invalidArgument, "\(fraction) isn’t a part of a length; it must be from 0 to 1.")
+        }
+        guard let duration else {
+            throw Failure(
+                .invalidArgument, "The length of this episode is not known yet. Give a time, such as 12:34.")
+        }
+        return PlaybackPosition(clamping: min(duration * fraction, max(0, duration - Self.endMargin)))
+    }
+
+    /// The start of a chapter.
+    ///
+    /// - Throws: `notFound` when there is no such chapter; `atEdge` when there is none before or after the present one.
+    func start(of target: WireChapterTarget) throws(Failure) -> PlaybackPosition {
+        guard !chapters.isEmpty else { throw Failure(.notFound, "“\(title)” has no chapters.") }
+        switch target.which {
+        case .number(let number)?:
+            guard (1...chapters.count).contains(Int(number)) else {
+                let count = chapters.count == 1 ? "1 chapter" : "\(chapters.count) chapters"
+                throw Failure(.notFound, "There is no chapter \(number); this episode has \(count).")
+            }
+            return PlaybackPosition(clamping: chapters[Int(number) - 1].start)
+        case .neighbour(.next)?:
+            guard let next = chapters.first(where: { $0.start > position + Self.chapterTolerance }) else {
+                throw Failure(.atEdge, "This is the last chapter.")
+            }
+            return PlaybackPosition(clamping: next.start)
+        case .neighbour(.previous)?:
+            if let previous = chapters.last(where: { $0.start < position - Self.chapterGrace }) {
+                return PlaybackPosition(clamping: previous.start)
+            }
+            guard position > chapters[0].start else {
+                let isFirst = chapters.number(at: position, tolerance: 0) > 0
+                throw Failure(
+                    .atEdge,
+                    isFirst ? "This is the beginning of the first chapter." : "There is no chapter before this place.")
+            }
+            return PlaybackPosition(clamping: chapters[0].start)
+        case .neighbour, nil:
+            throw Failure(.invalidArgument, "A chapter is named by its number, or as the next or previous one.")
+        }
+    }
+}
