@@ -29,6 +29,7 @@ extension Session {
     func playedToEnd(
         by target: Double, in player: WirePlaybackState, now state: WirePlaybackState
     ) async throws(Failure) -> WirePlaybackState? {
+        if state.status == .finished, state.loadID == player.loadID { return state }
         guard player.duration > 0, target > player.duration - 0.5, state.status == .playing else { return nil }
         let ended = await following(state) { $0.loadID != player.loadID || $0.status != .playing }
         guard ended.loadID != player.loadID else { return ended.status == .finished ? ended : nil }
