@@ -35,20 +35,30 @@ struct EpisodeStates: Sendable {
     /// The maximum number of episodes in one request: what the library answers at once.
     private static let markLimit = RequestSizes.episodes
 
-    /// The state of the episode that was loaded before.
-    private var previous: WireEpisodeState?
+    /// The states of the episodes that were left or marked last.
+    private var recent: [String: WireEpisodeState] = [:]
     private var markings: [CallID: Marking] = [:]
 
-    /// Another episode takes the place of the one in this state.
-    mutating func left(_ state: WireEpisodeState) { previous = state }
+    /// An episode was left, or marked, in this state.
+    mutating func remember(_ state: WireEpisodeState) {
+        recent[state.episode] = state
+        guard recent.count > 2 * Self.markLimit else { return }
+        let newest = recent.values.sorted { $0.updatedAt > $1.updatedAt }.prefix(Self.markLimit)
+        recent = Dictionary(newest.map { ($0.episode, $0) }) { first, _ in first }
+    }
 
-    /// The newest state of an episode that is known: the library may have looked before what was left last was stored, and
-    /// answered behind that.
+    /// A state could not be saved, and does not hold.
+    mutating func forget(_ state: WireEpisodeState) {
+        if recent[state.episode] == state { recent[state.episode] = nil }
+    }
+
+    /// The newest state of an episode that is known: the library may have looked before a state was stored, and answered
+    /// behind that.
     func newest(of episode: String, _ found: WireEpisode?) -> WireEpisodeState? {
-        guard let previous, previous.episode == episode, previous.updatedAt > found?.state.updatedAt ?? 0 else {
+        guard let recent = recent[episode], recent.updatedAt > found?.state.updatedAt ?? 0 else {
             return found?.storedState
         }
-        return previous
+        return recent
     }
 
     /// Episodes are to be marked as one request says.
@@ -109,6 +119,24 @@ extension WireEpisodeState {
     }
 }
 
+/// A mark that is on its way to the database.
+struct EpisodeMark: Sendable {
+    var before: WireEpisodeState
+    let after: WireEpisodeState
+    /// Where the loaded episode was not played before; nil: another episode is marked.
+    let unplayedFrom: PlaybackPosition?
+
+    /// A state without the mark, which others may have followed.
+    func takenBack(from state: WireEpisodeState) -> WireEpisodeState {
+        guard state.played == after.played, state.completedAt == after.completedAt else { return state }
+        var state = state
+        state.played = before.played
+        state.completedAt = before.completedAt
+        state.reason = before.reason
+        return state
+    }
+}
+
 extension PlaybackMachine {
     /// More changes than this are told by one event.
     private static let eventLimit = 20
@@ -120,8 +148,9 @@ extension PlaybackMachine {
         let state = session.episodeState.marked(
             played: set.played, keepsPosition: session.status != .finished, reason: set.reason(command), now: now)
         let isChanged = state.played != session.episodeState.played
-        if isChanged {
-            mark(session, as: state)
+        if isChanged { mark(session, as: state) }
+        // What is unsaved is acknowledged when it is saved.
+        if isChanged || book.unsavedStates[state.episode] != nil {
             book.mark(.session)
             book.mark(state)
         }
@@ -144,7 +173,7 @@ extension PlaybackMachine {
             return pending.refuse(marking.request, error)
         }
         var reply = WirePlaybackReply()
-        var changed: [WireEpisodeState] = []
+        var marks: [EpisodeMark] = []
         for episode in found {
             let isLoaded = session?.episode.id == episode.id && session?.isStateKnown == true
             let before =
@@ -153,31 +182,41 @@ extension PlaybackMachine {
             let after = before.marked(
                 played: marking.played, keepsPosition: keepsPosition, reason: marking.reason, now: now)
             let isChanged = after.played != before.played || after.position != before.position
-            if isChanged { changed.append(after) }
+            let state = isChanged ? after : before
+            let isUnsaved =
+                state.played != episode.state.played || !isLoaded && state.position != episode.state.position
+            if isChanged || isUnsaved {
+                let unplayedFrom = isLoaded ? session?.tracker.unplayedFrom : nil
+                marks.append(EpisodeMark(before: before, after: state, unplayedFrom: unplayedFrom))
+            }
             if marking.isSingle {
-                reply.episodeState = isChanged ? after : before
+                reply.episodeState = state
                 reply.changed = isChanged
             } else {
-                reply.episodeStates.states.append(isChanged ? after : before)
+                reply.episodeStates.states.append(state)
                 reply.episodeStates.changed.append(isChanged)
             }
         }
-        guard !changed.isEmpty else { return pending.replies.append((marking.request, .success(reply.wireBytes))) }
-        commit(changed, answering: (marking.request, reply.wireBytes))
+        guard !marks.isEmpty else { return pending.replies.append((marking.request, .success(reply.wireBytes))) }
+        commit(marks, answering: (marking.request, reply.wireBytes))
     }
 
-    private mutating func commit(_ states: [WireEpisodeState], answering answer: (RequestID, [UInt8])) {
+    private mutating func commit(_ marks: [EpisodeMark], answering answer: (RequestID, [UInt8])) {
         var changes: [WireChange] = []
-        for state in states {
+        for mark in marks {
+            let state = mark.after
             var change = WireChange()
             change.putEpisodeState = state
             changes.append(change)
             next.forgetAnswer(about: state.episode)
             book.supersede(state)
-            guard let session, session.episode.id == state.episode else { continue }
-            mark(session, as: state)
+            episodeStates.remember(state)
+            // A load whose episode is not known yet is not stored, and finds the mark.
+            guard let session, mark.unplayedFrom != nil else { continue }
+            if mark.before != state { self.mark(session, as: state) }
             changes.append(self.change(.session))
         }
+        let states = marks.map(\.after)
         var all = WireEpisodeStatesChanged()
         all.episodes = states.map(\.episode)
         let publications =
@@ -185,8 +224,20 @@ extension PlaybackMachine {
             ? [Publication(.event, .episodeStates, all.wireBytes)]
             : states.map { Publication(.event, .episodeState($0.episode), $0.wireBytes) }
         let id = nextTransaction()
-        book.begin(id, .request(answer.0))
+        book.begin(id, .marks(marks, request: answer.0))
         pending.transactions.append(
             Transaction(id: id, changes: changes, publications: publications, answering: answer))
+    }
+
+    /// Marks could not be saved: they are taken back.
+    mutating func takeBack(_ marks: [EpisodeMark]) {
+        for mark in marks {
+            let episode = mark.after.episode
+            episodeStates.forget(mark.after)
+            if let unsaved = book.unsavedStates[episode] { book.mark(mark.takenBack(from: unsaved)) }
+            guard let session, session.episode.id == episode, let unplayedFrom = mark.unplayedFrom else { continue }
+            self.session?.episodeState = mark.takenBack(from: session.episodeState)
+            self.session?.tracker.marked(played: false, at: unplayedFrom)
+        }
     }
 }

@@ -147,7 +147,7 @@ extension PlaybackMachine {
 
     /// The session that a load will make, as far as it is known.
     private func upcoming(_ load: NextEpisode.Load, _ found: WireEpisode) -> PlaybackSession {
-        let episodeState = book.unsavedStates[found.id] ?? found.storedState
+        let episodeState = state(of: found.id, found) ?? found.storedState
         var upcoming = PlaybackSession(
             episode: load.request.episode, enclosure: load.enclosure, loadID: load.loadID,
             status: .loading(plays: true),

@@ -39,7 +39,9 @@ struct PlaybackBook: Sendable {
         case state([Item], request: RequestID?, fact: String)
         /// The answer to an alert, by a request.
         case answer(alert: String, WirePlaybackAnswerRecord, request: RequestID)
-        /// What this request did, by itself: played marks of episodes that are not loaded, or a bookmark.
+        /// Marks of episodes, by a request.
+        case marks([EpisodeMark], request: RequestID)
+        /// A bookmark that a request has set or removed.
         case request(RequestID)
     }
 
@@ -82,9 +84,20 @@ struct PlaybackBook: Sendable {
     mutating func refused(_ id: TransactionID, keeping: (Item) -> Bool) -> Entry? {
         let entry = entries.removeValue(forKey: id)
         if case .state(let items, _, _)? = entry { dirty.formUnion(items.filter(keeping)) }
+        if case .marks(let marks, _)? = entry { marks.forEach { takeBack($0) } }
         refusals += 1
         forget()
         return entry
+    }
+
+    /// A mark never was: those behind it follow what there was before it.
+    private mutating func takeBack(_ refused: EpisodeMark) {
+        for case (let id, .marks(var marks, let request)) in entries {
+            for index in marks.indices where marks[index].after.episode == refused.after.episode {
+                marks[index].before = refused.takenBack(from: marks[index].before)
+            }
+            entries[id] = .marks(marks, request: request)
+        }
     }
 
     private mutating func forget() {
@@ -202,7 +215,7 @@ extension PlaybackMachine {
         timers.wanted[PlaybackTimers.retry] = nil
         switch book.committed(id) {
         case .answer(let alert, let record, _)?: settle(alert, record)
-        case .state?, .request?, nil: bookmarks.committed(id)
+        case .state?, .marks?, .request?, nil: bookmarks.committed(id)
         }
         if book.refusals == 0, !book.dirty.isEmpty, !book.isBusy { pending.commit = true }
         showEnd(id)
@@ -220,7 +233,10 @@ extension PlaybackMachine {
             if !answered { pending.refuse(request, failure) }
             overruled.remove(alert)
             book.mark(.alert(alert))
-            (answering.removeValue(forKey: alert) ?? []).forEach { take($0) }
+            (answering.removeValue(forKey: alert) ?? []).forEach { giveAnswer($0) }
+        case .marks(let marks, let request)?:
+            takeBack(marks)
+            if !answered { pending.refuse(request, failure) }
         case .request(let request)?:
             if let episode = bookmarks.refused(id) {
                 pending.publications.append(bookmarks.publication(of: episode))

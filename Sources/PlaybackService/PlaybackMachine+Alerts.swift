@@ -3,6 +3,14 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
+/// An answer to an alert that another answer is on its way to.
+struct WaitingAnswer: Sendable {
+    let command: Command
+    let answer: WireAnswerAlert
+    /// Somebody has paused or stopped since: it plays nothing any more.
+    var isOverruled = false
+}
+
 extension PlaybackMachine {
     /// Raises an alert about what is loaded, unless one of its code stands. Without `id` it gets a new one.
     mutating func raise(
@@ -85,9 +93,10 @@ extension PlaybackMachine {
     // MARK: Answers
 
     /// The first answer to become durable wins; one that comes meanwhile waits to see which it was.
-    mutating func answerAlert(_ answer: WireAnswerAlert, _ command: Command) throws(Failure) {
+    mutating func answerAlert(_ waiting: WaitingAnswer) throws(Failure) {
+        let (command, answer) = (waiting.command, waiting.answer)
         if answering[answer.alert] != nil {
-            answering[answer.alert]?.append(command)
+            answering[answer.alert]?.append(waiting)
             return
         }
         let isFirst = try answer.isFirst(after: answers[answer.alert]?.action, to: alerts[answer.alert]?.alert)
@@ -99,26 +108,33 @@ extension PlaybackMachine {
         won.action = answer.action
         won.at = now.wall.milliseconds
         answering[answer.alert] = []
+        if waiting.isOverruled { overruled.insert(answer.alert) }
         let id = nextTransaction()
         book.begin(id, .answer(alert: answer.alert, won, request: command.id))
         pending.transactions.append(
             Transaction(
                 id: id,
                 changes: [.deleting("alert", answer.alert), .putting("answer", answer.alert, won)] + oldAnswers()
-                    + outcome(of: answer.action, to: record),
+                    + outcome(of: waiting, to: record),
                 publications: [Publication(.delete, .alert(.playback, answer.alert))],
                 answering: (command.id, Self.reply(answer.alert, answer.action, changed: true))))
     }
 
+    /// An answer that has waited for another is given, or refused by what that one was.
+    mutating func giveAnswer(_ waiting: WaitingAnswer) {
+        do throws(Failure) { try answerAlert(waiting) } catch { pending.refuse(waiting.command.id, error) }
+    }
+
     /// The session as an answer will leave it: stored with the answer, so that it holds if the process dies in between.
-    private func outcome(of action: String, to record: WirePlaybackAlertRecord) -> [WireChange] {
+    private func outcome(of waiting: WaitingAnswer, to record: WirePlaybackAlertRecord) -> [WireChange] {
         guard var session, concerns(record, session), session.status != .finished else { return [] }
+        let action = waiting.answer.action
         switch action {
         case "skip" where session.status.isFailed:
             session.skip = true
             session.skippedAlert = record.alert.id
         case "retry", "accept", "resume", "restart":
-            session.status = .loading(plays: true)
+            if !waiting.isOverruled { session.status = .loading(plays: true) }
         default:
             return []
         }
@@ -132,6 +148,9 @@ extension PlaybackMachine {
     mutating func overruleAnswers() {
         guard !answering.isEmpty else { return }
         overruled.formUnion(answering.keys)
+        for alert in answering.keys {
+            for index in answering[alert, default: []].indices { answering[alert]?[index].isOverruled = true }
+        }
         book.mark(.session)
         pending.commit = true
     }
@@ -185,6 +204,6 @@ extension PlaybackMachine {
                 break
             }
         }
-        (answering.removeValue(forKey: alert) ?? []).forEach { take($0) }
+        (answering.removeValue(forKey: alert) ?? []).forEach { giveAnswer($0) }
     }
 }

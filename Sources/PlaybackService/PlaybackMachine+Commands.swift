@@ -22,7 +22,7 @@ extension PlaybackMachine {
             case .stop?: stop(command)
             case .setOutput(let set)?: try setOutput(set.device, command)
             case .listOutputs?: listOutputs(command)
-            case .answerAlert(let answer)?: try answerAlert(answer, command)
+            case .answerAlert(let answer)?: try answerAlert(WaitingAnswer(command: command, answer: answer))
             case .setPlayed(let set)?: try setPlayed(set, command)
             case .unload(let unload)?: self.unload(unload.loadID, command)
             case .setSetting(let setting)?: try setSetting(setting, command)

@@ -124,7 +124,7 @@ extension PlaybackMachine {
     }
 
     /// The newest state of an episode that is known: not saved yet, left, or stored.
-    private func state(of episode: String, _ found: WireEpisode?) -> WireEpisodeState? {
+    func state(of episode: String, _ found: WireEpisode?) -> WireEpisodeState? {
         book.unsavedStates[episode] ?? episodeStates.newest(of: episode, found)
     }
 
@@ -192,7 +192,7 @@ extension PlaybackMachine {
         // Where it was heard to counts more than what else is stored of it.
         if session.isOpened { self.session?.isStateMissing = false }
         markPosition()
-        if let state = self.session?.episodeState { episodeStates.left(state) }
+        if let state = self.session?.episodeState { episodeStates.remember(state) }
         if session.engine == .open { pending.perform(.engine(.unload)) }
         if case .lookingUp(let request?, _) = session.engine {
             let failure = Failure(.revisionMismatch, "Something else was loaded in the meantime.")

@@ -118,7 +118,7 @@ package struct PlaybackMachine: OwnerMachine {
     var output: SoundOutput
     var alerts: [String: WirePlaybackAlertRecord] = [:]
     var answers: [String: WirePlaybackAnswerRecord] = [:]
-    var answering: [String: [Command]] = [:]
+    var answering: [String: [WaitingAnswer]] = [:]
     /// Answers under way that play nothing any more, because somebody has paused or stopped since.
     var overruled: Set<String> = []
     var episodeStates = EpisodeStates()

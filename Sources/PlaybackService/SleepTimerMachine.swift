@@ -223,7 +223,8 @@ extension PlaybackMachine {
         let wasPlaying = session?.wantsToPlay ?? false
         pausePlayback()
         if wasPlaying { session?.pausedBy = .sleepTimer }
-        // A device or a server that comes back in the morning wakes nobody.
+        // An answer on its way, a device or a server that comes back in the morning wakes nobody.
+        overruleAnswers()
         forgetDevice()
         forgetServer()
         perform(sleepTimer.turnOff())
