@@ -38,15 +38,15 @@ extension DownloadFolder {
     /// All is seen from one descriptor: of one folder, whatever is mounted meanwhile.
     ///
     /// - Throws: `storageFailed`.
-    func files() throws(Failure) -> (files: [String: UInt64], sight: FolderSight) {
+    func files() throws(Failure) -> (files: [String: UInt64], snapshot: FolderSnapshot) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard top >= 0 else {
             guard errno == ENOENT else { throw failure("The folder of downloads cannot be opened", "") }
-            return ([:], FolderSight())
+            return ([:], FolderSnapshot())
         }
         defer { close(top) }
         guard let marker = Self.marker(in: top) else { throw failure("The folder’s marker cannot be read", "") }
-        var sight = FolderSight(marker: marker)
+        var snapshot = FolderSnapshot(marker: marker)
         var files: [String: UInt64] = [:]
         for name in Self.names(in: top) where name != Self.partial && !name.hasPrefix(Self.markerName) {
             guard let entry = Self.status(of: name, in: top) else { continue }
@@ -56,25 +56,25 @@ extension DownloadFolder {
                 continue
             }
             defer { close(folder) }
-            if Self.isMount(folder, in: top) { sight.mounts.insert(name) }
+            if Self.isMount(folder, in: top) { snapshot.mounts.insert(name) }
             for inner in Self.names(in: folder) {
                 guard let entry = Self.status(of: inner, in: folder) else { continue }
                 files["\(name)/\(inner)"] = UInt64(max(0, entry.st_size))
             }
         }
-        return (files, sight)
+        return (files, snapshot)
     }
 
-    /// What lies at these paths, relative to the folder, by episode; those that cannot be looked at are left out. No sight:
+    /// What lies at these paths, relative to the folder, by episode; those that cannot be looked at are left out. No snapshot:
     /// the folder itself cannot be looked at.
-    func look(at paths: [String: String]) -> (found: [String: FoundFile], sight: FolderSight?) {
+    func check(_ paths: [String: String]) -> (found: [String: FoundFile], snapshot: FolderSnapshot?) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard top >= 0 else {
-            return Self.isAbsent(errno) ? (paths.mapValues { _ in .nothing }, FolderSight()) : ([:], nil)
+            return Self.isAbsent(errno) ? (paths.mapValues { _ in .nothing }, FolderSnapshot()) : ([:], nil)
         }
         defer { close(top) }
         guard let marker = Self.marker(in: top) else { return ([:], nil) }
-        var sight = FolderSight(marker: marker)
+        var snapshot = FolderSnapshot(marker: marker)
         var found: [String: FoundFile] = [:]
         // A folder is opened once, however many of its files are looked at.
         for (name, files) in Dictionary(grouping: paths, by: { $0.value.prefix { $0 != "/" } }) {
@@ -84,12 +84,12 @@ extension DownloadFolder {
                 continue
             }
             defer { close(folder) }
-            if Self.isMount(folder, in: top) { sight.mounts.insert(String(name)) }
+            if Self.isMount(folder, in: top) { snapshot.mounts.insert(String(name)) }
             for (episode, path) in files {
                 found[episode] = Self.lookUp(String(path.dropFirst(name.count + 1)), in: folder)
             }
         }
-        return (found, sight)
+        return (found, snapshot)
     }
 
     /// Whether a folder is on another device than the one that it is in.

@@ -1,3 +1,4 @@
+import OwnerKit
 package import PodcastModel
 
 /// Which version of a file a server says that it sends.
@@ -22,7 +23,7 @@ package enum FoundFile: Sendable, Hashable {
 }
 
 /// The folder of downloads, as it was when files were looked at.
-package struct FolderSight: Sendable, Hashable {
+package struct FolderSnapshot: Sendable, Hashable {
     /// What its marker says; empty: it has none, or is not there.
     package var marker = ""
     /// Podcasts' folders in it that are on another device than it is.
@@ -101,10 +102,10 @@ package enum DownloadsInput: Sendable, Hashable {
     /// What was to be cancelled has ended, and reports nothing more.
     case ended(UInt64)
     /// What there is in the folder: sizes in bytes by path, relative to it.
-    case surveyed([String: UInt64], FolderSight = FolderSight())
+    case surveyed([String: UInt64], FolderSnapshot = FolderSnapshot())
     /// What lies where the files of these episodes were put; those that could not be looked at are left out. Nil: the
     /// folder could not be looked at.
-    case looked(UInt64, [String: FoundFile], FolderSight?)
+    case filesChecked(UInt64, [String: FoundFile], FolderSnapshot?)
     /// The folder bears this marker now, on disk.
     case marked(String)
     /// It cannot be marked.
@@ -114,7 +115,7 @@ package enum DownloadsInput: Sendable, Hashable {
     /// The file of an episode has been deleted, or could not be.
     case deleted(episode: String, Failure?)
     /// The interfaces of the default routes; empty: there is no way out. And the hour of the day, local time.
-    case surroundings(interfaces: [String], hour: Int)
+    case networkChecked(interfaces: [String], hour: Int)
 }
 
 /// What only the shell can do.
@@ -135,9 +136,12 @@ package enum DownloadsAction: Sendable, Hashable {
     /// Look what there is in the folder.
     case survey
     /// Look what lies at these paths, relative to the folder, by episode; the number comes back with what was found.
-    case look(UInt64, [String: String])
+    case checkFiles(UInt64, [String: String])
     /// See which way out there is, and what time it is.
-    case lookAround
+    case checkNetwork
     /// So many bytes a second for all transfers together; 0: as many as come.
     case limit(bytesPerSecond: UInt64)
 }
+
+/// The effects of one event, in order.
+typealias Effects = [OwnerEffect<DownloadsAction>]

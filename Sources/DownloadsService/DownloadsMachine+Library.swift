@@ -3,194 +3,224 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-// What the library has, and what it has no more.
+// What the library has, and what others publish.
 
 extension DownloadsMachine {
-    /// Asks which podcasts there are: for what the rules want of them, and for those that are there no more.
-    mutating func askPodcasts() -> Effect { askPodcasts(after: "", beside: []) }
+    /// The purpose of a question to persistence.
+    enum Lookup: Sendable {
+        case add(Command, [String])
+        /// The titles of episodes that a command named and that are not here, for the sentence that refuses it.
+        case titles(Command, [String])
+        /// An episode that was never downloaded, for the sentence that explains it.
+        case why(Command)
+        /// The newest episodes of a podcast, for its rule.
+        case newest(podcast: String)
+        /// The podcasts, for the rules, and to find those that were forgotten.
+        case podcasts
+        /// Whether a podcast exists; others are verified after it.
+        case existence(String, others: [String])
+        /// The state of episodes that have a download.
+        case refresh
+    }
 
-    private mutating func askPodcasts(after cursor: String, beside counted: Set<String>) -> Effect {
-        call(.podcasts(counted)) {
-            // What is merely not subscribed to any more keeps what it has.
+    // MARK: Asking
+
+    /// Looks up all podcasts: for their rules, and to find those that were forgotten.
+    mutating func lookUpPodcasts(after cursor: String = "", _ effects: inout Effects) {
+        call(.podcasts, &effects) {
+            // A podcast that is merely not subscribed to any more keeps its downloads.
             $0.podcasts.includeUnsubscribed = true
             $0.podcasts.limit = UInt32(RequestSizes.episodes)
             $0.podcasts.after = cursor
         }
     }
 
-    /// Follows the rules of podcasts that are subscribed to; once all were counted, what belongs to others is given up.
-    private mutating func counted(
-        _ podcasts: [WirePodcast], beside counted: Set<String>, next: String, now: Moment
-    ) -> [Effect] {
-        // What the stream has shown is newer.
-        let seen = Set(episodeCounts.keys)
-        episodeCounts.merge(podcasts.map { ($0.id, $0.episodeCount) }) { seen, _ in seen }
-        subscribed.formUnion(podcasts.filter { $0.subscribed && !seen.contains($0.id) }.map(\.id))
-        let effects = podcasts.filter(\.subscribed).flatMap { askNewest(of: $0.id) }
-        let there = counted.union(podcasts.map(\.id))
-        guard next.isEmpty else { return effects + [askPodcasts(after: next, beside: there)] }
-        let named = Set(book.current.downloads.values.map(\.podcastID)).union(book.current.settings.podcasts)
-        let others = named.subtracting(there).subtracting(seen).subtracting([""])
-        return effects + askWhetherGone(others.sorted()[...])
+    /// Looks up the newest episodes of a podcast, if its rule wants any.
+    mutating func lookUpNewest(of podcast: String, _ effects: inout Effects) {
+        let count = autoDownload.wantedCount(of: podcast, store.current.settings)
+        guard count > 0 else { return }
+        call(.newest(podcast: podcast), &effects) {
+            $0.episodes.podcast = podcast
+            $0.episodes.limit = min(count, UInt32(RequestSizes.episodes))
+        }
     }
 
-    /// Asks for podcasts one by one: pages miss one that changes its place between them, and the stream loses one that
-    /// feeds could not read.
-    private mutating func askWhetherGone(_ podcasts: ArraySlice<String>) -> [Effect] {
-        guard let podcast = podcasts.first else { return [] }
-        return [
-            call(.whetherGone(podcast, others: Array(podcasts.dropFirst()))) { $0.findPodcast.text = podcast }
-        ]
+    /// Looks up whether all episodes have been played, and where their audio is now.
+    mutating func refresh(_ effects: inout Effects) { refresh(store.current.downloads.keys.sorted(), &effects) }
+
+    /// Looks up whether episodes have been played, and where their audio is now.
+    mutating func refresh(_ episodes: [String], _ effects: inout Effects) {
+        for part in episodes.parts(of: RequestSizes.episodes) { lookUp(part, .refresh, &effects) }
     }
 
-    /// Only what the library does not have is gone.
-    private mutating func foundOut(
-        _ podcast: String, _ failure: Failure?, others: [String], now: Moment
-    ) -> [Effect] {
-        let isGone = failure?.known == .notFound && episodeCounts[podcast] == nil
-        return (isGone ? forget(podcast, now: now) : []) + askWhetherGone(others[...])
+    /// Looks up at most `RequestSizes.episodes` episodes.
+    mutating func lookUp(_ episodes: [String], _ purpose: Lookup, _ effects: inout Effects) {
+        call(purpose, &effects) {
+            $0.episodesByID.ids = episodes
+            $0.episodesByID.brief = true
+        }
     }
 
-    /// Asks for the newest episodes of a podcast, if it is subscribed to and has a rule.
-    mutating func askNewest(of podcast: String) -> [Effect] {
-        let count = UInt32(book.current.settings.number(.autoDownload, podcast: podcast))
-        guard count > 0, subscribed.contains(podcast) else { return [] }
-        return [
-            call(.newest(podcast: podcast)) {
-                $0.episodes.podcast = podcast
-                $0.episodes.limit = min(count, UInt32(RequestSizes.episodes))
-            }
-        ]
+    /// Verifies podcasts one by one: pages miss one that moves between them, and the stream loses one that feeds could not
+    /// read.
+    private mutating func verifyPodcastsExist(_ podcasts: [String], _ effects: inout Effects) {
+        guard let podcast = podcasts.first else { return }
+        call(.existence(podcast, others: Array(podcasts.dropFirst())), &effects) { $0.findPodcast.text = podcast }
     }
 
-    /// Asks what has become of all episodes here, as while this service was not there.
-    mutating func askAgain() -> [Effect] { askAgain(book.current.downloads.keys.sorted()) }
-
-    /// Asks whether episodes have been played, and where they are now.
-    mutating func askAgain(_ ids: [String]) -> [Effect] {
-        ids.parts(of: RequestSizes.episodes).map { call(.again, episodes: $0) }
+    private mutating func call(
+        _ purpose: Lookup, _ effects: inout Effects, _ fill: (inout WirePersistenceRequest) -> Void
+    ) {
+        lastLookup += 1
+        let id = CallID("look up \(lastLookup)")
+        lookups[id] = purpose
+        var request = WirePersistenceRequest()
+        fill(&request)
+        effects.append(.call(Call(id: id, to: .persistence, payload: request.wireBytes)))
     }
 
-    mutating func answered(_ call: CallID, _ result: Result<[UInt8], Failure>, now: Moment) -> [Effect] {
-        guard let purpose = lookups.removeValue(forKey: call) else { return [] }
-        let reply: WirePersistenceReply
+    // MARK: Answers
+
+    mutating func answered(_ call: CallID, _ result: Result<[UInt8], Failure>, now: Moment, _ effects: inout Effects) {
+        guard let purpose = lookups.removeValue(forKey: call) else { return }
         do {
-            reply = try WirePersistenceReply(wireBytes: result.get())
+            answered(purpose, try WirePersistenceReply(wireBytes: result.get()), now: now, &effects)
         } catch {
             let failure = error as? Failure ?? Failure(.internalError, "The database’s answer cannot be read: \(error)")
-            switch purpose {
-            case .add(let command, _), .titles(let command, _): return [.reply(command.id, .failure(failure))]
-            case .why(let command): return Self.explain([Self.neverWanted(nil)], to: command)
-            case .whetherGone(let podcast, let others):
-                return foundOut(podcast, failure, others: others, now: now)
-            case .newest, .podcasts, .again:
-                return [.log(.warning, "episodes could not be looked up: \(failure)")]
-            }
+            failed(purpose, failure, now: now, &effects)
         }
-        let page = reply.episodes
+    }
+
+    private mutating func answered(
+        _ purpose: Lookup, _ reply: WirePersistenceReply, now: Moment, _ effects: inout Effects
+    ) {
+        let episodes = reply.episodes.episodes
         switch purpose {
-        case .podcasts(let counted):
-            return self.counted(reply.podcasts.podcasts, beside: counted, next: reply.podcasts.next, now: now)
-        case .whetherGone(let podcast, let others): return foundOut(podcast, nil, others: others, now: now)
-        case .add(let command, let episodes):
+        case .add(let command, let wanted):
             do throws(Failure) {
-                let found = Dictionary(page.episodes.map { ($0.id, $0) }) { first, _ in first }
-                return try add(episodes, knowing: found, command, now: now)
+                let found = Dictionary(episodes.map { ($0.id, $0) }) { first, _ in first }
+                try add(wanted, knowing: found, command, now: now, &effects)
             } catch {
-                return [.reply(command.id, .failure(error))]
+                effects.append(.reply(command.id, .failure(error)))
             }
-        case .why(let command): return Self.explain([Self.neverWanted(page.episodes.first)], to: command)
-        case .titles(let command, let episodes):
-            return [.reply(command.id, .failure(Self.notWanted(episodes, page.episodes)))]
+        case .titles(let command, let wanted):
+            effects.append(.reply(command.id, .failure(Self.notDownloaded(wanted, episodes))))
+        case .why(let command): Self.explain([Self.neverRequested(episodes.first)], to: command, &effects)
         case .newest(let podcast):
-            return subscribed.contains(podcast) ? follow(podcast, page.episodes, now: now) : []
-        case .again:
-            for episode in page.episodes where episode.state.played {
-                played[episode.id] = max(episode.state.completedAt, played[episode.id] ?? 0)
-            }
-            for episode in page.episodes where !episode.state.played {
-                // What was heard of it meanwhile is newer than the answer.
-                if let at = played[episode.id], at <= episode.state.updatedAt { played[episode.id] = nil }
-            }
-            return noteDates(of: page.episodes) + renew(page.episodes) + retainSoon(now: now)
+            var change = change
+            autoDownload.add(episodes, of: podcast, &change, now: now)
+            commit(change, &effects)
+        case .podcasts: found(reply.podcasts.podcasts, next: reply.podcasts.next, &effects)
+        case .existence(_, let others): verifyPodcastsExist(others, &effects)
+        case .refresh: refreshed(episodes, now: now, &effects)
         }
     }
 
-    /// Completes downloads whose records were written before they held the date.
-    private mutating func noteDates(of episodes: [WireEpisode]) -> [Effect] {
+    private mutating func failed(_ purpose: Lookup, _ failure: Failure, now: Moment, _ effects: inout Effects) {
+        switch purpose {
+        case .add(let command, _), .titles(let command, _): effects.append(.reply(command.id, .failure(failure)))
+        case .why(let command): Self.explain([Self.neverRequested(nil)], to: command, &effects)
+        case .existence(let podcast, let others):
+            if failure.known == .notFound, !autoDownload.isKnown(podcast) {
+                var change = change
+                rules.podcastForgotten(podcast, &change, now: now)
+                commit(change, &effects)
+                rules.applySoon(now: now, &effects)
+            }
+            verifyPodcastsExist(others, &effects)
+        case .newest, .podcasts, .refresh:
+            effects.append(.log(.warning, "episodes could not be looked up: \(failure)"))
+        }
+    }
+
+    /// Why nothing can be done to the first of these episodes, which has no download.
+    private static func notDownloaded(_ episodes: [String], _ found: [WireEpisode]) -> Failure {
+        let first = episodes.first ?? ""
+        guard let episode = found.first(where: { $0.id == first }) else {
+            return Failure(.notFound, "There is no episode “\(first)”; nothing was done.")
+        }
+        return Failure(
+            .notFound, "“\(episode.title)” is not downloaded, nor waits to be; nothing was done.")
+    }
+
+    /// Follows the rules of podcasts; once all pages have been read, verifies the others that downloads and settings name.
+    private mutating func found(_ podcasts: [WirePodcast], next: String, _ effects: inout Effects) {
+        autoDownload.update(from: podcasts)
+        for podcast in podcasts where podcast.subscribed { lookUpNewest(of: podcast.id, &effects) }
+        guard next.isEmpty else { return lookUpPodcasts(after: next, &effects) }
+        let named = Set(store.current.downloads.values.map(\.podcastID)).union(store.current.settings.podcasts)
+        let unknown = named.filter { !$0.isEmpty && !autoDownload.isKnown($0) }
+        verifyPodcastsExist(unknown.sorted(), &effects)
+    }
+
+    /// Records whether episodes have been played, completes records that were written before they held the date, and
+    /// fetches what has not been fetched yet from where it is now: its feed may have corrected a URL that failed.
+    private mutating func refreshed(_ episodes: [WireEpisode], now: Moment, _ effects: inout Effects) {
+        rules.update(from: episodes)
         var change = change
         for episode in episodes {
-            guard var download = book.current.downloads[episode.id] else { continue }
-            download.published = episode.published == 0 ? episode.firstSeen : episode.published
-            change.put(download)
-        }
-        return commit(change)
-    }
-
-    /// What has not come yet is fetched from where it is now: its feed may have mended an address that failed.
-    private mutating func renew(_ episodes: [WireEpisode]) -> [Effect] {
-        var change = change
-        for episode in episodes {
-            guard var download = book.current.downloads[episode.id], download.url != episode.enclosureURL,
-                [.queued, .paused, .failed].contains(download.state),
-                let now = try? Self.download(of: episode, episode.id)
-            else { continue }
-            // Many an address is signed anew each time; behind it is the same file, or the server says otherwise. What came
-            // from elsewhere is of another version.
-            if download.url.prefix(while: { $0 != "?" }) != now.url.prefix(while: { $0 != "?" }) {
-                (download.etag, download.lastModified, download.receivedBytes) = ("", "", 0)
-                (download.totalBytes, download.path, download.note) = (0, "", "")
+            guard var download = store.current.downloads[episode.id] else { continue }
+            download.setDate(of: episode)
+            if download.url != episode.enclosureURL, [.queued, .paused, .failed].contains(download.state),
+                let moved = try? WireDownload(of: episode, episode.id)
+            {
+                download.move(to: moved)
             }
-            download.url = now.url
-            download.contentType = now.contentType
-            download.announcedBytes = now.announcedBytes
             change.put(download)
         }
-        return commit(change)
+        commit(change, &effects)
+        rules.applySoon(now: now, &effects)
     }
 
-    // MARK: News
+    // MARK: Observing
 
-    /// New episodes, and others that may be elsewhere now.
-    mutating func observeEpisodes(_ event: StreamEvent) -> [Effect] {
-        guard let news = try? WireEpisodesChanged(wireBytes: event.payload) else { return [] }
-        let waiting = news.updated.filter { ![nil, .downloaded].contains(book.current.downloads[$0]?.state) }
-        return (news.added.isEmpty ? [] : askNewest(of: news.podcast)) + askAgain(waiting)
+    mutating func observe(_ event: StreamEvent, now: Moment, _ effects: inout Effects) {
+        let parts = event.topic.parts.dropFirst()
+        switch (parts.first, parts.dropFirst().first) {
+        case ("feeds"?, "podcast"?): observePodcast(event, &effects)
+        case ("feeds"?, _):
+            guard let news = try? WireEpisodesChanged(wireBytes: event.payload) else { return }
+            if !news.added.isEmpty { lookUpNewest(of: news.podcast, &effects) }
+            let unfinished = news.updated.filter { ![nil, .downloaded].contains(store.current.downloads[$0]?.state) }
+            refresh(unfinished, &effects)
+        case ("playback"?, "state"?):
+            guard event.header.kind == .put, let state = try? WirePlaybackState(wireBytes: event.payload),
+                let before = rules.playerChanged(state)
+            else { return }
+            // The event that says that it was played to its end may have been missed.
+            if store.current.downloads[before] != nil { refresh([before], &effects) }
+            rules.applySoon(now: now, &effects)
+        case ("playback"?, "states"?):
+            guard let news = try? WireEpisodeStatesChanged(wireBytes: event.payload) else { return }
+            refresh(news.episodes.filter { store.current.downloads[$0] != nil }, &effects)
+        case ("playback"?, "episode"?):
+            guard let state = try? WireEpisodeState(wireBytes: event.payload) else { return }
+            if rules.episodeChanged(state) { rules.applySoon(now: now, &effects) }
+        case ("playback"?, "alert"?):
+            // The player couldn’t use a file: perhaps it is gone.
+            guard event.header.kind == .put, let alert = try? WireAlert(wireBytes: event.payload),
+                alert.code == "playsStream", store.current.downloads[alert.episode]?.state == .downloaded
+            else { return }
+            files.recheck(store.current, now: now, &effects)
+        case ("queue"?, _):
+            rules.queueChanged(event)
+            rules.applySoon(now: now, &effects)
+        default: return
+        }
     }
 
-    /// News of episodes can be missed, their number not.
-    mutating func observePodcast(_ event: StreamEvent, now: Moment) -> [Effect] {
+    private mutating func observePodcast(_ event: StreamEvent, _ effects: inout Effects) {
         let id = String(event.topic.parts.last ?? "")
         switch event.header.kind {
         case .put:
-            guard let podcast = try? WirePodcast(wireBytes: event.payload) else { return [] }
-            forgotten.remove(id)
-            let before = episodeCounts.updateValue(podcast.episodeCount, forKey: id)
-            guard podcast.subscribed else {
-                subscribed.remove(id)
-                return []
-            }
-            let isNew = subscribed.insert(id).inserted
-            return isNew || before != podcast.episodeCount ? askNewest(of: id) : []
+            guard var podcast = try? WirePodcast(wireBytes: event.payload) else { return }
+            podcast.id = id
+            rules.podcastExists(id)
+            if autoDownload.podcastChanged(podcast) { lookUpNewest(of: id, &effects) }
         case .delete:
-            episodeCounts[id] = nil
-            subscribed.remove(id)
-            return askWhetherGone([id])
-        default: return []
+            autoDownload.podcastRemoved(id)
+            verifyPodcastsExist([id], &effects)
+        default: return
         }
-    }
-
-    // MARK: Podcasts that were forgotten
-
-    /// What is on its way for it ends at once; whole files go as by rule.
-    private mutating func forget(_ podcast: String, now: Moment) -> [Effect] {
-        forgotten.insert(podcast)
-        var change = change
-        change.forgetSettings(of: podcast)
-        for download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode })
-        where podcast == download.podcastID && download.state != .downloaded {
-            leave(download, "given up, as its podcast was forgotten", &change, now: now)
-        }
-        return commit(change) + retainSoon(now: now)
     }
 }

@@ -3,16 +3,15 @@ package import OwnerKit
 package import PodcastModel
 package import WireMessages
 
-/// Owns the downloaded files: which are wanted, how they stand, when they are tried again and when they go.
+/// Owns the downloaded files: which are wanted, their states, when they are tried again and when they are deleted.
 ///
-/// The wish is durable before anything is fetched; the file is whole and at its place before it is said to be
-/// downloaded; that it is to go is durable before it is deleted. See `protocols/downloads.md`.
+/// A request is durable before anything is fetched; a file is complete and in its place before it is reported as
+/// downloaded; its removal is durable before it is deleted. See `protocols/downloads.md`.
 package struct DownloadsMachine: OwnerMachine {
-    /// The shell's reports.
+    /// The shell’s reports.
     package typealias Input = DownloadsInput
-    /// The shell's work.
+    /// The shell’s work.
     package typealias Action = DownloadsAction
-    typealias Effect = OwnerEffect<DownloadsAction>
 
     /// The name on the bus.
     package static let owner = ServiceName.downloads
@@ -21,291 +20,219 @@ package struct DownloadsMachine: OwnerMachine {
         "stream/feeds/episodes/", "stream/feeds/podcast/", "stream/playback/", "stream/queue/queue/",
     ]
 
-    /// The waits before the attempts after the first.
-    static let retry = Backoff.steps([.seconds(5), .seconds(15), .seconds(60)], repeatsLast: false)
-    /// The time after a refused change in which nothing is begun.
-    private static let refusalRetry = Backoff.constant(.seconds(5))
     static let scheduleTimer = TimerName("schedule")
-    static let lookTimer = TimerName("look around")
+    static let networkTimer = TimerName("check network")
     static let retainTimer = TimerName("retain")
-    static let reviewTimer = TimerName("review")
-    /// Whoever waits for a look is answered.
-    static let limitTimer = TimerName("look limit")
-    /// From the last change of what is loaded and queued to deleting by rule: queues are seen one after the other.
-    private static let retainsAfter = Duration.seconds(10)
+    static let checkTimer = TimerName("check files")
+    static let checkTimeoutTimer = TimerName("file check timeout")
 
-    /// A transfer under way.
-    struct Transfer: Sendable {
-        var episode: String
-        var host: String
-        /// Where its file goes, relative to the folder.
-        var path: String
-        /// Its file is whole, of so many bytes; kept until that is durable.
-        var completed: UInt64?
-        /// What had come when it was begun.
-        var offset: UInt64 = 0
-        var received: UInt64 = 0
-    }
-
-    /// What waits for a transaction.
-    private struct Unsettled: Sendable {
+    /// A transaction that is not durable yet.
+    private struct PendingTransaction: Sendable {
         var command: RequestID?
+        /// What is done once it is durable.
         var actions: [DownloadsAction]
     }
 
-    /// What an answer of persistence is for.
-    enum Lookup: Sendable {
-        case add(Command, [String])
-        /// The titles of episodes that a command named and that are not here, for the sentence that refuses it.
-        case titles(Command, [String])
-        /// An episode that was never downloaded, for the sentence that says why.
-        case why(Command)
-        /// The newest episodes of a podcast, for its rule.
-        case newest(podcast: String)
-        /// Which podcasts there are, beside those that were counted already: for the rules, and as files of others have
-        /// nobody any more.
-        case podcasts(Set<String>)
-        /// Whether a podcast is there no more; others are asked for behind it.
-        case whetherGone(String, others: [String])
-        /// What has become of episodes that are downloaded, or are to be.
-        case again
-    }
-
-    /// The folder of downloads.
-    let root: String
-    var book = SpeculativeState(DownloadsBook())
-    var transfers: [UInt64: Transfer] = [:]
-    /// Transfers that are to end, and may be whole before they do.
-    var ended: [UInt64: Transfer] = [:]
-    /// The number of the newest transfer; none is used twice in a life of the process.
-    var lastTransfer: UInt64 = 0
+    private(set) var store: SpeculativeState<DownloadStore>
+    private(set) var schedule = TransferSchedule()
+    var files = FileReconciler()
+    var rules = RetentionRules()
+    var autoDownload = AutoDownload()
+    private var network = NetworkConditions()
     var lookups: [CallID: Lookup] = [:]
-    /// The look at files that is under way, who waits for the next one, and whether there is to be one.
-    var looking: Looking?
-    var nextLook: [Look] = []
-    var isReviewDue = false
-    /// What was there when the folder was to be surveyed: what a survey says of later ones may be too old.
-    var surveying: [String: DownloadedFile] = [:]
-    /// The folder is not the one that files were put into; it is surveyed once it is back.
-    var isAway = false
-    var isFolderSeen = false
-    var surveysWhenBack = false
-    /// Podcasts' folders whose disk is out, and the places that were told to be away.
-    var absentMounts: Set<String> = []
-    var awayPlaces: [String] = []
-    /// It is being marked, or cannot be.
-    var isMarking = false
-    /// The ways out, once they have been looked at; and the hour of the day.
-    var interfaces: [String]?
-    var hour: Int?
-    /// What must not be deleted.
-    var loaded = ""
-    var queues: [String: ObservedQueue] = [:]
-    /// When rules that delete are applied next: a while after the last change that concerns them.
-    private var retainsAt: MonotonicTime?
-    var hasSeenPlayer = false
-    /// When episodes were played to their end or marked, in ms since 1970, as far as that has been heard.
-    var played: [String: Int64] = [:]
-    /// How many episodes each podcast has, those that are subscribed to, and the podcasts that were forgotten with all
-    /// that belonged to them.
-    var episodeCounts: [String: UInt32] = [:]
-    var subscribed: Set<String> = []
-    var forgotten: Set<String> = []
-    /// What failed for want of a network and is tried, alone, to see whether that has come back; and when one was last.
-    var probing = ""
-    var lastProbed = ""
-    var probedAt: MonotonicTime?
-    /// A change was refused: nothing is begun before.
-    var schedulesAt: MonotonicTime?
-    var isStopping = false
-    /// The timers as they are set.
-    private var timers: [TimerName: MonotonicTime] = [:]
-    private var unsettled: [TransactionID: Unsettled] = [:]
-    /// Counts what needs a name of its own.
-    var count: UInt64 = 0
+    private var pending: [TransactionID: PendingTransaction] = [:]
+    private var lastTransaction: UInt64 = 0
+    var lastLookup: UInt64 = 0
 
-    /// An owner that knows nothing yet. `root`: the folder of downloads, absolute.
+    /// An owner without any downloads. `root`: the folder of downloads, absolute.
     package init(root: String) {
-        self.root = root
+        store = SpeculativeState(DownloadStore(root: root))
     }
 
     // MARK: Starting
 
-    /// Takes the stored downloads over; what was being fetched waits for its turn again.
+    /// Restores the stored downloads; what was being fetched waits for its turn again.
     package mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<DownloadsAction>] {
-        var effects: [Effect] = []
-        var book = DownloadsBook()
+        var effects: Effects = []
+        var restored = store.current
         for record in records {
             do {
-                switch record.collection {
-                case "download": book.downloads[record.key] = try WireDownload(wireBytes: record.value)
-                case "past": book.past[record.key] = try WirePastDownload(wireBytes: record.value)
-                case "alert", "answer": _ = try book.alerts.restore(record)
-                case "folder": book.folder = try WireDownloadsFolder(wireBytes: record.value)
-                default: _ = book.settings.restore(record)
-                }
+                try restored.restore(record)
             } catch {
                 effects.append(.log(.error, "record \(record.collection)/\(record.key) is unreadable: \(error)"))
             }
         }
-        self.book = SpeculativeState(book)
-        effects += moveIn()
-        effects += [survey(), .perform(.lookAround), .perform(limitAction)]
-        effects += askAgain()
-        effects.append(askPodcasts())
-        return effects + schedule(now: now)
+        store = SpeculativeState(restored)
+        var change = change
+        FileReconciler.rebasePaths(&change)
+        commit(change, &effects)
+        files.survey(store.current, &effects)
+        effects += [.perform(.checkNetwork), .perform(limitAction)]
+        refresh(&effects)
+        lookUpPodcasts(&effects)
+        updateSchedule(now: now, &effects)
+        return effects
     }
 
-    package func retained(now: Moment) -> [Publication] { book.current.retained }
+    package func retained(now: Moment) -> [Publication] { store.current.retained }
 
-    package func everything() -> [WireChange] { book.current.everything }
+    package func everything() -> [WireChange] { store.current.everything }
 
-    /// Whether every transfer has reported what came of it.
-    package var hasStopped: Bool { transfers.isEmpty && ended.isEmpty }
+    /// Whether every transfer has reported its end.
+    package var hasStopped: Bool { schedule.hasStopped }
 
     // MARK: Deciding
 
     package mutating func handle(_ event: OwnerEvent<DownloadsInput>, now: Moment) -> [OwnerEffect<DownloadsAction>] {
-        var effects: [Effect] = []
+        var effects: Effects = []
         switch event {
-        case .command(let command): effects = take(command, now: now)
+        case .command(let command): handle(command, now: now, &effects)
         case .committed(let id):
-            book.committed(id)
-            effects = (unsettled.removeValue(forKey: id)?.actions ?? []).filter(isStillDue).map { .perform($0) }
-            schedulesAt = nil
+            store.committed(id)
+            effects += (pending.removeValue(forKey: id)?.actions ?? []).filter(isDue).map { .perform($0) }
+            schedule.changeSaved()
         case .refused(let id, let failure):
-            effects = takeBack(id)
-            if let command = unsettled.removeValue(forKey: id)?.command, failure.code != "duplicateRequest" {
+            rollBack(id, &effects)
+            if let command = pending.removeValue(forKey: id)?.command, failure.code != "duplicateRequest" {
                 effects.append(.reply(command, .failure(failure)))
             }
-            // What could not be saved is looked at anew, but not at once, whatever happens meanwhile.
-            schedulesAt = now.monotonic.advanced(by: Self.refusalRetry.wait())
-            return effects + set(Self.scheduleTimer, to: schedulesAt)
-        case .answered(let call, let result): effects = answered(call, result, now: now)
+            schedule.changeRefused(now: now, &effects)
+        case .answered(let call, let result): answered(call, result, now: now, &effects)
         case .observed(let event):
-            effects = observe(event, now: now)
+            observe(event, now: now, &effects)
             // Most of what others do changes nothing here.
             if effects.isEmpty { return [] }
-        case .timer(let name):
-            timers[name] = nil
-            if name == Self.scheduleTimer { schedulesAt = nil }
-            if name == Self.lookTimer { effects = [.perform(.lookAround)] }
-            if name == Self.retainTimer { effects = retainIfDue(now: now) }
-            if name == Self.reviewTimer { effects = review(now: now) }
-            if name == Self.limitTimer { effects = looksTakeTooLong(now: now) }
-        case .input(let input): effects = take(input, now: now)
-        case .databaseReplaced: effects = [survey()] + askAgain()
-        case .stopping:
-            isStopping = true
-            return transfers.keys.sorted().map { .perform(.cancel($0)) }
+        case .timer(let name): timerFired(name, now: now, &effects)
+        case .input(let input): handle(input, now: now, &effects)
+        case .databaseReplaced:
+            files.survey(store.current, &effects)
+            refresh(&effects)
+        case .stopping: schedule.stop(&effects)
         }
-        return effects + schedule(now: now)
+        updateSchedule(now: now, &effects)
+        return effects
     }
 
-    /// Puts a change in force and has it committed; one that is none is answered without that.
-    mutating func commit(_ change: BookChange, answering answer: (request: RequestID, reply: [UInt8])? = nil)
-        -> [Effect]
-    {
-        guard !change.isEmpty else {
-            return (answer.map { [.reply($0.request, .success($0.reply))] } ?? []) + change.actions.map { .perform($0) }
+    private mutating func timerFired(_ timer: TimerName, now: Moment, _ effects: inout Effects) {
+        switch timer {
+        case Self.scheduleTimer: schedule.timerFired()
+        case Self.networkTimer: network.timerFired(&effects)
+        case Self.retainTimer:
+            var change = change
+            rules.timerFired(&change, now: now, &effects)
+            commit(change, &effects)
+        case Self.checkTimer: files.timerFired(store.current, now: now, &effects)
+        case Self.checkTimeoutTimer: answer(files.checkTimedOut(), now: now, &effects)
+        default: break
         }
-        count += 1
-        let id = TransactionID(count)
-        book.apply(id) { $0 = change.book }
-        unsettled[id] = Unsettled(command: answer?.request, actions: change.actions)
-        return [
+    }
+
+    private mutating func handle(_ input: DownloadsInput, now: Moment, _ effects: inout Effects) {
+        var change = change
+        switch input {
+        case .began(let number, let start): schedule.began(number, start, &change, &network)
+        case .progressed(let number, let received, let speed):
+            schedule.progressed(number, received, speed, store.current, &effects)
+        case .saved(let number, let received): schedule.saved(number, received, &change)
+        case .stopped(let episode, let version, let received): schedule.stopped(episode, version, received, &change)
+        case .completed(let number, let bytes):
+            if schedule.completed(number, bytes, &change, now: now, &effects) { rules.applySoon(now: now, &effects) }
+        case .failed(let number, let failure):
+            guard let download = schedule.failed(number, failure, &change, &network, now: now) else { break }
+            effects.append(.log(.warning, "download of \(download.episode): \(failure.failure)"))
+            if failure.failure.code == DownloadFolder.awayCode {
+                files.folderChanged()
+                files.recheck(store.current, now: now, &effects)
+            } else {
+                // Its feed may have moved it meanwhile.
+                refresh([download.episode], &effects)
+            }
+        case .ended(let number): schedule.ended(number)
+        case .surveyed(let found, let snapshot): files.surveyed(found, snapshot, &change, now: now, &effects)
+        case .surveyFailed(let failure):
+            files.surveyFailed()
+            effects.append(.log(.warning, "the folder of downloads cannot be read: \(failure)"))
+        case .filesChecked(let number, let found, let snapshot):
+            guard let waiters = files.checkFinished(number, found, snapshot, &change, now: now, &effects) else { break }
+            commit(change, &effects)
+            answer(waiters, now: now, &effects)
+            return files.continueAfterCheck(store.current, now: now, &effects)
+        case .marked(let marker): files.marked(marker, &change)
+        case .markFailed(let failure): effects.append(.log(.info, "\(failure)"))
+        case .deleted(let episode, let failure):
+            // What could not be deleted is deleted after the next start; what is not ours never.
+            if failure?.retry != true { change.recordDeletion(episode) }
+            if let failure { effects.append(.log(.warning, "the file of \(episode) was not deleted: \(failure)")) }
+        case .networkChecked(let interfaces, let hour): network.checked(interfaces, hour, &change, now: now)
+        }
+        commit(change, &effects)
+    }
+
+    /// Begins and ends transfers, and sets the timers.
+    private mutating func updateSchedule(now: Moment, _ effects: inout Effects) {
+        guard !schedule.isPaused else { return }
+        var change = change
+        let current = store.current
+        let isFolderKnown = files.isFolderKnown(current)
+        schedule.update(store, &change, now: now, &effects) { [files, network] download in
+            files.absence(of: download, in: current) ?? network.obstacle(to: download, current.settings)
+                ?? (isFolderKnown ? nil : "")
+        }
+        commit(change, &effects)
+        files.scheduleCheck(store.current, now: now, &effects)
+        network.scheduleCheck(store.current, now: now, &effects)
+    }
+
+    // MARK: Committing
+
+    /// A change of what is in force now.
+    var change: DownloadStoreChange { DownloadStoreChange(store.current) }
+
+    /// Puts a change in force and commits it; a command that changes nothing is answered without that.
+    mutating func commit(
+        _ change: DownloadStoreChange, answering answer: (request: RequestID, reply: [UInt8])? = nil,
+        _ effects: inout Effects
+    ) {
+        guard !change.written.isEmpty else {
+            if let answer { effects.append(.reply(answer.request, .success(answer.reply))) }
+            effects += change.actions.map { .perform($0) }
+            return
+        }
+        lastTransaction += 1
+        let id = TransactionID(lastTransaction)
+        store.apply(id) { $0 = change.store }
+        pending[id] = PendingTransaction(command: answer?.request, actions: change.actions)
+        let written = change.written
+        effects.append(
             .commit(
                 Transaction(
-                    id: id, changes: change.changes, publications: change.publications, answering: answer))
-        ]
+                    id: id, changes: written.changes, publications: written.publications, answering: answer)))
     }
 
-    /// What was not saved is as it was before, also for those who have been shown it already, as at the start.
-    private mutating func takeBack(_ id: TransactionID) -> [Effect] {
-        let refused = book.current.downloads
-        book.refused(id)
-        let downloads = book.current.downloads
+    /// Restores what was in force before a change that could not be saved, also for those who have been shown it already.
+    private mutating func rollBack(_ id: TransactionID, _ effects: inout Effects) {
+        let refused = store.current.downloads
+        store.refused(id)
+        let downloads = store.current.downloads
         let changed = Set(refused.keys).union(downloads.keys).filter { refused[$0] != downloads[$0] }.sorted()
+        guard !changed.isEmpty else { return }
         let publications = changed.map { episode in
-            var gone = WireDownload()
-            gone.episode = episode
-            return DownloadsBook.publication(downloads[episode] ?? gone)
+            downloads[episode].map(DownloadStore.publication) ?? Publication(.delete, .download(episode))
         }
-        return publications.isEmpty ? [] : [.publish(publications)]
+        effects.append(.publish(publications))
     }
 
-    /// What had come of a download that was given up stays if it has been asked for again meanwhile, and what is not wanted
-    /// any more is not begun.
-    private func isStillDue(_ action: DownloadsAction) -> Bool {
+    /// Whether an action is still to be carried out: a partial file stays if its episode has been requested again
+    /// meanwhile, and what is not wanted any more is not begun.
+    private func isDue(_ action: DownloadsAction) -> Bool {
         switch action {
-        case .discard(let episode): book.current.downloads[episode] == nil
-        case .start(let order):
-            transfers[order.number] != nil && book.current.downloads[order.episode]?.state == .downloading
+        case .discard(let episode): store.current.downloads[episode] == nil
+        case .start(let order): schedule.isDue(order, in: store.current)
         default: true
         }
     }
 
-    /// Rules are looked at when nothing changes any more.
-    mutating func retainSoon(now: Moment) -> [OwnerEffect<DownloadsAction>] {
-        let time = now.monotonic.advanced(by: Self.retainsAfter)
-        retainsAt = time
-        // The timer is moved when it is due: queues change often.
-        return isSet(Self.retainTimer) ? [] : set(Self.retainTimer, to: time)
-    }
-
-    private mutating func retainIfDue(now: Moment) -> [Effect] {
-        if let retainsAt, now.monotonic < retainsAt { return set(Self.retainTimer, to: retainsAt) }
-        return retain(now: now)
-    }
-
-    /// Sets a timer, if that changes it.
-    mutating func set(_ timer: TimerName, to time: MonotonicTime?) -> [Effect] {
-        guard timers[timer] != time else { return [] }
-        timers[timer] = time
-        return [.timer(timer, at: time)]
-    }
-
-    /// Whether a timer is set.
-    func isSet(_ timer: TimerName) -> Bool { timers[timer] != nil }
-
-    /// A change of what is in force now.
-    var change: BookChange { BookChange(book.current) }
-
-    /// Asks what the library has of these episodes, at most `RequestSizes.episodes`.
-    mutating func call(_ purpose: Lookup, episodes ids: [String]) -> Effect {
-        call(purpose) {
-            $0.episodesByID.ids = ids
-            $0.episodesByID.brief = true
-        }
-    }
-
-    mutating func call(_ purpose: Lookup, _ fill: (inout WirePersistenceRequest) -> Void) -> Effect {
-        count += 1
-        let id = CallID("look up \(count)")
-        lookups[id] = purpose
-        var request = WirePersistenceRequest()
-        fill(&request)
-        return .call(Call(id: id, to: .persistence, payload: request.wireBytes))
-    }
-
     var limitAction: DownloadsAction {
-        .limit(bytesPerSecond: UInt64(book.current.settings.number(.bandwidthLimit) * 1_000))
-    }
-
-    /// The folder may have been moved, with all that is in it.
-    private mutating func moveIn() -> [Effect] {
-        var change = change
-        for var download in book.current.downloads.values.sorted(by: { $0.episode < $1.episode })
-        where !download.path.isEmpty && relative(download.path) == nil {
-            let place = download.path.split(separator: "/").suffix(2).joined(separator: "/")
-            download.path = root + "/" + place
-            change.put(download)
-        }
-        return commit(change)
-    }
-
-    /// The path of a download relative to the folder; nil: it lies elsewhere, and is not touched.
-    func relative(_ path: String) -> String? {
-        path.hasPrefix(root + "/") ? String(path.dropFirst(root.count + 1)) : nil
+        .limit(bytesPerSecond: UInt64(store.current.settings.number(.bandwidthLimit) * 1_000))
     }
 }

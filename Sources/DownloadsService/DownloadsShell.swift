@@ -86,22 +86,22 @@ private final class DownloadsWorker: Sendable {
         case .survey:
             looks.async {
                 do throws(Failure) {
-                    let (files, sight) = try folder.files()
-                    report(.surveyed(files, sight))
+                    let (files, snapshot) = try folder.files()
+                    report(.surveyed(files, snapshot))
                 } catch {
                     report(.surveyFailed(error))
                 }
             }
-        case .look(let number, let paths):
+        case .checkFiles(let number, let paths):
             looks.async {
-                let (found, sight) = folder.look(at: paths)
-                report(.looked(number, found, sight))
+                let (found, snapshot) = folder.check(paths)
+                report(.filesChecked(number, found, snapshot))
             }
-        case .lookAround:
+        case .checkNetwork:
             steps.yield {
                 report(
-                    .surroundings(
-                        interfaces: Surroundings.interfaces, hour: LocalTime.calendar(SystemClocks.wall()).hour))
+                    .networkChecked(
+                        interfaces: DefaultRoutes.interfaces, hour: LocalTime.calendar(SystemClocks.wall()).hour))
             }
         case .limit(let rate): client.limit(bytesPerSecond: rate)
         }
@@ -133,7 +133,7 @@ private final class DownloadsWorker: Sendable {
 }
 
 /// What a rule may depend on.
-private enum Surroundings {
+private enum DefaultRoutes {
     /// The interfaces of the default routes.
     static var interfaces: [String] {
         let fourth = lines("/proc/net/route").filter { $0.count > 1 && $0[1] == "00000000" }.map { $0[0] }

@@ -24,7 +24,7 @@ struct DownloadsAwayTests {
 
     private var isToldAway: Bool { rig.alerts.contains { $0.code == "downloadsAway" } }
 
-    private func looks() -> Int { rig.actions.count { if case .look = $0 { true } else { false } } }
+    private func looks() -> Int { rig.actions.count { if case .checkFiles = $0 { true } else { false } } }
 
     // MARK: The folder
 
@@ -40,7 +40,7 @@ struct DownloadsAwayTests {
         rig.found["e1"] = .nothing
         if restarts {
             rig.start()
-            rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1], rig.sight))
+            rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1], rig.snapshot))
         }
         for _ in 0..<5 { rig.advance(16) }
         #expect(rig.state("e1") == .downloaded && rig.state("e2") == .downloaded)
@@ -61,7 +61,7 @@ struct DownloadsAwayTests {
     @Test func `a file that is gone from the folder that is meant is gone, also after a restart`() throws {
         _ = try download()
         rig.start()
-        rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000], rig.sight))
+        rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000], rig.snapshot))
         #expect(rig.state("e1") == .notDownloaded && rig.state("e2") == .downloaded && rig.alerts.isEmpty)
     }
 
@@ -132,7 +132,7 @@ struct DownloadsAwayTests {
         #expect(rig.orders.isEmpty && rig.state("e3") == .queued)
         let files: [String: UInt64] = ["Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 1_000]
         if isOut { rig.mounts = [] }
-        rig.report(.surveyed(isOut ? [:] : files, rig.sight))
+        rig.report(.surveyed(isOut ? [:] : files, rig.snapshot))
         #expect(rig.orders.isEmpty == isOut && rig.state("e1") == .downloaded)
         rig.start()
         rig.report(.surveyFailed(Failure(.storageFailed, "it cannot be read")))
@@ -189,7 +189,7 @@ struct DownloadsAwayTests {
         rig.marker = marker
         rig.isDiskOut = false
         rig.advance(16)
-        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 1_000], rig.sight))
+        rig.report(.surveyed(["Show/Part 1 [e1].mp3": 1_000, "Show/Part 2 [e2].mp3": 1_000], rig.snapshot))
         #expect(rig.actions.count { $0 == deletion } == 2 && rig.alerts.isEmpty)
     }
 
@@ -205,12 +205,12 @@ struct DownloadsAwayTests {
         mkdir(folder.root + "/P", 0o700)
         try temporary.file("downloads/P/T [e1].mp3", "audio".utf8)
         let paths = ["e1": "P/T [e1].mp3"]
-        #expect(folder.look(at: paths).sight == FolderSight())
+        #expect(folder.check(paths).snapshot == FolderSnapshot())
         #expect(try folder.mark("m1") == "m1")
         #expect(try folder.mark("m2") == "m1")
-        #expect(folder.look(at: paths).sight == FolderSight(marker: "m1"))
+        #expect(folder.check(paths).snapshot == FolderSnapshot(marker: "m1"))
         let seen = try folder.files()
-        #expect(seen.files == ["P/T [e1].mp3": 5] && seen.sight == FolderSight(marker: "m1"))
+        #expect(seen.files == ["P/T [e1].mp3": 5] && seen.snapshot == FolderSnapshot(marker: "m1"))
         folder.marker = "m2"
         #expect(folder.delete("e1", at: "P/T [e1].mp3")?.retry == true)
         #expect(throws: Failure.self) { try folder.requireSpace(for: 1) }
@@ -219,7 +219,7 @@ struct DownloadsAwayTests {
         try folder.requireSpace(for: 1)
         #expect(folder.delete("e1", at: "P/T [e1].mp3") == nil)
         rename(folder.root, folder.root + ".away")
-        #expect(folder.look(at: paths).sight == FolderSight())
+        #expect(folder.check(paths).snapshot == FolderSnapshot())
         let failure = #expect(throws: Failure.self) { try folder.requireSpace(for: 1) }
         #expect(failure?.code == DownloadFolder.awayCode && access(folder.root, F_OK) != 0)
         #expect(folder.delete("e1", at: "P/T [e1].mp3")?.code == DownloadFolder.awayCode)
@@ -233,15 +233,15 @@ struct DownloadsAwayTests {
         mkdir(folder.root, 0o700)
         let marker = folder.root + "/" + DownloadFolder.markerName
         try temporary.file("downloads/" + DownloadFolder.markerName, "".utf8)
-        #expect(folder.look(at: [:]).sight == FolderSight())
+        #expect(folder.check([:]).snapshot == FolderSnapshot())
         #expect(try folder.mark("m1") == "m1")
         unlink(marker)
         symlink("/etc/hostname", marker)
-        #expect(folder.look(at: [:]).sight == FolderSight())
+        #expect(folder.check([:]).snapshot == FolderSnapshot())
         #expect(try folder.mark("m2") == "m2")
         unlink(marker)
         mkdir(marker, 0o700)
-        #expect(folder.look(at: [:]).sight == FolderSight())
+        #expect(folder.check([:]).snapshot == FolderSnapshot())
         #expect(throws: Failure.self) { try folder.mark("m3") }
     }
 
@@ -255,7 +255,7 @@ struct DownloadsAwayTests {
         #expect(looks() == before + 1)
         rig.isDiskHanging = false
         let number = try #require(rig.unanswered.first)
-        rig.report(.looked(number, ["e1": .nothing, "e2": .file(1_000)], rig.sight))
+        rig.report(.filesChecked(number, ["e1": .nothing, "e2": .file(1_000)], rig.snapshot))
         #expect(rig.state("e1") == .notDownloaded && rig.state("e2") == .downloaded)
         rig.advance(16)
         #expect(looks() == before + 2)
@@ -293,12 +293,12 @@ struct DownloadsAwayTests {
         request.why.episode = "e1"
         let why = RequestID.random()
         rig.tell(.command(Command(id: why, origin: "test", payload: request.wireBytes)))
-        rig.report(.looked(old, ["e1": .file(1_000), "e2": .file(1_000), "e3": .nothing], rig.sight))
+        rig.report(.filesChecked(old, ["e1": .file(1_000), "e2": .file(1_000), "e3": .nothing], rig.snapshot))
         #expect(rig.state("e3") == .downloaded && rig.reply(to: why) == nil)
         let new = try #require(rig.unanswered.last)
         #expect(new != old)
         let found: [String: FoundFile] = ["e1": .nothing, "e2": .file(1_000), "e3": .file(1_000)]
-        rig.report(.looked(new, found, rig.sight))
+        rig.report(.filesChecked(new, found, rig.snapshot))
         #expect(rig.reply(to: why)?.reply?.why.first?.contains("not there any more") == true)
     }
 }

@@ -171,16 +171,16 @@ struct DownloadsMachineTests {
     }
 
     @Test func `what failed for want of a network waits for one`() throws {
-        rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
+        rig.report(.networkChecked(interfaces: ["eth0"], hour: 12))
         rig.add("e1")
         for wait in [5.0, 15, 60, 0] {
             rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.unreachable, "no network"))))
             rig.advance(wait)
         }
         #expect(rig.state("e1") == .failed)
-        rig.report(.surroundings(interfaces: [], hour: 12))
+        rig.report(.networkChecked(interfaces: [], hour: 12))
         #expect(rig.state("e1") == .failed)
-        rig.report(.surroundings(interfaces: ["wlan0"], hour: 12))
+        rig.report(.networkChecked(interfaces: ["wlan0"], hour: 12))
         #expect(rig.state("e1") == .downloading && rig.alerts.isEmpty)
     }
 
@@ -289,27 +289,27 @@ struct DownloadsMachineTests {
     }
 
     @Test func `rules keep to their hours and networks; wishes do not`() throws {
-        rig.report(.surroundings(interfaces: ["wwan0"], hour: 12))
+        rig.report(.networkChecked(interfaces: ["wwan0"], hour: 12))
         rig.set(.autoDownloadHours, "22-6")
         rig.set(.autoDownloadNetworks, "wlan0")
         rig.set(.autoDownload, "1", podcast: "p1")
         #expect(rig.orders.isEmpty && rig.shown("e5")?.waitsFor == "the hours 22-6")
         rig.add("e1")
         #expect(rig.state("e1") == .downloading)
-        rig.report(.surroundings(interfaces: ["wwan0"], hour: 23))
+        rig.report(.networkChecked(interfaces: ["wwan0"], hour: 23))
         #expect(rig.shown("e5")?.waitsFor == "the network wlan0")
-        rig.report(.surroundings(interfaces: ["wlan0"], hour: 23))
+        rig.report(.networkChecked(interfaces: ["wlan0"], hour: 23))
         #expect(rig.state("e5") == .downloading)
     }
 
     @Test func `what waits by a rule that is taken back is not wanted any more, until the rule is set again`() throws {
-        rig.report(.surroundings(interfaces: ["wwan0"], hour: 12))
+        rig.report(.networkChecked(interfaces: ["wwan0"], hour: 12))
         rig.set(.autoDownloadNetworks, "wlan0")
         rig.set(.autoDownload, "3", podcast: "p1")
         #expect(["e5", "e4", "e3"].allSatisfy { rig.state($0) == .queued })
         rig.set(.autoDownload, "0", podcast: "p1")
         #expect(["e5", "e4", "e3"].allSatisfy { rig.state($0) == .notDownloaded })
-        rig.report(.surroundings(interfaces: ["wlan0"], hour: 12))
+        rig.report(.networkChecked(interfaces: ["wlan0"], hour: 12))
         #expect(rig.orders.isEmpty)
         rig.set(.autoDownload, "1", podcast: "p1")
         #expect(rig.state("e5") == .downloading)
@@ -458,7 +458,7 @@ struct DownloadsMachineTests {
         }
         rig.refusal = nil
         rig.advance(100)
-        let running = rig.machine.transfers.values.filter { $0.completed == nil }.map(\.episode).sorted()
+        let running = rig.machine.schedule.transfers.values.filter { $0.completed == nil }.map(\.episode).sorted()
         #expect(Set(running).count == running.count && running.count <= 2)
         #expect(running == rig.library.keys.filter { rig.shown($0)?.state == .downloading }.sorted())
     }

@@ -46,10 +46,10 @@ struct DownloadsRegressionTests {
             let number = try rig.order("e1").number
             rig.begin(number)
             rig.send { $0.pause.episodes = ["e1"] }
-            #expect(rig.machine.ended.keys.sorted() == [number])
+            #expect(rig.machine.schedule.cancelled.keys.sorted() == [number])
             rig.report(.stopped(episode: "e1", FileVersion(etag: "\"a\"", lastModified: ""), received: 10))
             rig.report(.ended(number))
-            #expect(rig.machine.ended.isEmpty && rig.machine.transfers.isEmpty)
+            #expect(rig.machine.schedule.cancelled.isEmpty && rig.machine.schedule.transfers.isEmpty)
         }
     }
 
@@ -138,7 +138,7 @@ struct DownloadsRegressionTests {
         rig.set(.autoDownloadHours, "22-6")
         rig.set(.autoDownload, "1", podcast: "p1")
         #expect(rig.orders.isEmpty)
-        rig.report(.surroundings(interfaces: ["eth0"], hour: 23))
+        rig.report(.networkChecked(interfaces: ["eth0"], hour: 23))
         #expect(rig.state("e5") == .downloading)
     }
 
@@ -264,16 +264,18 @@ struct DownloadsRegressionTests {
     }
 
     @Test func `however many notes there are, none of a file that is to be deleted yet is dropped`() {
-        var change = BookChange(DownloadsBook())
-        change.note("e0", "removed", path: "Show/0.mp3", at: Timestamp(milliseconds: 0))
-        for number in 1...1_100 { change.note("e\(number)", "given up", at: Timestamp(milliseconds: Int64(number))) }
-        #expect(change.book.past["e0"]?.path == "Show/0.mp3" && change.book.past.count == 1_000)
+        var change = DownloadStoreChange(DownloadStore(root: "/d"))
+        change.recordPast("e0", "removed", path: "Show/0.mp3", at: Timestamp(milliseconds: 0))
+        for number in 1...1_100 {
+            change.recordPast("e\(number)", "given up", at: Timestamp(milliseconds: Int64(number)))
+        }
+        #expect(change.store.past["e0"]?.path == "Show/0.mp3" && change.store.past.count == 1_000)
     }
 
     // MARK: What was not heard
 
     @Test func `what waits for the hours of a rule, or for its next try, begins when somebody asks for it`() throws {
-        rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
+        rig.report(.networkChecked(interfaces: ["eth0"], hour: 12))
         rig.set(.autoDownloadHours, "22-6")
         rig.set(.autoDownload, "1", podcast: "p1")
         #expect(rig.state("e5") == .queued)
@@ -451,25 +453,25 @@ struct DownloadsRegressionTests {
         }
     }
 
-    private func lookAround(_ seconds: Double) {
+    private func checkNetwork(_ seconds: Double) {
         for _ in 0..<Int(seconds / 10) {
             rig.advance(10)
-            rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
+            rig.report(.networkChecked(interfaces: ["eth0"], hour: 12))
         }
     }
 
     @Test func `a network that comes back behind the same route is noticed, and told of once`() throws {
-        rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
+        rig.report(.networkChecked(interfaces: ["eth0"], hour: 12))
         rig.add("e1", "e2")
         try failUnreachable("e1", "e2")
         #expect(rig.state("e1") == .failed && rig.state("e2") == .failed)
         let alerts = rig.alerts.map(\.id).sorted()
         let count = rig.orders.count
-        lookAround(130)
+        checkNetwork(130)
         #expect(rig.orders.count == count + 1 && rig.orders.last?.episode == "e1")
         rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.unreachable, "no way"))))
         #expect(rig.state("e1") == .failed && rig.alerts.map(\.id).sorted() == alerts)
-        lookAround(130)
+        checkNetwork(130)
         #expect(rig.orders.last?.episode == "e2")
         rig.begin(try rig.order("e2").number)
         #expect(rig.state("e1") == .downloading && rig.state("e2") == .downloading && rig.alerts.isEmpty)
@@ -512,7 +514,7 @@ struct DownloadsRegressionTests {
         rig.observe(.alert(.playback, "a1"), .put, alert.wireBytes)
         #expect(rig.state("e1") == .notDownloaded && rig.shown("e1") == nil && rig.state("e2") == .downloaded)
         #expect(rig.why("e1") == "It is not downloaded any more: its file was not there any more.")
-        rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1], rig.sight))
+        rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000, "mine.txt": 1], rig.snapshot))
         #expect(rig.state("e2") == .downloaded && rig.alerts.map(\.code) == ["unknownFiles"])
     }
 
@@ -573,7 +575,7 @@ struct DownloadsRegressionTests {
     func `what is asked for again by hand is no rule's any more`(how: String) throws {
         rig.set(.autoDownload, "1")
         rig.set(.autoDownloadHours, "22-6")
-        rig.report(.surroundings(interfaces: ["eth0"], hour: 23))
+        rig.report(.networkChecked(interfaces: ["eth0"], hour: 23))
         var news = WireEpisodesChanged()
         news.podcast = "p1"
         news.added = ["e5"]
@@ -584,7 +586,7 @@ struct DownloadsRegressionTests {
         } else {
             rig.send { $0.pause.episodes = ["e5"] }
         }
-        rig.report(.surroundings(interfaces: ["eth0"], hour: 12))
+        rig.report(.networkChecked(interfaces: ["eth0"], hour: 12))
         switch how {
         case "resume": rig.send { $0.resume.episodes = ["e5"] }
         case "add": rig.add("e5")

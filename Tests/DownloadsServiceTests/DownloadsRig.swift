@@ -158,7 +158,7 @@ final class DownloadsRig {
             case .timer(let name, let at): timers[name] = at
             case .perform(let action):
                 actions.append(action)
-                if case .look(let number, let paths) = action { answer(number, paths) }
+                if case .checkFiles(let number, let paths) = action { answer(number, paths) }
                 if case .mark(let id) = action { mark(id) }
             case .log: break
             }
@@ -166,14 +166,14 @@ final class DownloadsRig {
     }
 
     /// The folder as it is seen now.
-    var sight: FolderSight { FolderSight(marker: marker ?? "", mounts: mounts) }
+    var snapshot: FolderSnapshot { FolderSnapshot(marker: marker ?? "", mounts: mounts) }
 
     private func answer(_ number: UInt64, _ paths: [String: String]) {
         guard !isDiskHanging else {
             unanswered.append(number)
             return
         }
-        inbox.append(.input(.looked(number, paths.reduce(into: [:]) { $0[$1.key] = lies($1.key) }, sight)))
+        inbox.append(.input(.filesChecked(number, paths.reduce(into: [:]) { $0[$1.key] = lies($1.key) }, snapshot)))
     }
 
     private func mark(_ id: String) {
@@ -186,7 +186,7 @@ final class DownloadsRig {
     }
 
     private func lies(_ episode: String) -> FoundFile? {
-        isDiskOut ? nil : found[episode] ?? .file(machine.book.current.downloads[episode]?.totalBytes ?? 0)
+        isDiskOut ? nil : found[episode] ?? .file(machine.store.current.downloads[episode]?.totalBytes ?? 0)
     }
 
     private func conclude(_ transaction: Transaction) {

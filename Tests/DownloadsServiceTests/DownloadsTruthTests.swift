@@ -74,7 +74,7 @@ struct DownloadsTruthTests {
     }
 
     @Test func `files are looked at every 15 s while there are any, and never otherwise`() throws {
-        func looks() -> Int { rig.actions.count { if case .look = $0 { true } else { false } } }
+        func looks() -> Int { rig.actions.count { if case .checkFiles = $0 { true } else { false } } }
         rig.add("e1")
         for _ in 0..<20 { rig.advance(5) }
         #expect(looks() == 0)
@@ -91,7 +91,7 @@ struct DownloadsTruthTests {
     {
         let temporary = try TemporaryFolder()
         let folder = DownloadFolder(root: temporary.path + "/downloads")
-        #expect(folder.look(at: ["e1": "P/T [e1].mp3"]).found == ["e1": .nothing])
+        #expect(folder.check(["e1": "P/T [e1].mp3"]).found == ["e1": .nothing])
         for name in ["downloads", "downloads/P", "downloads/P/dir", "other"] {
             mkdir("\(temporary.path)/\(name)", 0o700)
         }
@@ -99,7 +99,7 @@ struct DownloadsTruthTests {
         try temporary.file("other/T [e1].mp3", "audio".utf8)
         symlink(temporary.path + "/other/T [e1].mp3", folder.root + "/P/link")
         symlink(temporary.path + "/other", folder.root + "/Q")
-        let found = folder.look(at: [
+        let found = folder.check([
             "e1": "P/T [e1].mp3", "e2": "P/gone", "e3": "P/link", "e4": "P/dir", "e5": "Q/T [e1].mp3", "e6": "R/gone",
         ]).found
         #expect(

@@ -1,0 +1,72 @@
+import OwnerKit
+import PodcastModel
+import WireMessages
+
+/// The rule `autoDownload`: it downloads the newest episodes of podcasts that are subscribed to.
+struct AutoDownload: Sendable {
+    /// The number of episodes of each podcast that exists, as observed: changes of episodes can be missed, this can’t.
+    private var episodeCounts: [String: UInt32] = [:]
+    private var subscribed: Set<String> = []
+
+    /// Whether a podcast has been seen on the stream, or in the library.
+    func isKnown(_ podcast: String) -> Bool { episodeCounts[podcast] != nil }
+
+    func isSubscribed(_ podcast: String) -> Bool { subscribed.contains(podcast) }
+
+    /// The number of newest episodes of a podcast that are wanted; 0: none.
+    func wantedCount(of podcast: String, _ settings: OwnerSettings) -> UInt32 {
+        isSubscribed(podcast) ? UInt32(settings.number(.autoDownload, podcast: podcast)) : 0
+    }
+
+    /// Records podcasts of the library, unless the stream has shown them already, which is newer.
+    mutating func update(from podcasts: [WirePodcast]) {
+        for podcast in podcasts where episodeCounts[podcast.id] == nil { _ = podcastChanged(podcast) }
+    }
+
+    /// Records a podcast as it is now.
+    ///
+    /// - Returns: whether it may have new episodes that are wanted.
+    mutating func podcastChanged(_ podcast: WirePodcast) -> Bool {
+        let before = episodeCounts.updateValue(podcast.episodeCount, forKey: podcast.id)
+        guard podcast.subscribed else {
+            subscribed.remove(podcast.id)
+            return false
+        }
+        return subscribed.insert(podcast.id).inserted || before != podcast.episodeCount
+    }
+
+    mutating func podcastRemoved(_ podcast: String) {
+        episodeCounts[podcast] = nil
+        subscribed.remove(podcast)
+    }
+
+    /// Adds the newest episodes that were neither played nor deleted before.
+    func add(_ newest: [WireEpisode], of podcast: String, _ change: inout DownloadStoreChange, now: Moment) {
+        guard isSubscribed(podcast) else { return }
+        let before = change.store
+        let count = Int(before.settings.number(.autoDownload, podcast: podcast))
+        let limit = Int(before.settings.number(.keepDownloads, podcast: podcast))
+        for episode in newest.prefix(count)
+        where !episode.state.played && before.downloads[episode.id] == nil && before.past[episode.id] == nil {
+            guard var download = try? WireDownload(of: episode, episode.id) else { continue }
+            download.requestedAt = now.wall.milliseconds
+            download.begin()
+            download.automatic = true
+            // What would not be kept isn’t fetched.
+            guard limit == 0 || change.store.newerDownloads(than: download) < limit else { continue }
+            let rank = count == 1 ? "the newest" : "one of the newest \(count)"
+            download.reason = "by a rule, as \(rank) of “\(episode.podcastTitle)”"
+            change.put(download)
+        }
+    }
+
+    /// Ends queued downloads whose rule doesn’t hold any more; if it is set again, they are wanted again.
+    static func withdraw(_ change: inout DownloadStoreChange) {
+        for download in change.store.ordered
+        where download.automatic && download.state == .queued
+            && change.store.settings.number(.autoDownload, podcast: download.podcastID) == 0
+        {
+            change.drop(download)
+        }
+    }
+}

@@ -1,0 +1,269 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import WireMessages
+
+/// Compares the store with the files on disk: checks the files of downloads at intervals and before a command about them
+/// is answered, and surveys the whole folder. One check runs at a time.
+struct FileReconciler: Sendable {
+    /// A command that is answered after a file check.
+    enum Waiter: Sendable {
+        /// Adds these episodes, of which some are downloaded.
+        case add(Command, [String])
+        /// Asks why this episode is in its state.
+        case why(Command, String)
+    }
+
+    /// A check under way.
+    private struct FileCheck: Sendable {
+        var number: UInt64
+        var since: MonotonicTime
+        /// The files that are checked, by episode.
+        var files: [String: DownloadedFile]
+        /// The commands that are answered when it is finished.
+        var waiters: [Waiter]
+    }
+
+    /// A file as it was put into the folder.
+    struct DownloadedFile: Sendable, Equatable {
+        /// Relative to the folder.
+        var path: String
+        /// When it was complete, in ms since 1970.
+        var finishedAt: Int64
+    }
+
+    /// The interval between checks of all files.
+    private static let checkInterval = Duration.seconds(15)
+    /// How long a command waits for a check; a disk that hangs may never answer.
+    private static let checkTimeout = Duration.seconds(5)
+
+    private var availability = FolderAvailability()
+    private var fileCheck: FileCheck?
+    private var lastCheck: UInt64 = 0
+    private var nextWaiters: [Waiter] = []
+    private var isRecheckDue = false
+    /// The files when the survey was begun: about later ones its result may be out of date.
+    private var surveyedFiles: [String: DownloadedFile] = [:]
+    /// The folder is surveyed once it is available again.
+    private var surveysWhenAvailable = false
+    private var checkTimer = TimerSetting(DownloadsMachine.checkTimer)
+    private var timeoutTimer = TimerSetting(DownloadsMachine.checkTimeoutTimer)
+
+    // MARK: Availability
+
+    /// Whether it is known which folder is there; before one was marked, any will do.
+    func isFolderKnown(_ store: DownloadStore) -> Bool { availability.isSeen || store.folder.marker.isEmpty }
+
+    /// What the folder of a file waits for; nil: it is available.
+    func absence(of download: WireDownload, in store: DownloadStore) -> String? {
+        availability.absence(of: store.relative(download.path) ?? download.targetPath)
+    }
+
+    /// A transfer has found another folder than it was meant for.
+    mutating func folderChanged() {
+        availability.folderChanged()
+        surveysWhenAvailable = true
+    }
+
+    /// The user accepts the folder as it is: files that are not in it are not downloaded.
+    mutating func acceptFolder(_ change: inout DownloadStoreChange) { availability.accept(&change) }
+
+    /// The folder has this marker now.
+    mutating func marked(_ marker: String, _ change: inout DownloadStoreChange) { availability.marked(marker, &change) }
+
+    /// The folder may have been moved, with everything in it.
+    static func rebasePaths(_ change: inout DownloadStoreChange) {
+        for var download in change.store.ordered
+        where !download.path.isEmpty && change.store.relative(download.path) == nil {
+            let path = download.path.split(separator: "/").suffix(2).joined(separator: "/")
+            download.path = change.store.root + "/" + path
+            change.put(download)
+        }
+    }
+
+    // MARK: Checking files
+
+    /// Checks the files before a command about these episodes is answered; false: none of them is downloaded, or the disk
+    /// does not answer.
+    mutating func check(
+        _ episodes: [String], for waiter: Waiter, _ store: DownloadStore, now: Moment, _ effects: inout Effects
+    ) -> Bool {
+        guard episodes.contains(where: { store.downloads[$0]?.state == .downloaded }) else { return false }
+        guard let since = fileCheck?.since else { return check([waiter], store, now: now, &effects) }
+        guard now.monotonic.since(since) < Self.checkTimeout else { return false }
+        // The check under way may have seen these already, as they were before.
+        nextWaiters.append(waiter)
+        timeoutTimer.set(to: since.advanced(by: Self.checkTimeout), &effects)
+        return true
+    }
+
+    /// Checks all files, once the check under way is finished.
+    mutating func recheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) {
+        isRecheckDue = fileCheck != nil
+        if !isRecheckDue { _ = check([], store, now: now, &effects) }
+    }
+
+    private mutating func check(
+        _ waiters: [Waiter], _ store: DownloadStore, now: Moment, _ effects: inout Effects
+    ) -> Bool {
+        isRecheckDue = false
+        let files = store.downloadedFiles
+        guard !files.isEmpty || !store.folder.marker.isEmpty else { return false }
+        lastCheck += 1
+        fileCheck = FileCheck(number: lastCheck, since: now.monotonic, files: files, waiters: waiters)
+        effects.append(.perform(.checkFiles(lastCheck, files.mapValues(\.path))))
+        timeoutTimer.set(to: waiters.isEmpty ? nil : now.monotonic.advanced(by: Self.checkTimeout), &effects)
+        return true
+    }
+
+    /// Records the result of a check, which says nothing about files that were completed after it began.
+    ///
+    /// - Returns: the commands to answer now; nil for a check that isn’t the one under way.
+    mutating func checkFinished(
+        _ number: UInt64, _ found: [String: FoundFile], _ snapshot: FolderSnapshot?,
+        _ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects
+    ) -> [Waiter]? {
+        guard let finished = fileCheck, finished.number == number else { return nil }
+        fileCheck = nil
+        timeoutTimer.set(to: nil, &effects)
+        if let snapshot {
+            let found = reconcile(found, snapshot, finished.files, &change, now: now, &effects)
+            for (episode, found) in found.sorted(by: { $0.key < $1.key }) {
+                removeIfMissing(episode, found, &change, now: now)
+            }
+        }
+        return finished.waiters
+    }
+
+    /// Begins what waits for the end of a check: a survey of a folder that is available again, and the next check.
+    mutating func continueAfterCheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) {
+        if !availability.isUnavailable, surveysWhenAvailable { survey(store, &effects) }
+        let next = nextWaiters
+        nextWaiters = []
+        if !next.isEmpty || isRecheckDue { _ = check(next, store, now: now, &effects) }
+    }
+
+    /// The commands that have waited too long for a check: they are answered from the store.
+    mutating func checkTimedOut() -> [Waiter] {
+        timeoutTimer.fired()
+        defer {
+            fileCheck?.waiters = []
+            nextWaiters = []
+        }
+        return (fileCheck?.waiters ?? []) + nextWaiters
+    }
+
+    /// Sets the timer of the next check, as long as there are files or the folder is unavailable.
+    mutating func scheduleCheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) {
+        let hasFiles = store.downloads.values.contains { $0.state == .downloaded }
+        guard fileCheck == nil, availability.isUnavailable || hasFiles else {
+            return checkTimer.set(to: nil, &effects)
+        }
+        checkTimer.setUnlessRunning(to: now.monotonic.advanced(by: Self.checkInterval), &effects)
+    }
+
+    mutating func timerFired(_ store: DownloadStore, now: Moment, _ effects: inout Effects) {
+        checkTimer.fired()
+        recheck(store, now: now, &effects)
+    }
+
+    // MARK: Surveying the folder
+
+    /// Requests a survey of the folder.
+    mutating func survey(_ store: DownloadStore, _ effects: inout Effects) {
+        surveyedFiles = store.downloadedFiles
+        surveysWhenAvailable = false
+        effects.append(.perform(.survey))
+    }
+
+    /// The folder can’t be read, and is used as it is.
+    mutating func surveyFailed() { availability.surveyFailed() }
+
+    /// Reconciles the store with all files in the folder, if it is the right one. Unknown files are left alone.
+    mutating func surveyed(
+        _ files: [String: UInt64], _ snapshot: FolderSnapshot, _ change: inout DownloadStoreChange, now: Moment,
+        _ effects: inout Effects
+    ) {
+        let checked = surveyedFiles.mapValues { files[$0.path].map(FoundFile.file) ?? .nothing }
+        let found = reconcile(checked, snapshot, surveyedFiles, &change, now: now, &effects)
+        guard !availability.isUnavailable else { return }
+        surveysWhenAvailable = false
+        var known = Set(change.store.past.values.map(\.path))
+        for download in change.store.ordered {
+            guard let path = change.store.relative(download.path) else { continue }
+            known.insert(path)
+            if let found = found[download.episode] {
+                removeIfMissing(download.episode, found, &change, now: now)
+            } else if let size = files[path] {
+                completeIfWhole(download, size, &change, now: now, &effects)
+            }
+        }
+        let unknown = files.keys.filter { !known.contains($0) }.sorted()
+        reportUnknown(unknown, &change, now: now)
+        for past in change.store.orderedPast where !past.path.isEmpty {
+            let marker = change.store.folder.marker
+            effects.append(.perform(.delete(episode: past.episode, path: past.path, folder: marker)))
+        }
+        effects += unknown.prefix(20).map { .log(.info, "unknown file in the folder of downloads: \($0)") }
+    }
+
+    /// The file of an unfinished download may have been completed in an earlier life that ended before it was recorded.
+    private func completeIfWhole(
+        _ download: WireDownload, _ size: UInt64, _ change: inout DownloadStoreChange, now: Moment,
+        _ effects: inout Effects
+    ) {
+        guard [.queued, .paused, .downloading].contains(download.state),
+            size > 0, download.totalBytes == 0 || size == download.totalBytes
+        else { return }
+        var whole = download
+        whole.complete(size, at: download.path, now.wall)
+        change.put(whole)
+        effects.append(.perform(.discard(episode: download.episode)))
+    }
+
+    private func removeIfMissing(
+        _ episode: String, _ found: FoundFile, _ change: inout DownloadStoreChange, now: Moment
+    ) {
+        guard let download = change.store.downloads[episode], found != .file(download.totalBytes) else { return }
+        change.removeMissing(download, isThere: found != .nothing, at: now.wall)
+    }
+
+    private mutating func reconcile(
+        _ found: [String: FoundFile], _ snapshot: FolderSnapshot, _ checked: [String: DownloadedFile],
+        _ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects
+    ) -> [String: FoundFile] {
+        let current = change.store.downloadedFiles
+        let unchanged = checked.filter { current[$0.key] == $0.value }
+        let trusted = availability.reconcile(found, snapshot, unchanged, &change, now: now, &effects)
+        if availability.isUnavailable { surveysWhenAvailable = true }
+        return trusted
+    }
+
+    /// Raises an alert about unknown files, once for the same files.
+    private func reportUnknown(_ files: [String], _ change: inout DownloadStoreChange, now: Moment) {
+        let names = files.prefix(3).joined(separator: ", ")
+        let more = files.count > 3 ? " and \(files.count - 3) more" : ""
+        var alert = WireAlert()
+        alert.id = AlertID.derived(from: "unknownFiles/\(files.joined(separator: "/"))").text
+        alert.code = "unknownFiles"
+        alert.title = "Unknown files among the downloads"
+        alert.message =
+            "\(change.store.root) contains files that Lockstep didn’t download: \(names)\(more). They are left alone."
+        alert.severity = .info
+        alert.actions = ["dismiss"]
+        alert.raisedAt = now.wall.milliseconds
+        alert.owner = DownloadsMachine.owner.text
+        change.endAlerts { $0.code == alert.code && (files.isEmpty || $0.id != alert.id) }
+        let alerts = change.store.alerts
+        if !files.isEmpty, alerts.standing[alert.id] == nil, !alerts.isAnswered(alert.id) { change.raise(alert) }
+    }
+}
+
+extension DownloadStore {
+    /// The files of completed downloads, by episode.
+    var downloadedFiles: [String: FileReconciler.DownloadedFile] {
+        downloads.filter { $0.value.state == .downloaded }.compactMapValues { download in
+            relative(download.path).map { .init(path: $0, finishedAt: download.finishedAt) }
+        }
+    }
+}

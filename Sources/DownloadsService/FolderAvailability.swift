@@ -1,0 +1,129 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import WireMessages
+
+/// Whether the folder is the one that files were put into, and which of its folders are mounts that are missing. While one
+/// is unavailable, its files are taken as they were, and nothing is fetched into the directory in its place.
+struct FolderAvailability: Sendable {
+    private static let alertCode = "downloadsAway"
+
+    /// Another folder, or none, is in the place of the folder of downloads.
+    private(set) var isUnavailable = false
+    /// The folder has been seen in this life of the process.
+    private(set) var isSeen = false
+    /// Podcasts' folders whose disk isn't mounted.
+    private var absentMounts: Set<String> = []
+    /// The folders that the newest alert is about.
+    private var reportedFolders: [String] = []
+    /// The folder is being marked, or can’t be.
+    private var isMarking = false
+
+    /// A transfer has found another folder than it was meant for.
+    mutating func folderChanged() { isUnavailable = true }
+
+    /// The folder can’t be read, and is used as it is.
+    mutating func surveyFailed() { isSeen = true }
+
+    /// The missing folder that a path, relative to the folder of downloads, is in; nil: none is missing.
+    func absence(of path: String) -> String? {
+        if isUnavailable { return "the folder of downloads, which is not there" }
+        let name = Self.folder(of: path)
+        return absentMounts.contains(name) ? "the disk of its folder, “\(name)”" : nil
+    }
+
+    /// Compares the folder as it was found with the one that is known.
+    ///
+    /// A folder that doesn’t have the known marker, but has all the files, is the right one nevertheless: it was copied, or
+    /// somebody deleted the marker.
+    ///
+    /// - Parameter checked: the files that were looked for and are still downloads.
+    /// - Returns: what was found of those files whose folder is available.
+    mutating func reconcile(
+        _ found: [String: FoundFile], _ snapshot: FolderSnapshot, _ checked: [String: FileReconciler.DownloadedFile],
+        _ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects
+    ) -> [String: FoundFile] {
+        isSeen = true
+        let root = change.store.root
+        let intact = Set(
+            checked.keys.filter { id in change.store.downloads[id].map { found[id] == .file($0.totalBytes) } ?? false })
+        var folder = change.store.folder
+        let isComplete = !checked.isEmpty && intact.count == checked.count
+        isUnavailable = !folder.marker.isEmpty && folder.marker != snapshot.marker && !isComplete
+        guard !isUnavailable else {
+            report([root], &change, now: now)
+            return [:]
+        }
+        folder.marker = snapshot.marker
+        if folder.marker.isEmpty, !intact.isEmpty, !isMarking {
+            isMarking = true
+            let name = "folder/\(root)/\(now.wall.milliseconds)/\(now.monotonic)"
+            effects.append(.perform(.mark(AlertID.derived(from: name).text)))
+        }
+        let files = Dictionary(grouping: checked.keys) { Self.folder(of: checked[$0]?.path ?? "") }
+        var mounts = Set(folder.mounts)
+        absentMounts = []
+        for (name, episodes) in files where mounts.contains(name) != snapshot.mounts.contains(name) {
+            if snapshot.mounts.contains(name) {
+                if episodes.contains(where: intact.contains) { mounts.insert(name) }
+            } else if intact.isSuperset(of: episodes) {
+                mounts.remove(name)
+            } else {
+                absentMounts.insert(name)
+            }
+        }
+        folder.mounts = mounts.filter { files[$0] != nil }.sorted()
+        change.put(folder)
+        report(absentMounts.sorted().map { "\(root)/\($0)" }, &change, now: now)
+        return found.filter { id, _ in checked[id].map { !absentMounts.contains(Self.folder(of: $0.path)) } ?? false }
+    }
+
+    /// The folder has this marker now.
+    mutating func marked(_ marker: String, _ change: inout DownloadStoreChange) {
+        isMarking = false
+        guard change.store.folder.marker.isEmpty else { return }
+        var folder = change.store.folder
+        folder.marker = marker
+        change.put(folder)
+    }
+
+    /// Accepts the folder as it is from now on.
+    mutating func accept(_ change: inout DownloadStoreChange) {
+        change.put(WireDownloadsFolder())
+        isUnavailable = false
+        isMarking = false
+        absentMounts = []
+    }
+
+    private static func folder(of path: String) -> String { String(path.prefix { $0 != "/" }) }
+
+    // MARK: The alert
+
+    /// Keeps one alert for as long as these folders are unavailable; one that was dismissed isn’t raised again in this life.
+    private mutating func report(_ folders: [String], _ change: inout DownloadStoreChange, now: Moment) {
+        guard folders != reportedFolders || folders.isEmpty else { return }
+        reportedFolders = folders
+        let alert = Self.alert(folders, now: now)
+        change.endAlerts { $0.code == Self.alertCode && (folders.isEmpty || $0.message != alert.message) }
+        let isRaised = change.store.alerts.standing.values.contains { $0.code == Self.alertCode }
+        if !folders.isEmpty, !isRaised { change.raise(alert) }
+    }
+
+    private static func alert(_ folders: [String], now: Moment) -> WireAlert {
+        let names = folders.prefix(3).joined(separator: ", ")
+        let more = folders.count > 3 ? " and \(folders.count - 3) more" : ""
+        let verb = folders.count == 1 ? "is not the folder" : "are not the folders"
+        var alert = WireAlert()
+        alert.id = AlertID.derived(from: "\(alertCode)/\(folders)/\(now.wall.milliseconds)").text
+        alert.code = alertCode
+        alert.title = "Downloaded files are out of reach"
+        alert.message =
+            "\(names)\(more) \(verb) that downloads were put into; perhaps a disk is not there. Nothing is downloaded "
+            + "into it until it is back. If its files are gone for good, answer with accept."
+        alert.severity = .warning
+        alert.actions = ["accept", "dismiss"]
+        alert.raisedAt = now.wall.milliseconds
+        alert.owner = DownloadsMachine.owner.text
+        return alert
+    }
+}

@@ -1,0 +1,178 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import WireMessages
+
+/// Decides which files the rules delete: played ones, those beyond the newest of their podcast, and those of forgotten
+/// podcasts; never what is loaded or in a queue.
+struct RetentionRules: Sendable {
+    /// The time from the last change of what is loaded or queued to the deletion: queues are seen one after the other.
+    private static let delay = Duration.seconds(10)
+
+    /// The loaded episode; empty: none.
+    private var loaded = ""
+    private var hasSeenPlayer = false
+    private var queues: [String: ObservedQueue] = [:]
+    /// When episodes were played to their end or marked as played, in ms since 1970, as far as that is known.
+    private var playedAt: [String: Int64] = [:]
+    /// Podcasts that were deleted with everything that belonged to them.
+    private var forgotten: Set<String> = []
+    private var dueAt: MonotonicTime?
+    private var timer = TimerSetting(DownloadsMachine.retainTimer)
+
+    // MARK: Observing
+
+    /// Records what the player has loaded.
+    ///
+    /// - Returns: the episode that was loaded before; nil: it still is.
+    mutating func playerChanged(_ state: WirePlaybackState) -> String? {
+        hasSeenPlayer = true
+        let before = loaded
+        loaded = state.status == .idle ? "" : state.episode.id
+        return loaded == before ? nil : before
+    }
+
+    /// Records whether an episode has been played; false if that changes nothing for the rules.
+    mutating func episodeChanged(_ state: WireEpisodeState) -> Bool {
+        let played = state.played ? state.completedAt : nil
+        guard played != playedAt[state.episode] else { return false }
+        playedAt[state.episode] = played
+        return state.played
+    }
+
+    /// Records whether episodes have been played, as the library says; newer changes that were observed meanwhile win.
+    mutating func update(from episodes: [WireEpisode]) {
+        for episode in episodes {
+            let known = playedAt[episode.id]
+            if episode.state.played {
+                playedAt[episode.id] = max(episode.state.completedAt, known ?? 0)
+            } else if let known, known <= episode.state.updatedAt {
+                playedAt[episode.id] = nil
+            }
+        }
+    }
+
+    /// Records a change of a queue; it is decoded when the rules are applied.
+    mutating func queueChanged(_ event: StreamEvent) {
+        let name = String(event.topic.parts.last ?? "")
+        switch event.header.kind {
+        case .put: queues[name] = ObservedQueue(put: event.payload)
+        case .delta: queues[name]?.deltas.append(event.payload)
+        case .delete: queues[name] = nil
+        default: break
+        }
+    }
+
+    mutating func podcastExists(_ podcast: String) { forgotten.remove(podcast) }
+
+    /// Ends everything of a podcast that was forgotten: what is being fetched at once, complete files as by rule.
+    mutating func podcastForgotten(_ podcast: String, _ change: inout DownloadStoreChange, now: Moment) {
+        forgotten.insert(podcast)
+        change.forgetSettings(of: podcast)
+        for download in change.store.ordered where podcast == download.podcastID && download.state != .downloaded {
+            change.remove(download, "given up, as its podcast was forgotten", at: now.wall)
+        }
+    }
+
+    // MARK: Deleting
+
+    /// Applies the rules once nothing has changed for a while.
+    mutating func applySoon(now: Moment, _ effects: inout Effects) {
+        let time = now.monotonic.advanced(by: Self.delay)
+        dueAt = time
+        // The timer is moved when it fires: queues change often.
+        timer.setUnlessRunning(to: time, &effects)
+    }
+
+    /// Applies the rules if nothing has changed for a while.
+    mutating func timerFired(_ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects) {
+        timer.fired()
+        if let dueAt, now.monotonic < dueAt { return timer.set(to: dueAt, &effects) }
+        apply(&change, now: now)
+    }
+
+    /// Ends what the rules let go; nothing while the player or a queue isn’t known.
+    private func apply(_ change: inout DownloadStoreChange, now: Moment) {
+        // A put that is continued in deltas is not all that must be kept, and one that can’t be decoded may hold anything.
+        let known = queues.values.compactMap(\.state)
+        guard hasSeenPlayer, !known.isEmpty, known.count == queues.count, !known.contains(where: \.more) else { return }
+        let held = Set(known.flatMap { $0.entries.map(\.episode.id) } + [loaded])
+        let settings = change.store.settings
+        let files = change.store.downloads.values.filter { $0.state == .downloaded }
+            .sorted { $0.retentionOrder > $1.retentionOrder }
+        var kept: [String: Int] = [:]
+        for download in files {
+            let podcast = download.podcastID
+            let limit = Int(settings.number(.keepDownloads, podcast: podcast))
+            kept[podcast, default: 0] += 1
+            guard !held.contains(download.episode) else { continue }
+            if forgotten.contains(podcast) {
+                change.remove(download, "deleted, as its podcast was forgotten", at: now.wall)
+            } else if settings.isOn(.deletePlayed, podcast: podcast), isPlayedSinceRequest(download) {
+                change.remove(download, "deleted by a rule, as it has been played", at: now.wall)
+            } else if limit > 0, kept[podcast, default: 0] > limit {
+                let rule = "deleted by a rule, which keeps the newest \(limit) of “\(download.podcastTitle)”"
+                change.remove(download, rule, at: now.wall)
+            }
+        }
+    }
+
+    /// An episode that was requested after it had been played is to be played again.
+    private func isPlayedSinceRequest(_ download: WireDownload) -> Bool {
+        playedAt[download.episode].map { $0 > download.requestedAt } ?? false
+    }
+
+    // MARK: Explaining
+
+    /// What keeps the file of a download, and when it is deleted, in sentences.
+    func reasons(for download: WireDownload, in store: DownloadStore) -> [String] {
+        var sentences: [String] = []
+        if loaded == download.episode { sentences.append("It is kept while it is loaded.") }
+        let names = queues.values.compactMap(\.state)
+            .filter { $0.entries.contains { $0.episode.id == download.episode } }
+            .map(\.name).sorted().map(QueueName.shown)
+        if !names.isEmpty { sentences.append("It is kept while it waits in \(names.joined(separator: ", ")).") }
+        if forgotten.contains(download.podcastID) {
+            sentences.append("Its podcast was forgotten: it goes when it is neither loaded nor in a queue.")
+        }
+        if store.settings.isOn(.deletePlayed, podcast: download.podcastID) {
+            let isAgain = playedAt[download.episode] != nil && !isPlayedSinceRequest(download)
+            sentences.append("It goes when it has been played\(isAgain ? " again" : "").")
+        }
+        let limit = Int(store.settings.number(.keepDownloads, podcast: download.podcastID))
+        if limit > 0 { sentences.append(rank(of: download, in: store, limit: limit)) }
+        return sentences
+    }
+
+    /// Whether a file is one of the newest of its podcast that are kept, in words.
+    private func rank(of download: WireDownload, in store: DownloadStore, limit: Int) -> String {
+        let newer = store.downloads.values.count {
+            $0.state == .downloaded && $0.podcastID == download.podcastID
+                && $0.retentionOrder > download.retentionOrder
+        }
+        guard newer >= limit else {
+            return limit == 1
+                ? "It is the newest file of its podcast, which is kept."
+                : "It is one of the newest \(limit) files of its podcast, which are kept."
+        }
+        let kept = limit == 1 ? "newest file of its podcast is" : "newest \(limit) files of its podcast are"
+        return "It goes when nothing needs it any more: only the \(kept) kept."
+    }
+}
+
+/// A queue as it is retained on the stream. It is decoded only where it is read: thousands of entries change with every
+/// episode that is added.
+private struct ObservedQueue: Sendable {
+    var put: [UInt8]
+    var deltas: [[UInt8]] = []
+
+    /// Nil if it, or a change of it, can’t be decoded.
+    var state: WireQueueState? {
+        guard var state = try? WireQueueState(wireBytes: put) else { return nil }
+        for bytes in deltas {
+            guard let delta = try? WireQueueDelta(wireBytes: bytes) else { return nil }
+            state.apply(delta)
+        }
+        return state
+    }
+}

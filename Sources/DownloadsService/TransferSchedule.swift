@@ -1,0 +1,307 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import WireMessages
+
+/// Decides which transfers are begun, and when, and records what they report.
+struct TransferSchedule: Sendable {
+    /// A transfer under way.
+    struct Transfer: Sendable {
+        var episode: String
+        var host: String
+        /// Where its file goes, relative to the folder.
+        var path: String
+        /// The size of its complete file in bytes, kept until that is durable; nil: it is still being fetched.
+        var completed: UInt64?
+        /// The number of bytes that were there when it was begun.
+        var offset: UInt64 = 0
+        var received: UInt64 = 0
+    }
+
+    /// The waits before the attempts after the first.
+    static let retry = Backoff.steps([.seconds(5), .seconds(15), .seconds(60)], repeatsLast: false)
+    /// The time after a refused change in which nothing is begun.
+    private static let refusalRetry = Backoff.constant(.seconds(5))
+
+    private(set) var transfers: [UInt64: Transfer] = [:]
+    /// Transfers that have been cancelled, and may be complete before they end.
+    private(set) var cancelled: [UInt64: Transfer] = [:]
+    /// The number of the newest transfer; none is used twice in a life of the process.
+    private var lastTransfer: UInt64 = 0
+    private var isStopping = false
+    /// A change was refused: nothing is begun before this time.
+    private var pausedUntil: MonotonicTime?
+    private var timer = TimerSetting(DownloadsMachine.scheduleTimer)
+
+    // MARK: Starting and stopping
+
+    /// Whether every transfer has reported its end.
+    var hasStopped: Bool { transfers.isEmpty && cancelled.isEmpty }
+
+    /// Ends all transfers, and begins none any more.
+    mutating func stop(_ effects: inout Effects) {
+        isStopping = true
+        effects += transfers.keys.sorted().map { .perform(.cancel($0)) }
+    }
+
+    /// A change has been saved: transfers may be begun again.
+    mutating func changeSaved() { pausedUntil = nil }
+
+    /// A change could not be saved: it is tried again, but not at once, whatever happens meanwhile.
+    mutating func changeRefused(now: Moment, _ effects: inout Effects) {
+        pausedUntil = now.monotonic.advanced(by: Self.refusalRetry.wait())
+        timer.set(to: pausedUntil, &effects)
+    }
+
+    mutating func timerFired() {
+        timer.fired()
+        pausedUntil = nil
+    }
+
+    /// Whether an order, now durable, is still to be carried out.
+    func isDue(_ order: TransferOrder, in store: DownloadStore) -> Bool {
+        transfers[order.number] != nil && store.downloads[order.episode]?.state == .downloading
+    }
+
+    // MARK: Scheduling
+
+    /// Whether nothing is scheduled, because the service stops or a change could not be saved.
+    var isPaused: Bool { isStopping || pausedUntil != nil }
+
+    /// Begins what may begin, and ends what is not wanted any more.
+    ///
+    /// - Parameter obstacle: what a download waits for; nil: nothing, or (if it is empty) its turn.
+    mutating func update(
+        _ store: SpeculativeState<DownloadStore>, _ change: inout DownloadStoreChange, now: Moment,
+        _ effects: inout Effects, obstacle: (WireDownload) -> String?
+    ) {
+        cancelUnwanted(store, &effects)
+        completeAgain(&change, now: now)
+        let next = begin(&change, now: now, obstacle)
+        timer.set(
+            to: next.map { now.monotonic.advanced(by: .milliseconds($0 - now.wall.milliseconds)) }, &effects)
+    }
+
+    /// Cancels the transfers whose download isn’t wanted any more.
+    private mutating func cancelUnwanted(_ store: SpeculativeState<DownloadStore>, _ effects: inout Effects) {
+        for (number, transfer) in transfers.sorted(by: { $0.key < $1.key }) {
+            let state = store.current.downloads[transfer.episode]?.state
+            guard state != .downloading else { continue }
+            if transfer.completed == nil {
+                cancelled[number] = transfer
+                effects.append(.perform(.cancel(number)))
+            } else if state == .downloaded, !store.isSettled {
+                continue
+            }
+            transfers[number] = nil
+        }
+    }
+
+    /// Records again what is complete, where that could not be saved.
+    private func completeAgain(_ change: inout DownloadStoreChange, now: Moment) {
+        for transfer in transfers.values.sorted(by: { $0.episode < $1.episode }) {
+            guard let bytes = transfer.completed, let download = change.store.downloads[transfer.episode],
+                download.state == .downloading
+            else { continue }
+            var whole = download
+            whole.complete(bytes, at: change.store.root + "/" + transfer.path, now.wall)
+            change.put(whole)
+        }
+    }
+
+    /// Begins, of what waits, what may begin, the oldest request first.
+    ///
+    /// - Returns: when the next of the others is due, in ms since 1970.
+    private mutating func begin(
+        _ change: inout DownloadStoreChange, now: Moment, _ obstacle: (WireDownload) -> String?
+    ) -> Int64? {
+        let settings = change.store.settings
+        let perHost = Int(settings.number(.downloadsPerHost))
+        let running = Set(transfers.values.map(\.episode))
+        let active = transfers.values.filter { $0.completed == nil }
+        var free = Int(settings.number(.downloadsAtOnce)) - active.count
+        var busy = Dictionary(grouping: active, by: \.host).mapValues(\.count)
+        let waiting = change.store.downloads.values
+            .filter { $0.state == .queued || $0.state == .downloading && !running.contains($0.episode) }
+            .sorted { $0.startOrder < $1.startOrder }
+        var next: Int64?
+        for var download in waiting {
+            if download.nextAttempt > now.wall.milliseconds {
+                next = min(next ?? .max, download.nextAttempt)
+                continue
+            }
+            let obstacle = obstacle(download)
+            let host = WebAddress(download.url)?.host ?? ""
+            if obstacle == nil, free > 0, busy[host, default: 0] < perHost {
+                free -= 1
+                busy[host, default: 0] += 1
+                start(download, host: host, &change)
+            } else {
+                download.state = .queued
+                download.waitsFor = obstacle ?? ""
+                change.put(download)
+            }
+        }
+        return next
+    }
+
+    /// Begins a transfer once it is durable that it is one.
+    private mutating func start(_ download: WireDownload, host: String, _ change: inout DownloadStoreChange) {
+        var begun = download
+        begun.state = .downloading
+        begun.waitsFor = ""
+        begun.nextAttempt = 0
+        change.put(begun)
+        lastTransfer += 1
+        transfers[lastTransfer] = Transfer(episode: download.episode, host: host, path: download.targetPath)
+        change.actions.append(
+            .start(
+                TransferOrder(
+                    number: lastTransfer, episode: download.episode, url: download.url, path: download.targetPath,
+                    received: download.resumableBytes, version: download.version,
+                    announced: download.announcedBytes, folder: change.store.folder.marker,
+                    podcast: download.podcastID)))
+    }
+
+    // MARK: Transfers
+
+    /// The server has begun to answer.
+    mutating func began(
+        _ number: UInt64, _ start: TransferStart, _ change: inout DownloadStoreChange,
+        _ network: inout NetworkConditions
+    ) {
+        guard let path = transfers[number]?.path, var download = download(of: number, in: change.store) else { return }
+        transfers[number]?.offset = start.offset
+        transfers[number]?.received = start.offset
+        // If nothing is there yet, a file that a later life of the process finds there is this one, complete.
+        download.path = start.isPlaceFree ? change.store.root + "/" + path : ""
+        download.receivedBytes = start.offset
+        download.totalBytes = start.total
+        download.etag = start.version.etag
+        download.lastModified = start.version.lastModified
+        download.explainRestarts(isPartRefused: start.isPartRefused)
+        if !start.contentType.isEmpty { download.contentType = start.contentType }
+        if network.endProbe(of: download.episode) {
+            download.attempt = 0
+            change.endAlerts { $0.episode == download.episode }
+            network.queueUnreachable(&change)
+        }
+        change.put(download)
+    }
+
+    mutating func progressed(
+        _ number: UInt64, _ received: UInt64, _ speed: Double, _ store: DownloadStore, _ effects: inout Effects
+    ) {
+        guard let download = download(of: number, in: store) else { return }
+        transfers[number]?.received = received
+        var progress = WireDownloadProgress()
+        progress.episode = download.episode
+        progress.receivedBytes = received
+        progress.totalBytes = download.totalBytes
+        progress.bytesPerSecond = speed
+        effects.append(.publish([Publication(.live, .downloadProgress(download.episode), progress.wireBytes)]))
+    }
+
+    /// The bytes are on disk.
+    mutating func saved(_ number: UInt64, _ received: UInt64, _ change: inout DownloadStoreChange) {
+        guard var download = download(of: number, in: change.store) else { return }
+        transfers[number]?.received = received
+        download.receivedBytes = received
+        change.put(download)
+    }
+
+    /// Keeps what was fetched of a download until it was paused, or the service stopped.
+    func stopped(_ episode: String, _ version: FileVersion, _ received: UInt64, _ change: inout DownloadStoreChange) {
+        guard var download = change.store.downloads[episode], download.version == version,
+            download.state == .paused || isStopping && download.state == .downloading
+        else { return }
+        download.receivedBytes = received
+        change.put(download)
+    }
+
+    /// The transfer was cancelled, and has ended.
+    mutating func ended(_ number: UInt64) {
+        cancelled[number] = nil
+        if isStopping { transfers[number] = nil }
+    }
+
+    /// The file is complete and in its place, perhaps before its transfer could be cancelled.
+    ///
+    /// - Returns: whether its download is complete with that.
+    mutating func completed(
+        _ number: UInt64, _ bytes: UInt64, _ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects
+    ) -> Bool {
+        let late = cancelled.removeValue(forKey: number)
+        guard let transfer = late ?? transfers[number] else { return false }
+        guard var download = change.store.downloads[transfer.episode] else {
+            if late != nil {
+                let marker = change.store.folder.marker
+                effects.append(.perform(.delete(episode: transfer.episode, path: transfer.path, folder: marker)))
+            }
+            return false
+        }
+        guard late == nil ? download.state == .downloading : download.state != .downloaded else { return false }
+        transfers[number]?.completed = bytes
+        download.complete(bytes, at: change.store.root + "/" + transfer.path, now.wall)
+        change.putResolved(download)
+        return true
+    }
+
+    /// The file could not be fetched: it is tried again later, or has failed.
+    ///
+    /// - Returns: the download; nil: it isn’t wanted any more.
+    mutating func failed(
+        _ number: UInt64, _ failed: TransferFailure, _ change: inout DownloadStoreChange,
+        _ network: inout NetworkConditions, now: Moment
+    ) -> WireDownload? {
+        guard var download = download(of: number, in: change.store) else { return nil }
+        let hasProgressed = transfers.removeValue(forKey: number)?.hasProgressed(download) ?? false
+        let failure = failed.failure
+        guard failure.code != DownloadFolder.awayCode else {
+            // That was no attempt.
+            download.state = .queued
+            change.put(download)
+            return download
+        }
+        if hasProgressed { download.attempt = 0 }
+        download.attempt += 1
+        download.path = ""
+        let tries = Int(download.attempt)
+        let isProbe = network.endProbe(of: download.episode)
+        if failure.retry, failure.known != .insufficientStorage, Self.retry.allowsRetry(after: tries) {
+            // A server that asks for more time gets up to an hour.
+            let wait = max(Self.retry.wait(after: tries) / .seconds(1), min(failed.retryAfter ?? 0, 3_600))
+            download.state = .queued
+            download.nextAttempt = now.wall.milliseconds + Int64(wait * 1_000)
+            download.waitsFor = "try \(tries + 1) of \(Self.retry.retryLimit + 1): \(failure.message)"
+        } else {
+            download.state = .failed
+            download.error = WireFailure(failure)
+            // An alert about a server that still can’t be reached stands already.
+            if !isProbe || failure.known != .unreachable {
+                change.endAlerts { $0.episode == download.episode }
+                change.raise(download.failureAlert(now: now))
+            }
+        }
+        change.put(download)
+        return download
+    }
+
+    /// The download of a transfer that is still wanted.
+    private func download(of number: UInt64, in store: DownloadStore) -> WireDownload? {
+        guard let episode = transfers[number]?.episode, let download = store.downloads[episode],
+            download.state == .downloading
+        else { return nil }
+        return download
+    }
+}
+
+extension TransferSchedule.Transfer {
+    /// An attempt that fetched more than this counts as progress even if the next one starts over, in bytes.
+    private static let progress: UInt64 = 256 << 10
+
+    /// Whether the attempts are counted anew after this one.
+    fileprivate func hasProgressed(_ download: WireDownload) -> Bool {
+        received > offset + (download.version.condition.isEmpty ? Self.progress : 0)
+    }
+}

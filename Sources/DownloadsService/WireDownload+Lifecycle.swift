@@ -1,0 +1,173 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import WireMessages
+
+extension WireDownload {
+    /// A file is remarked on if it is smaller than its feed announces by this factor: sizes in feeds are often old, or
+    /// don’t include the advertisements.
+    private static let smallness: UInt64 = 10
+    /// Announced sizes under this, in bytes, are ignored: many feeds give the seconds, or 1.
+    private static let minimumSize: UInt64 = 1_000_000
+
+    // MARK: Requesting
+
+    /// A download of an episode as the library has it, not requested yet.
+    ///
+    /// - Throws: `notFound`, `episodeUnavailable`, `badURL`.
+    init(of episode: WireEpisode?, _ id: String) throws(Failure) {
+        guard let episode else { throw Failure(.notFound, "There is no episode “\(id)”; nothing was added.") }
+        guard !episode.enclosureURL.isEmpty else {
+            throw Failure(.episodeUnavailable, "“\(episode.title)” has no audio that could be downloaded.")
+        }
+        guard let address = WebAddress(episode.enclosureURL) else { throw .unusableAddress(episode.enclosureURL) }
+        guard !address.isFile else {
+            throw Failure(.badURL, "“\(episode.title)” is a file on this machine; there is nothing to download.")
+        }
+        self.init()
+        self.episode = id
+        title = episode.title
+        podcastID = episode.podcastID
+        podcastTitle = episode.podcastTitle
+        url = episode.enclosureURL
+        contentType = episode.enclosureType
+        announcedBytes = episode.enclosureLength
+        setDate(of: episode)
+    }
+
+    mutating func setDate(of episode: WireEpisode) {
+        published = episode.published == 0 ? episode.firstSeen : episode.published
+    }
+
+    /// Records that a client has requested it, perhaps again: no rule decides about it any more.
+    mutating func request(by origin: String, at time: Timestamp) {
+        requestedAt = time.milliseconds
+        automatic = false
+        reason = "asked for \(CommandOrigin(origin).phrase)"
+    }
+
+    /// Queues it for a client, with all its attempts.
+    mutating func begin(requestedBy origin: String, at time: Timestamp) {
+        request(by: origin, at: time)
+        begin()
+    }
+
+    /// Queues it with all its attempts.
+    mutating func begin() {
+        state = .queued
+        attempt = 0
+        nextAttempt = 0
+        waitsFor = ""
+        clearError()
+    }
+
+    /// Moves it to where the episode’s audio is now.
+    mutating func move(to other: WireDownload) {
+        // Many URLs are signed anew each time; behind such a one is the same file, or the server says otherwise. What was
+        // fetched from elsewhere is of another version.
+        if url.prefix(while: { $0 != "?" }) != other.url.prefix(while: { $0 != "?" }) {
+            (etag, lastModified, receivedBytes) = ("", "", 0)
+            (totalBytes, path, note) = (0, "", "")
+        }
+        url = other.url
+        contentType = other.contentType
+        announcedBytes = other.announcedBytes
+    }
+
+    // MARK: Order
+
+    /// Files with greater values are kept first by `keepDownloads`: episodes published later, but what a client has
+    /// requested counts as new as the request, so that requesting an old episode doesn’t delete it at once.
+    var retentionOrder: (Int64, String) {
+        (automatic ? published : max(published, requestedAt), episode)
+    }
+
+    /// Transfers begin in this order: older requests first, and of one rule’s episodes the newest first.
+    var startOrder: (Int64, Int64, String) { (requestedAt, automatic ? -published : 0, episode) }
+
+    // MARK: State
+
+    /// Whether it has failed because the network, or the server, could not be reached.
+    var isUnreachable: Bool { state == .failed && error.code == FailureCode.unreachable.rawValue }
+
+    /// Whether it was set aside because it crashed the service repeatedly.
+    var isQuarantined: Bool { state == .failed && error.code == FailureCode.quarantined.rawValue }
+
+    /// The alert about its failure.
+    func failureAlert(now: Moment) -> WireAlert {
+        var alert = WireAlert()
+        alert.id = AlertID.derived(from: "downloadFailed/\(episode)/\(now.wall.milliseconds)").text
+        alert.code = "downloadFailed"
+        alert.title = "A download has failed"
+        alert.message = "“\(title)” could not be downloaded: \(error.message)"
+        alert.severity = .warning
+        alert.actions = ["retry", "dismiss"]
+        alert.raisedAt = now.wall.milliseconds
+        alert.owner = DownloadsMachine.owner.text
+        alert.episode = episode
+        alert.podcast = podcastID
+        return alert
+    }
+
+    // MARK: The file
+
+    /// The path of its file, relative to the folder of downloads.
+    var targetPath: String {
+        DownloadName.path(podcast: podcastTitle, title: title, episode: episode, type: contentType, url: url)
+    }
+
+    /// The version of the bytes that have been fetched.
+    var version: FileVersion { FileVersion(etag: etag, lastModified: lastModified) }
+
+    /// The most bytes of its partial file that can be continued. The last one is fetched again, so that the server confirms
+    /// the version also of a file that is complete.
+    var resumableBytes: UInt64 {
+        guard !version.condition.isEmpty else { return 0 }
+        return totalBytes > 0 ? totalBytes - 1 : .max
+    }
+
+    /// Explains in its note why it can’t be continued after an interruption: its server doesn’t say which version of the
+    /// file it sends, or doesn’t send parts of it.
+    mutating func explainRestarts(isPartRefused: Bool) {
+        let host = WebAddress(url)?.host ?? "its server"
+        let reason: String? =
+            if version.condition.isEmpty {
+                "does not say which version of the file it sends"
+            } else if isPartRefused {
+                "sends no parts of files"
+            } else {
+                nil
+            }
+        note = reason.map { "It begins anew after each interruption: \(host) \($0)." } ?? ""
+    }
+
+    /// Records that the file is complete and in its place.
+    mutating func complete(_ bytes: UInt64, at place: String, _ time: Timestamp) {
+        state = .downloaded
+        path = place
+        receivedBytes = bytes
+        totalBytes = bytes
+        finishedAt = time.milliseconds
+        attempt = 0
+        waitsFor = ""
+        clearError()
+        note = ""
+        guard announcedBytes >= Self.minimumSize, totalBytes < announcedBytes / Self.smallness else { return }
+        let (whole, tenth) = (announcedBytes / 1_000_000, announcedBytes / 100_000 % 10)
+        note = "Its feed announces \(whole).\(tenth) MB; perhaps something else was sent in place of the episode."
+    }
+}
+
+extension WireDownload.State {
+    /// The word for the state, for sentences.
+    var word: String {
+        switch self {
+        case .queued: "waiting"
+        case .downloading: "being downloaded"
+        case .paused: "paused"
+        case .downloaded: "downloaded"
+        case .failed: "failed"
+        case .notDownloaded, .UNRECOGNIZED: "not downloaded"
+        }
+    }
+}
