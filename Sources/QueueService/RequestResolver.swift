@@ -37,7 +37,11 @@ struct RequestResolver {
             resolved.remove.texts = []
         case .move(let move):
             var finder = EntryFinder(in: [try queues.existing(name)])
-            if move.entry.isEmpty, !move.entryText.isEmpty {
+            if !move.entryText.isEmpty {
+                guard move.entry.isEmpty else {
+                    throw Failure(
+                        .invalidArgument, "A request names the entry to move by its ID or by a text, not both.")
+                }
                 resolved.move.entry = try finder.entry(move.entryText).entry.id
             }
             switch move.to {

@@ -118,4 +118,24 @@ struct QueueSizeTests {
         queue.ask { $0.redo = WireRedo() }
         #expect(queue.numbers.isEmpty)
     }
+
+    @Test func `a hundred texts are found in a full queue, and too much to compare is refused`() throws {
+        func full(_ title: String) -> QueueHarness {
+            var queue = QueueHarness()
+            for number in 1...10_000 {
+                let id = QueueHarness.episode(number)
+                queue.details[id] = .with { ($0.id, $0.title) = (id, "\(number): \(title)") }
+            }
+            queue.ask { $0.add.episodes = (1...10_000).map(QueueHarness.episode) }
+            return queue
+        }
+        var queue = full("Überall, a title of an ordinary length")
+        let texts = (9_901...10_000).map { "\($0): ÜBERALL" }
+        #expect(try queue.ask { $0.remove.texts = texts }?.get().count == 100)
+        #expect(queue.numbers.last == 9_900)
+        var long = full(String(repeating: "very long ", count: 60))
+        let beginnings = (9_901...10_000).map { "\($0): very long" }
+        #expect(long.ask { $0.remove.texts = beginnings }?.failure?.known == .limitReached)
+        #expect(long.numbers.count == 10_000)
+    }
 }
