@@ -62,7 +62,7 @@ extension Store {
         }
         let search = SearchText.query(query.search, podcast: query.podcast.isEmpty ? nil : query.podcast)
         let isSearch = !query.search.allSatisfy(\.isWhitespace)
-        if isSearch, search == nil { return WireEpisodesPage() }
+        if isSearch, search == nil { return .with { $0.downloadedOnly = query.downloadedOnly } }
         let selection = EpisodeSelection(
             podcast: query.podcast, unplayedOnly: query.unplayedOnly, search: isSearch ? search : nil)
         return try read("listing episodes") { db in
@@ -172,7 +172,8 @@ private struct EpisodeSelection {
             db.cachedStatement(sql: "SELECT value FROM record WHERE owner = 'downloads' AND collection = 'download'"))
         var ids: [String] = []
         while let record = try records.next() {
-            let download = try WireDownload(serializedBytes: record)
+            // An unreadable record, which the downloads service reports, is of a file that nobody knows.
+            guard let download = try? WireDownload(serializedBytes: record) else { continue }
             if download.state == .downloaded { ids.append(download.episode) }
         }
         var selection = self

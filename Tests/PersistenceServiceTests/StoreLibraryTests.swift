@@ -117,6 +117,21 @@ import WireMessages
         #expect(try !store.episodes().downloadedOnly)
     }
 
+    @Test func `a query for downloaded episodes survives an unreadable record, and says so of an empty search`() throws
+    {
+        try store.apply("feeds", [.podcast("p1"), .episode("e1")])
+        let download = WireDownload.with { ($0.episode, $0.state) = ("e1", .downloaded) }
+        try store.apply(
+            "downloads",
+            [
+                .with { ($0.put.collection, $0.put.key, $0.put.value) = ("download", "broken", Data([0xFF])) },
+                .putting("download", "e1", download),
+            ])
+        #expect(try ids { $0.downloadedOnly = true } == ["e1"])
+        let nothing = try store.episodes { ($0.downloadedOnly, $0.search) = (true, "!?") }
+        #expect(nothing.downloadedOnly && nothing.episodes.isEmpty)
+    }
+
     @Test func `state before its episode counts when the episode comes`() throws {
         try store.apply("playback", [.state("e1", played: true)])
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
