@@ -64,6 +64,9 @@ extension WirePlaybackState {
     /// Whether an episode is loaded that can be paused and resumed.
     var isLoaded: Bool { !loadID.isEmpty && ![.idle, .finished].contains(status) }
 
+    /// Whether it plays, or will when it can.
+    var willContinue: Bool { status == .playing || status == .loading && willPlay }
+
     /// Whether what follows is to play: who leaves what failed, or has ended, wants to go on listening.
-    var isToPlay: Bool { [.playing, .failed, .finished].contains(status) || status == .loading && willPlay }
+    var isToPlay: Bool { willContinue || [.failed, .finished].contains(status) }
 }

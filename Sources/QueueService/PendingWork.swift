@@ -12,8 +12,10 @@ struct PendingTransaction: Sendable {
 /// A command that the player answers.
 struct PlayerCommand: Sendable {
     var command: Command
-    /// Whether the queue is started where nothing is loaded.
-    var startsQueue: Bool
+    /// The request, to be decided again where nothing is loaded any more; nil: the player’s refusal is the answer.
+    var request: WireQueueRequest?
+    /// The load that the player showed when it was asked.
+    var load: String
 }
 
 /// What an answer about episodes is for.

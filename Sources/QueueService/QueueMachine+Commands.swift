@@ -28,7 +28,7 @@ extension QueueMachine {
         case .next(let next): return try step(from: next.from, in: name, of: command, forward: true, now: now)
         case .previous(let previous):
             return try step(from: previous.from, in: name, of: command, forward: false, now: now)
-        case .toggle: return try toggle(named, of: command, now: now)
+        case .toggle: return try toggle(named, request, of: command, now: now)
         case .undo(let undo): return try applyHistory(named, at: undo.fromRevision, of: command, back: true)
         case .redo(let redo): return try applyHistory(named, at: redo.fromRevision, of: command, back: false)
         case .history(let query):

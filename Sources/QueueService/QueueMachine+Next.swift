@@ -21,7 +21,8 @@ extension QueueMachine {
     /// The entry that follows, or why none does.
     var following: (entry: WireQueueEntry?, reason: WireQueueNext.Reason) {
         if let upcoming = upcomingLoad { return (upcoming.entry, .unknown) }
-        guard let player, !player.loadID.isEmpty, player.status != .idle else { return (nil, .nothingLoaded) }
+        guard let player else { return (nil, .unknown) }
+        guard !player.loadID.isEmpty, player.status != .idle else { return (nil, .nothingLoaded) }
         return queues.current.source(of: player).following(player)
     }
 
@@ -56,7 +57,8 @@ extension QueueMachine {
         return ask(.playback, message.wireBytes, as: "refresh")
     }
 
-    private mutating func ask(_ service: ServiceName, _ payload: [UInt8], as name: String) -> OwnerEffect<Never> {
+    /// Asks a service for something whose answer nobody waits for.
+    mutating func ask(_ service: ServiceName, _ payload: [UInt8], as name: String) -> OwnerEffect<Never> {
         .call(Call(id: nextCall(name), to: service, payload: payload, limit: .seconds(20)))
     }
 }

@@ -52,18 +52,28 @@ extension QueueMachine {
     }
 
     /// Pauses what plays, or will; else resumes what is loaded, else starts the queue. What is loaded the player decides.
-    mutating func toggle(_ named: NamedQueue, of command: Command, now: Moment) throws(Failure) -> [OwnerEffect<Never>]
-    {
+    mutating func toggle(
+        _ named: NamedQueue, _ request: WireQueueRequest, of command: Command, now: Moment
+    ) throws(Failure) -> [OwnerEffect<Never>] {
         try requirePlayer()
         if let upcoming = upcomingLoad {
             let verb = upcoming.pending.paused ? "Played" : "Paused"
-            return load(
+            let effects = load(
                 upcoming.entry, in: upcoming.queue, of: command, [], "\(verb) “\(upcoming.entry.episode.title)”",
                 at: upcoming.pending.hasPosition ? PlaybackPosition(seconds: upcoming.pending.position) : nil,
                 paused: !upcoming.pending.paused, now: now)
+            return pauseBeforeUpcoming() + effects
         }
         guard let player, player.isLoaded else { return try start(named.name, of: command, now: now) }
-        return [ask(.togglePaused(WireTogglePaused()), "toggle", command, startsQueue: true)]
+        return [ask(.togglePaused(WireTogglePaused()), "toggle", command, decidedAgain: request)]
+    }
+
+    /// Pauses what plays until the upcoming load, which is to be paused, takes its place: that may have to wait for the
+    /// database.
+    mutating func pauseBeforeUpcoming() -> [OwnerEffect<Never>] {
+        guard let player, player.willContinue, upcomingLoad?.pending.paused == true else { return [] }
+        let message = WirePlaybackRequest.with { $0.setPaused.paused = true }
+        return [ask(.playback, message.wireBytes, as: "pause")]
     }
 
     private mutating func start(_ name: String, of command: Command, now: Moment) throws(Failure) -> [OwnerEffect<
@@ -139,7 +149,7 @@ extension QueueMachine {
         _ player: WirePlaybackState, in name: String, _ command: Command
     ) -> OwnerEffect<Never> {
         guard player.status == .playing else {
-            return ask(.setPaused(WireSetPaused()), "resume", command, startsQueue: false)
+            return ask(.setPaused(WireSetPaused()), "resume", command)
         }
         var reply = reply(named(name))
         reply.player = player
@@ -148,10 +158,11 @@ extension QueueMachine {
 
     /// Hands a command on to the player; a repeat of it has the same request ID there, too.
     private mutating func ask(
-        _ request: WirePlaybackRequest.OneOf_Command, _ kind: String, _ command: Command, startsQueue: Bool
+        _ request: WirePlaybackRequest.OneOf_Command, _ kind: String, _ command: Command,
+        decidedAgain original: WireQueueRequest? = nil
     ) -> OwnerEffect<Never> {
         let call = CallID("\(kind)/\(command.id)")
-        commandsOfPlayer[call] = PlayerCommand(command: command, startsQueue: startsQueue)
+        commandsOfPlayer[call] = PlayerCommand(command: command, request: original, load: player?.loadID ?? "")
         let message = WirePlaybackRequest.with { $0.command = request }
         return .call(
             Call(
@@ -171,12 +182,41 @@ extension QueueMachine {
                 if case .state(let state) = answer.result { reply.player = state }
             }
             return [answer(asked.command, reply, about: named)]
-        case .failure(let failure) where asked.startsQueue && failure.known == .nothingLoaded:
-            do throws(Failure) { return try start(named.name, of: asked.command, now: now) } catch {
-                return [.reply(asked.command.id, .failure(error))]
-            }
+        case .failure(let failure) where failure.known == .nothingLoaded && asked.request != nil:
+            return decideAgain(asked, now: now)
         case .failure(let failure):
             return [.reply(asked.command.id, .failure(failure))]
         }
+    }
+
+    // MARK: - Deciding again
+
+    /// The wait for the state of a player that has nothing loaded any more.
+    static let stateDeadline = TimerName("state")
+    private static let stateTimeout = Duration.seconds(2)
+
+    /// Decides a command again for which the player had nothing loaded. While the queue still sees the load, it waits: what it
+    /// would decide by is over.
+    private mutating func decideAgain(_ asked: PlayerCommand, now: Moment) -> [OwnerEffect<Never>] {
+        guard let request = asked.request else { return [] }
+        guard playerIsReady, let player, player.isLoaded, player.loadID == asked.load else {
+            return carryOut(request, of: asked.command, now: now)
+        }
+        commandsAwaitingState.append(asked)
+        return [.timer(Self.stateDeadline, at: now.monotonic.advanced(by: Self.stateTimeout))]
+    }
+
+    /// The player has another state, or is gone.
+    mutating func decideCommandsAgain(now: Moment) -> [OwnerEffect<Never>] {
+        let commands = commandsAwaitingState
+        commandsAwaitingState = []
+        return commands.flatMap { decideAgain($0, now: now) }
+    }
+
+    mutating func refuseCommandsAwaitingState() -> [OwnerEffect<Never>] {
+        let commands = commandsAwaitingState
+        commandsAwaitingState = []
+        let failure = Failure(.nothingLoaded, "The episode has just ended; nothing was changed. Try again.")
+        return commands.map { .reply($0.command.id, .failure(failure)) }
     }
 }

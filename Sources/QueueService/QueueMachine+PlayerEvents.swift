@@ -42,21 +42,23 @@ extension QueueMachine {
         return [.call(loads.ask(for: due.pending, of: due.entry, in: due.queue))]
     }
 
-    /// A load that the player is to accept, with its entry.
-    typealias DueLoad = (queue: String, pending: LoadCoordinator.PendingLoad, entry: WireQueueEntry)
+    /// A load that is decided, with its entry.
+    typealias DecidedLoad = (queue: String, pending: LoadCoordinator.PendingLoad, entry: WireQueueEntry)
 
     /// The load that the player has not accepted and nothing else has made void. The player's showing it is not enough:
     /// it shows a load before that is durable.
-    var dueLoad: DueLoad? {
-        guard playerIsReady, let player else { return nil }
-        for (queue, pending) in queues.current.pendingLoads(whileShowing: player.loadID) {
+    private var decidedLoad: DecidedLoad? {
+        for (queue, pending) in queues.current.pendingLoads(whileShowing: player?.loadID) {
             if let entry = queues.current[queue]?.queue.entry(pending.entry) { return (queue, pending, entry.wire) }
         }
         return nil
     }
 
+    /// The load that the player can be asked for now.
+    var dueLoad: DecidedLoad? { playerIsReady && player != nil ? decidedLoad : nil }
+
     /// The load that is decided and that the player does not show yet.
-    var upcomingLoad: DueLoad? { dueLoad.flatMap { $0.pending.loadID == player?.loadID ? nil : $0 } }
+    var upcomingLoad: DecidedLoad? { decidedLoad.flatMap { $0.pending.loadID == player?.loadID ? nil : $0 } }
 
     /// The name of the queue that plays: that of the load which is decided, else of what is loaded, else the usual one.
     var playingQueue: String {
@@ -71,9 +73,9 @@ extension QueueMachine {
     ) -> [OwnerEffect<Never>] {
         switch answer {
         case .accepted(let state):
-            // What comes on the stream says the same; this only spares the wait for it.
-            if let state { player = state }
-            return forget(load) + requestLoad()
+            // What comes on the stream says the same, and may have come before; this only spares the wait for it.
+            if let state, state.revision > player?.revision ?? 0 { player = state }
+            return pauseBeforeUpcoming() + forget(load) + requestLoad()
         case .retry(let failure):
             return [
                 .log(.warning, "the player did not take load \(load) yet: \(failure)"),
@@ -101,7 +103,7 @@ extension QueueMachine {
         case .playerIsReady(let isReady):
             playerIsReady = isReady
             if !isReady { loads.playerIsGone() }
-            return requestLoad()
+            return requestLoad() + decideCommandsAgain(now: now)
         case .feedsIsReady(let isReady):
             feedsIsReady = isReady
             return fetchChapters()
@@ -127,7 +129,7 @@ extension QueueMachine {
             loadedEpisodeState = nil
             effects += update(saved)
         }
-        return effects + reconcile(now: now) + fetchChapters()
+        return effects + reconcile(now: now) + fetchChapters() + decideCommandsAgain(now: now)
     }
 
     private mutating func observe(_ news: WireEpisodesChanged) -> [OwnerEffect<Never>] {

@@ -28,7 +28,7 @@ package struct QueueMachine: OwnerMachine {
     /// The wait before a load or an advance that failed is tried again.
     static let retry = Backoff.constant(.seconds(1))
 
-    var queues: SpeculativeState<Queues>
+    var queues: SpeculativeState<Queues> { didSet { isNextOutdated = true } }
     /// What is set, and how far new episodes have been dealt with.
     var rules = SpeculativeState(QueueRules())
     private var lastTransaction: UInt64 = 0
@@ -38,21 +38,25 @@ package struct QueueMachine: OwnerMachine {
     private var callCount: UInt64 = 0
 
     /// The player as last seen; nil: not yet.
-    var player: WirePlaybackState?
-    var playerIsReady = false
+    var player: WirePlaybackState? { didSet { isNextOutdated = true } }
+    var playerIsReady = false { didSet { isNextOutdated = true } }
     /// Positions of the loaded episode, which entries take over when it is no longer loaded.
     var loadedEpisodeState: WireEpisodeState?
-    var loads = LoadCoordinator()
+    var loads = LoadCoordinator() { didSet { isNextOutdated = true } }
     /// Whether what fails is passed over.
     var failures = FailureWatch()
-    /// What was said last of what plays next.
+    /// The value of `stream/queue/next` that was published last.
     private var announced: WireQueueNext?
+    /// Whether what plays next may be different since it was determined.
+    private var isNextOutdated = true
     var feedsIsReady = false
     /// The load for which feeds was asked for chapters.
     var chaptersAsked = ""
     var autoEnqueue = AutoEnqueue()
     /// Commands that wait for the player's answer, by call.
     var commandsOfPlayer: [CallID: PlayerCommand] = [:]
+    /// Commands that are decided again at the player’s next state.
+    var commandsAwaitingState: [PlayerCommand] = []
 
     /// An owner that knows nothing yet.
     package init() {
@@ -72,6 +76,7 @@ package struct QueueMachine: OwnerMachine {
             })
         restored[QueueName.usual] = restored[QueueName.usual] ?? NamedQueue(name: QueueName.usual)
         queues = SpeculativeState(restored)
+        loads.follow(queues.current.pendingLoads(whileShowing: nil))
         announced = next
         return effects + refreshEpisodes(Set(restored.values.flatMap { $0.queue.entries.map(\.episode) }))
     }
@@ -91,17 +96,21 @@ package struct QueueMachine: OwnerMachine {
     package mutating func handle(_ event: OwnerEvent<Never>, now: Moment) -> [OwnerEffect<Never>] {
         var effects = decide(event, now: now)
         switch event {
-        case .command, .databaseReplaced, .stopping: break
         // What a full disk refuses is not committed again at once, but with the next news.
-        case .refused: effects += prepareNext()
-        case .committed, .answered, .observed, .timer, .input: effects += endPastAlerts() + prepareNext()
+        case .command, .refused, .databaseReplaced, .stopping: break
+        case .committed, .answered, .observed, .timer, .input: effects += endPastAlerts()
         }
+        guard isNextOutdated else { return effects }
+        loads.follow(queues.current.pendingLoads(whileShowing: player?.loadID))
+        // What a command changes is told when it is durable.
+        if case .command = event { return effects }
+        effects += prepareNext()
+        isNextOutdated = false
         return announceNext() + effects
     }
 
     /// Puts what plays next where that has changed, once all that it depends on is durable.
     private mutating func announceNext() -> [Effect] {
-        loads.follow(queues.current.pendingLoads(whileShowing: player?.loadID))
         guard queues.isSettled else { return [] }
         let next = next
         guard next != announced else { return [] }
@@ -137,6 +146,8 @@ package struct QueueMachine: OwnerMachine {
             return reconcile(now: now)
         case .timer(Self.ruleRepetition):
             return checkNextPodcast()
+        case .timer(Self.stateDeadline):
+            return refuseCommandsAwaitingState()
         case .databaseReplaced, .timer, .stopping:
             return []
         }
@@ -153,6 +164,11 @@ package struct QueueMachine: OwnerMachine {
                 error as? Failure ?? Failure(.malformed, "The request to the queue cannot be read: \(error)")
             return [.reply(command.id, .failure(failure))]
         }
+        return carryOut(request, of: command, now: now)
+    }
+
+    /// Carries a command out once the episodes that it names are known.
+    mutating func carryOut(_ request: WireQueueRequest, of command: Command, now: Moment) -> [Effect] {
         let named = episodes(in: request)
         guard named.count <= Queue.limit else {
             let failure = Failure(.limitReached, "At most \(Queue.limit) episodes can be added at once.")

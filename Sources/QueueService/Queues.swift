@@ -46,21 +46,21 @@ extension Queues {
 
     // MARK: Loads
 
+    /// The loads of the queues that have one, in order of their names.
+    private var pendingLoads: [(queue: String, load: LoadCoordinator.PendingLoad)] {
+        compactMap { name, named in named.pending.map { (name, $0) } }.sorted { $0.queue < $1.queue }
+    }
+
     /// The loads that the player is still to accept and that the load which it shows, if any is known, does not make void.
     func pendingLoads(whileShowing shown: String?) -> [(queue: String, load: LoadCoordinator.PendingLoad)] {
-        inOrder.compactMap { named in
-            guard let pending = named.pending, !pending.entry.isEmpty, shown.map(pending.follows) ?? true else {
-                return nil
-            }
-            return (named.name, pending)
-        }
+        pendingLoads.filter { !$0.load.entry.isEmpty && shown.map($0.load.follows) ?? true }
     }
 
     /// The loads that were decided earlier and that the player may have begun, or begin yet, without its having been
     /// seen: a load that is decided now follows any of them. Those that the player was asked for last come last, where the
     /// limit does not reach.
     func loadsToSupersede(_ latest: [String]) -> [String] {
-        let waiting = inOrder.compactMap(\.pending).flatMap { $0.overtakes + [$0.loadID] }
+        let waiting = pendingLoads.flatMap { $0.load.overtakes + [$0.load.loadID] }
         return Array((waiting + latest).suffix(64))
     }
 

@@ -84,6 +84,85 @@ struct QueueAnswerTests {
         #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
     }
 
+    private static let ended = Failure(.nothingLoaded, "“Episode e1001” has been heard to its end.")
+
+    @Test func `toggle at the end of an episode pauses what follows instead of playing it`() throws {
+        var queue = Self.two
+        queue.playerAnswers = false
+        let id = RequestID(high: 3, low: 5)
+        queue.ask(id: id) { $0.toggle = WireTogglePlayback() }
+        queue.playerChanges { $0.status = .finished }
+        queue.failHeldCalls(Self.ended, first: 1)
+        let paused = try reply(queue.answers[id])
+        #expect(paused.changed && paused.entries.map(\.id) == [queue.entry(2)])
+        queue.playerAnswers = true
+        queue.answerHeldCalls()
+        #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
+    }
+
+    @Test func `toggle isn’t decided by a state of the player that is over`() throws {
+        var queue = Self.two
+        queue.playerAnswers = false
+        let id = RequestID(high: 3, low: 6)
+        queue.ask(id: id) { $0.toggle = WireTogglePlayback() }
+        queue.failHeldCalls(Self.ended)
+        #expect(queue.answers[id] == nil)
+        queue.playerAnswers = true
+        queue.playerChanges { $0.status = .finished }
+        #expect(try reply(queue.answers[id]).changed)
+        #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
+    }
+
+    @Test(arguments: [true, false])
+    func `toggle is refused where the player goes, or keeps showing what has ended`(_ goes: Bool) throws {
+        var queue = Self.two
+        queue.playerAnswers = false
+        let id = RequestID(high: 3, low: 7)
+        queue.ask(id: id) { $0.toggle = WireTogglePlayback() }
+        queue.failHeldCalls(Self.ended)
+        if goes { queue.playerReady(false) } else { queue.fireTimers() }
+        #expect(queue.answers[id]?.failure?.known == (goes ? .unavailable : .nothingLoaded))
+        queue.playerChanges { $0.status = .finished }
+        #expect(queue.answers[id]?.failure != nil)
+    }
+
+    @Test(arguments: [true, false])
+    func `toggle keeps its queue and its revision when it is decided again`(isOutdated: Bool) throws {
+        var queue = Self.two
+        queue.playerAnswers = false
+        let id = RequestID(high: 3, low: 8)
+        let revision = queue.machine.named("evening").queue.revision
+        queue.ask(id: id) { ($0.queue, $0.toggle, $0.ifRevision) = ("evening", WireTogglePlayback(), revision) }
+        if isOutdated { queue.ask { ($0.queue, $0.remove.texts) = ("evening", ["3"]) } }
+        queue.playerChanges { $0 = .with { $0.status = .idle } }
+        queue.playerAnswers = true
+        queue.failHeldCalls(Failure(.nothingLoaded, "Nothing is loaded."))
+        if isOutdated {
+            #expect(queue.answers[id]?.failure?.known == .revisionMismatch)
+        } else {
+            #expect(try reply(queue.answers[id]).queue == "evening")
+            #expect(queue.player.episode.id == QueueHarness.episode(4))
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `toggle pauses at once where a decided load cannot be saved`(isAsked: Bool) throws {
+        var queue = Self.two
+        // The load is under way, or waits for the database itself.
+        queue.playerAnswers = !isAsked
+        queue.holdsCommits = !isAsked
+        queue.ask { $0.next = WireNext() }
+        queue.holdsCommits = true
+        let id = RequestID(high: 3, low: 9)
+        queue.ask(id: id) { $0.toggle = WireTogglePlayback() }
+        queue.playerAnswers = true
+        queue.answerHeldCalls()
+        #expect(queue.answers[id] == nil && queue.player.status == .paused)
+        while !queue.waiting.isEmpty { queue.settle() }
+        #expect(try reply(queue.answers[id]).changed)
+        #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
+    }
+
     // MARK: - Facts
 
     @Test func `every reply says which queue it is about, whether that plays, its limit and what follows`() throws {
@@ -183,6 +262,7 @@ struct QueueAnswerTests {
     @Test func `texts that name nothing, or several entries, are refused and nothing changes`() throws {
         var queue = Self.two
         let revision = queue.machine.main.queue.revision
+        let first = queue.entry(1)
         let refusals: [((inout WireQueueRequest) -> Void, FailureCode)] = [
             ({ $0.playNamed.number = 0 }, .notFound), ({ $0.playNamed.number = .max }, .notFound),
             ({ $0.playNamed.entryText = "" }, .notFound), ({ $0.playNamed.entryText = "no such title" }, .notFound),
@@ -192,6 +272,8 @@ struct QueueAnswerTests {
             ({ ($0.remove.texts, $0.remove.entries) = (["1"], ["x"]) }, .invalidArgument),
             ({ $0.remove.texts = ["1", "no such title"] }, .notFound),
             ({ ($0.move.entryText, $0.move.afterText) = ("1", "1") }, .invalidArgument),
+            ({ ($0.move.entry, $0.move.entryText, $0.move.index) = (first, "2", 0) }, .invalidArgument),
+            ({ $0.playNamed.entryText = "+1" }, .notFound), ({ $0.playNamed.entryText = "-1" }, .notFound),
             ({ ($0.queue, $0.playNamed.number) = ("nowhere", 1) }, .notFound),
         ]
         for (index, (ask, code)) in refusals.enumerated() {
@@ -302,6 +384,37 @@ struct QueueAnswerTests {
         #expect(queue.next?.current.episode.id == QueueHarness.episode(2))
         queue.restart()
         #expect(queue.next?.current.episode.id == QueueHarness.episode(2))
+    }
+
+    @Test func `a decided load follows also while the player is away, and before it has been seen`() throws {
+        var queue = Self.two
+        queue.playerAnswers = false
+        let load = try reply(queue.ask { ($0.queue, $0.playNamed.number) = ("evening", 2) }).loadID
+        queue.playerReady(false)
+        #expect(queue.next?.following.episode.id == QueueHarness.episode(5) && queue.next?.queue == "evening")
+        queue.restart(withPlayer: false)
+        #expect(queue.next?.following.episode.id == QueueHarness.episode(5) && queue.next?.queue == "evening")
+        #expect(queue.outcome(of: load) == .pending)
+    }
+
+    @Test func `what follows is unknown until the player has been seen`() {
+        var queue = Self.two
+        queue.restart(withPlayer: false)
+        #expect(queue.next?.hasFollowing == false && queue.next?.reason == .unknown)
+        queue.playerReady(true)
+        queue.playerChanges { $0 = .with { $0.status = .idle } }
+        #expect(queue.next?.reason == .nothingLoaded)
+    }
+
+    @Test func `the reply to a load doesn’t set the player back`() throws {
+        var queue = Self.two
+        queue.playerAnswers = false
+        let load = try reply(queue.ask { $0.next = WireNext() }).loadID
+        let entry = queue.entry(2)
+        queue.playerChanges { ($0.loadID, $0.queueEntry, $0.status) = (load, entry, .paused) }
+        queue.answerHeldCalls(late: .with { ($0.loadID, $0.status, $0.revision) = (load, .loading, 1) })
+        #expect(queue.machine.player?.status == .paused)
+        #expect(queue.outcome(of: load) == .accepted)
     }
 
     @Test func `what was put of an undone change at the start of an epoch is put right`() {

@@ -51,6 +51,7 @@ struct QueueHarness {
         perform(machine.restore([], now: now))
         playerChanges { _ in }
         playerReady(true)
+        published = []
     }
 
     static func episode(_ number: Int) -> String { "e" + String(1_000 + number) }
@@ -102,7 +103,9 @@ struct QueueHarness {
     }
 
     mutating func playerChanges(_ change: (inout WirePlaybackState) -> Void) {
+        let revision = player.revision
         change(&player)
+        player.revision = revision + 1
         observe(.put, .playbackState, player.wireBytes)
     }
 
@@ -131,6 +134,13 @@ struct QueueHarness {
         for transaction in refused { perform(machine.handle(.refused(transaction.id, failure), now: now)) }
     }
 
+    /// The player’s answer to the oldest call comes later than a newer state of it.
+    mutating func answerHeldCalls(late state: WirePlaybackState) {
+        let call = heldCalls.removeFirst()
+        let reply = WirePlaybackReply.with { $0.state = state }
+        perform(machine.handle(.answered(call.id, .success(reply.wireBytes)), now: now))
+    }
+
     /// The player does what it has not answered, in order.
     mutating func answerHeldCalls() {
         let calls = heldCalls
@@ -138,10 +148,10 @@ struct QueueHarness {
         for call in calls { perform(machine.handle(.answered(call.id, answer(call)), now: now)) }
     }
 
-    /// What the player has not answered fails.
-    mutating func failHeldCalls(_ failure: Failure) {
-        let calls = heldCalls
-        heldCalls = []
+    /// What the player has not answered fails; unless `limit` is given, all of it.
+    mutating func failHeldCalls(_ failure: Failure, first limit: Int = .max) {
+        let calls = heldCalls.prefix(limit)
+        heldCalls.removeFirst(calls.count)
         for call in calls { perform(machine.handle(.answered(call.id, .failure(failure)), now: now)) }
     }
 
@@ -152,8 +162,8 @@ struct QueueHarness {
         for name in due { perform(machine.handle(.timer(name), now: now)) }
     }
 
-    /// The process dies and comes back with what was durable.
-    mutating func restart() {
+    /// The process dies and comes back with what was durable, before the player does if `withPlayer` is false.
+    mutating func restart(withPlayer: Bool = true) {
         machine = QueueMachine()
         waiting = []
         timers = [:]
@@ -165,6 +175,7 @@ struct QueueHarness {
         }
         perform(machine.restore(stored, now: now))
         published += machine.retained(now: now)
+        guard withPlayer else { return }
         playerReady(true)
         observe(.put, .playbackState, player.wireBytes)
     }
@@ -281,9 +292,11 @@ struct QueueHarness {
         default:
             break
         }
+        let changed = player != before
+        if changed { player.revision += 1 }
         let reply = WirePlaybackReply.with {
             $0.state = player
-            $0.changed = player != before
+            $0.changed = changed
         }
         return .success(reply.wireBytes)
     }
