@@ -104,6 +104,7 @@ package struct DownloadsMachine: OwnerMachine {
             if effects.isEmpty { return [] }
         case .timer(let name): timerFired(name, now: now, &effects)
         case .input(let input): handle(input, now: now, &effects)
+        case .podcastForgotten: return []
         case .databaseReplaced:
             files.survey(store.current, &effects)
             refresh(&effects)

@@ -178,7 +178,7 @@ package struct FeedsMachine: OwnerMachine {
             return chaptersAnswered(call, result, now: now)
         case .answered(let call, let result): return aliasesAnswered(call, result, now: now)
         case .databaseReplaced: return [.perform(.takeOverSecrets)] + readAgain(now: now)
-        case .observed: return []
+        case .observed, .podcastForgotten: return []
         case .timer(Self.scheduleTimer): return startDue(now: now)
         case .timer(Self.readingTimer): return readAgain(now: now)
         case .timer(Self.storingTimer): return storeUnchanged()

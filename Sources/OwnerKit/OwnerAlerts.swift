@@ -1,19 +1,20 @@
 package import BusKit
 package import PodcastModel
+import SwiftProtobuf
 package import WireMessages
 
 /// An owner’s alerts, and the newest answers that they got: for clients that answer what another one has answered.
 ///
 /// Stored as the records `alert`/<id> and `answer`/<id>. Every change of it says what is to be written and published.
+/// An owner that keeps it in its speculative state calls `answer`; one that may carry an answer out only when that is
+/// durable uses `PendingAnswers`.
 package struct OwnerAlerts: Sendable {
     /// The maximum number of answers that are remembered; the oldest go first.
     package static let answerLimit = 64
 
     private let owner: ServiceName
-    /// The alerts that stand, by id.
-    package private(set) var standing: [String: WireAlert] = [:]
-    /// The answers, by the alert’s id.
-    private var answers: [String: WireAlertAnswerRecord] = [:]
+    private var alerts = KeyedRecords<WireAlert>("alert")
+    private var answers = KeyedRecords<WireAlertAnswerRecord>("answer", limit: answerLimit) { $0.at }
 
     /// An owner’s, without any.
     package init(_ owner: ServiceName) {
@@ -22,72 +23,155 @@ package struct OwnerAlerts: Sendable {
 
     /// Takes a stored record over; false if it is of another kind.
     package mutating func restore(_ record: StoredRecord) throws -> Bool {
-        switch record.collection {
-        case "alert": standing[record.key] = try WireAlert(wireBytes: record.value)
-        case "answer":
-            var answer = try WireAlertAnswerRecord(wireBytes: record.value)
-            // An older form names the alert where this one names the answer.
-            if answer.action == record.key { answer.action = try WireAlertAnswered(wireBytes: record.value).action }
-            answers[record.key] = answer
-        default: return false
+        var record = record
+        // An older form names the alert where this one names the answer.
+        if record.collection == answers.collection,
+            try WireAlertAnswerRecord(wireBytes: record.value).action == record.key
+        {
+            let action = try WireAlertAnswered(wireBytes: record.value).action
+            record.value = WireAlertAnswerRecord.with { $0.action = action }.wireBytes
         }
-        return true
+        return try alerts.restore(record) || answers.restore(record)
     }
+
+    /// The alerts that stand, by id.
+    package var standing: [String: WireAlert] { alerts.values }
 
     /// Whether an alert has been answered, as far as that is remembered.
     package func isAnswered(_ id: String) -> Bool { answers[id] != nil }
 
+    // MARK: Raising and ending
+
     /// Raises an alert, in place of one of the same id.
     package mutating func raise(_ alert: WireAlert) -> OwnerChange {
-        standing[alert.id] = alert
-        return OwnerChange(
-            changes: [.putting("alert", alert.id, alert)],
-            publications: [Publication(.put, .alert(owner, alert.id), alert.wireBytes)])
+        var change = OwnerChange(publications: [Publication(.put, .alert(owner, alert.id), alert.wireBytes)])
+        alerts.put(alert.id, alert, &change.changes)
+        return change
+    }
+
+    /// Raises an alert unless one of its code and subject stands.
+    /// - Parameter isOver: alerts that do not count, though they stand.
+    package mutating func raise(unlessStanding alert: WireAlert, except isOver: (WireAlert) -> Bool = { _ in false })
+        -> OwnerChange
+    {
+        let isStanding = standing.values.contains {
+            $0.code == alert.code && $0.subject == alert.subject && !isOver($0)
+        }
+        return isStanding ? OwnerChange() : raise(alert)
     }
 
     /// Ends the alerts whose cause is gone.
     package mutating func end(where isOver: (WireAlert) -> Bool) -> OwnerChange {
         var change = OwnerChange()
-        for id in standing.values.filter(isOver).map(\.id).sorted() { change.append(end(id)) }
+        for (id, alert) in alerts.sorted where isOver(alert) { end(id, &change) }
         return change
     }
+
+    /// Ends all alerts of a subject, but not those of some codes.
+    package mutating func end(subject: String, except codes: Set<String> = []) -> OwnerChange {
+        end { $0.subject == subject && !codes.contains($0.code) }
+    }
+
+    private mutating func end(_ id: String, _ change: inout OwnerChange) {
+        alerts.remove(id, &change.changes)
+        change.publications.append(Publication(.delete, .alert(owner, id)))
+    }
+
+    // MARK: Answers
 
     /// Answers an alert: the first answer wins. Nil: the same one was given before, and nothing is to be done.
     ///
+    /// - Parameter kept: alerts whose answers are not evicted, however old.
     /// - Throws: see `WireAnswerAlert.isFirst`.
-    package mutating func answer(_ answer: WireAnswerAlert, at time: Timestamp) throws(Failure) -> OwnerChange? {
-        let isFirst = try answer.isFirst(after: answers[answer.alert]?.action, to: standing[answer.alert])
-        guard isFirst else { return nil }
-        var change = end(answer.alert)
-        var record = WireAlertAnswerRecord()
-        record.action = answer.action
-        record.at = time.milliseconds
-        answers[answer.alert] = record
-        change.changes.append(.putting("answer", answer.alert, record))
-        let others = answers.filter { $0.key != answer.alert }
-        if answers.count > Self.answerLimit,
-            let oldest = others.min(by: { ($0.value.at, $0.key) < ($1.value.at, $1.key) })?.key
-        {
-            answers[oldest] = nil
-            change.changes.append(.deleting("answer", oldest))
+    package mutating func answer(
+        _ answer: WireAnswerAlert, at time: Timestamp, keeping kept: Set<String> = []
+    ) throws(Failure) -> OwnerChange? {
+        guard try answer.isFirst(after: answers[answer.alert]?.action, to: alerts[answer.alert]) else { return nil }
+        var change = OwnerChange()
+        end(answer.alert, &change)
+        let record = WireAlertAnswerRecord.with {
+            $0.action = answer.action
+            $0.at = time.milliseconds
         }
+        answers.put(answer.alert, record, keeping: kept, &change.changes)
         return change
     }
 
-    private mutating func end(_ id: String) -> OwnerChange {
-        standing[id] = nil
-        return OwnerChange(
-            changes: [.deleting("alert", id)], publications: [Publication(.delete, .alert(owner, id))])
-    }
+    // MARK: All of it
+
+    /// An alert as it is now, for the database; deleted if it does not stand.
+    package func change(_ id: String) -> WireChange { alerts.change(id) }
 
     /// Everything, for a database that has lost some.
-    package var everything: [WireChange] {
-        standing.sorted { $0.key < $1.key }.map { .putting("alert", $0.key, $0.value) }
-            + answers.sorted { $0.key < $1.key }.map { .putting("answer", $0.key, $0.value) }
-    }
+    package var everything: [WireChange] { alerts.everything + answers.everything }
 
     /// Everything, for the stream.
     package var retained: [Publication] {
-        standing.sorted { $0.key < $1.key }.map { Publication(.put, .alert(owner, $0.key), $0.value.wireBytes) }
+        alerts.sorted.map { Publication(.put, .alert(owner, $0.key), $0.value.wireBytes) }
+    }
+}
+
+/// The answers that count once they are durable, each with the requests that wait for it.
+///
+/// The alert stands until then. Whoever answers it meanwhile waits to see which answer it was.
+package struct PendingAnswers<Request: Sendable>: Sendable {
+    /// What an answer leads to.
+    package enum Start: Sendable {
+        /// It counts when this is durable: then `committed` is due, else `refused`.
+        case commit(OwnerChange)
+        /// Another answer to this alert is being written. The request comes back from `committed` or `refused`.
+        case joined
+        /// The same answer was given before: nothing is to be done.
+        case repeated
+    }
+
+    private struct Pending: Sendable {
+        var answer: WireAnswerAlert
+        var at: Timestamp
+        var requests: [Request]
+    }
+
+    private var pending: [String: Pending] = [:]
+
+    package init() {}
+
+    /// The alerts that are being answered.
+    package var alerts: Set<String> { Set(pending.keys) }
+
+    /// Whether an answer to the alert is being written.
+    package func contains(_ alert: String) -> Bool { pending[alert] != nil }
+
+    /// Begins an answer.
+    ///
+    /// - Throws: see `WireAnswerAlert.isFirst`.
+    package mutating func begin(
+        _ answer: WireAnswerAlert, by request: Request, to alerts: OwnerAlerts, at time: Timestamp,
+        keeping kept: Set<String> = []
+    ) throws(Failure) -> Start {
+        if pending[answer.alert] != nil {
+            pending[answer.alert]?.requests.append(request)
+            return .joined
+        }
+        var alerts = alerts
+        guard let change = try alerts.answer(answer, at: time, keeping: kept) else { return .repeated }
+        pending[answer.alert] = Pending(answer: answer, at: time, requests: [])
+        return .commit(change)
+    }
+
+    /// The answer is durable: the alert does not stand any more.
+    /// - Returns: the alert as it stood, and the requests that have waited, to be handled as if they came now.
+    package mutating func committed(
+        _ alert: String, in alerts: inout OwnerAlerts, keeping kept: Set<String> = []
+    ) -> (alert: WireAlert?, requests: [Request]) {
+        guard let done = pending.removeValue(forKey: alert) else { return (nil, []) }
+        let stood = alerts.standing[alert]
+        _ = try? alerts.answer(done.answer, at: done.at, keeping: kept)
+        return (stood, done.requests)
+    }
+
+    /// The answer cannot be saved: the alert stands as before.
+    /// - Returns: the requests that have waited, to be handled as if they came now.
+    package mutating func refused(_ alert: String) -> [Request] {
+        pending.removeValue(forKey: alert)?.requests ?? []
     }
 }

@@ -8,20 +8,42 @@ package import WireMessages
 // whether it held.
 
 /// The pure part of a service that owns state: event and time in, effects out.
+///
+/// What it names itself (questions, timers, transactions) is typed: it declares `Query`, `Timer` and `Step` as nested
+/// types that carry all it must know when the answer, the moment or the outcome comes. It keeps no tables of its own.
 package protocol OwnerMachine: Sendable {
     /// What only this service's own shell reports: the engine, a fetched feed …
     associatedtype Input: Sendable
     /// What only this service's own shell can do.
     associatedtype Action: Sendable
+    /// The purpose of a call: it comes back with the answer.
+    associatedtype Query: Sendable = CallID
+    /// Its timers. Setting one that is set moves it.
+    associatedtype Timer: Sendable, Hashable = TimerName
+    /// The purpose of a transaction: it comes back with the outcome.
+    associatedtype Step: Sendable = TransactionID
+
+    typealias Event = MachineEvent<Input, Query, Timer, Step>
+    typealias Effect = MachineEffect<Action, Query, Timer, Step>
+    typealias Call = OwnerCall<Query>
+    typealias Transaction = OwnerTransaction<Step>
 
     /// The name that it registers and commits under.
     static var owner: ServiceName { get }
     /// Which topics of others it must see, by prefix; empty: none.
     static var observes: [String] { get }
+    /// Whether it is told of podcasts that have been forgotten (`podcastForgotten`).
+    static var followsPodcasts: Bool { get }
 
     /// Takes over what persistence holds of this owner, in order of (collection, key). Called once, before anything
-    /// else. A record that cannot be read must not prevent the others: report it (an alert, a log) and go on.
-    mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<Action>]
+    /// else. By default each record goes to `restore(_:)`, one that cannot be read is logged, and `start` follows.
+    mutating func restore(_ records: [StoredRecord], now: Moment) -> [Effect]
+
+    /// Takes a stored record over. What it throws is logged, and the other records follow.
+    mutating func restore(_ record: StoredRecord, now: Moment) throws
+
+    /// Begins, with all records restored.
+    mutating func start(now: Moment, _ effects: inout [Effect])
 
     /// Everything that it retains on the stream now, whole puts only: published at the start of each epoch, before READY.
     func retained(now: Moment) -> [Publication]
@@ -29,7 +51,10 @@ package protocol OwnerMachine: Sendable {
     /// Its whole durable state as changes, for a database that has lost some of it (a backup was restored under it).
     func everything() -> [WireChange]
 
-    mutating func handle(_ event: OwnerEvent<Input>, now: Moment) -> [OwnerEffect<Action>]
+    /// The podcasts that it keeps anything for. At the start the library is asked whether they still exist.
+    var knownPodcasts: Set<PodcastID> { get }
+
+    mutating func handle(_ event: Event, now: Moment) -> [Effect]
 
     /// After `.stopping`: whether the shell has reported all that is to be saved. The process waits for it, but not longer
     /// than for its last commits.
@@ -38,53 +63,91 @@ package protocol OwnerMachine: Sendable {
 
 extension OwnerMachine {
     package static var observes: [String] { [] }
+    package static var followsPodcasts: Bool { false }
+    package var knownPodcasts: Set<PodcastID> { [] }
     package var hasStopped: Bool { true }
+
+    package mutating func restore(_ records: [StoredRecord], now: Moment) -> [Effect] {
+        var effects: [Effect] = []
+        for record in records {
+            do {
+                try restore(record, now: now)
+            } catch {
+                effects.append(.log(.error, "record \(record.collection)/\(record.key) is unreadable: \(error)"))
+            }
+        }
+        start(now: now, &effects)
+        return effects
+    }
+
+    package mutating func restore(_ record: StoredRecord, now: Moment) throws {}
+
+    package mutating func start(now: Moment, _ effects: inout [Effect]) {}
 }
 
-/// What happens to an owner.
-package enum OwnerEvent<Input: Sendable>: Sendable {
-    /// A request that nobody has answered before. It must be answered once, by a transaction's `reply` or `.reply`.
+/// What happens to an owner; within it `Event`.
+package enum MachineEvent<Input: Sendable, Query: Sendable, Timer: Sendable & Hashable, Step: Sendable>: Sendable {
+    /// A request that nobody has answered before. It must be answered once, by a transaction's `answer` or `.reply`.
     case command(Command)
     /// The transaction is durable, and what it publishes is on its way.
-    case committed(TransactionID)
-    /// The transaction is not durable and never will be: undo it, unless it reports a fact. All behind it are refused too
-    /// and reported in order. Its command has not been answered yet (but for `duplicateRequest`: it has); a success that
-    /// answers it now is told at once, so it must report only what is durable.
-    case refused(TransactionID, Failure)
+    case committed(Step)
+    /// The transaction is not durable and never will be: roll it back, unless it reports a fact. All behind it are refused
+    /// too and reported in order. The runtime answers its command afterwards, as the transaction's `onRefusal` says.
+    case refused(Step, Failure)
     /// The answer to a `.call`.
-    case answered(CallID, Result<[UInt8], Failure>)
+    case answered(Query, Result<[UInt8], Failure>)
     /// An event, or a retained value, under one of the prefixes that it `observes`. After a resync every retained
     /// value comes again: handling one twice must change nothing.
     case observed(StreamEvent)
+    /// A podcast has been forgotten, and the library does not have it any more.
+    case podcastForgotten(PodcastID)
     /// The database is another one, which lacks some of what was stored: everything that is in memory is being written
     /// to it again. What only the database has (a library's episodes) must be fetched again.
     case databaseReplaced
     /// A timer that it set is due.
-    case timer(TimerName)
+    case timer(Timer)
     /// The service's own shell reports.
     case input(Input)
     /// The process will stop: commit what must not be lost; it ends when the last commit is through.
     case stopping
 }
 
-/// What an owner wants done. Effects are performed in order.
-package enum OwnerEffect<Action: Sendable>: Sendable {
+/// What an owner wants done; within it `Effect`. Effects are performed in order.
+package enum MachineEffect<Action: Sendable, Query: Sendable, Timer: Sendable & Hashable, Step: Sendable>: Sendable {
     /// Commit, then publish, then reply.
-    case commit(Transaction)
+    case commit(OwnerTransaction<Step>)
     /// Publish now: facts that are true whether or not they can be saved, and events that need no saving.
     case publish([Publication])
     /// Answer a command that commits nothing, or refuse it. Sent after all that was published before it.
     case reply(RequestID, Result<[UInt8], Failure>)
     /// Ask another service (downwards only: queue → playback → persistence). Repeated with the same id until it is
     /// answered or refused.
-    case call(Call)
-    /// Set a timer, or move it; nil takes it back.
-    case timer(TimerName, at: MonotonicTime?)
+    case call(OwnerCall<Query>)
+    /// Set a timer, or move it; nil cancels it.
+    case timer(Timer, at: MonotonicTime?)
     /// Something only the shell can do.
     case perform(Action)
     /// A line for the log.
     case log(LogLevel, String)
+
+    /// Asks persistence.
+    package static func ask(
+        _ query: Query, limit: Duration? = .seconds(10), _ fill: (inout WirePersistenceRequest) -> Void
+    ) -> Self {
+        var request = WirePersistenceRequest()
+        fill(&request)
+        return .call(OwnerCall(query, to: .persistence, payload: request.wireBytes, limit: limit))
+    }
 }
+
+/// The events of an owner that names its calls, timers and transactions itself.
+package typealias OwnerEvent<Input: Sendable> = MachineEvent<Input, CallID, TimerName, TransactionID>
+/// The effects of an owner that names its calls, timers and transactions itself.
+package typealias OwnerEffect<Action: Sendable> = MachineEffect<Action, CallID, TimerName, TransactionID>
+/// A transaction that is named by its number.
+package typealias Transaction = OwnerTransaction<TransactionID>
+/// A call that is named by a text.
+package typealias Call = OwnerCall<CallID>
 
 /// How loud a line of the log is.
 package enum LogLevel: Sendable, Hashable {
@@ -96,101 +159,6 @@ package enum LogLevel: Sendable, Hashable {
     case warning
     /// Something is wrong.
     case error
-}
-
-/// What a part of an owner's state has to have written and published for a change of its own; the owner makes a
-/// transaction of several.
-package struct OwnerChange: Sendable {
-    /// For the database.
-    package var changes: [WireChange]
-    /// For the stream, once that is durable.
-    package var publications: [Publication]
-
-    /// A change; without anything, none.
-    package init(changes: [WireChange] = [], publications: [Publication] = []) {
-        self.changes = changes
-        self.publications = publications
-    }
-
-    /// Whether nothing is different in the database.
-    package var isEmpty: Bool { changes.isEmpty }
-
-    /// Done in the same step, after it.
-    package mutating func append(_ other: OwnerChange) {
-        changes += other.changes
-        publications += other.publications
-    }
-}
-
-/// A step that is committed whole or not at all.
-package struct Transaction: Sendable {
-    /// The machine's name for it, in `committed` and `refused`.
-    package var id: TransactionID
-    /// What is written. Empty is allowed: then only the reply is stored.
-    package var changes: [WireChange]
-    /// What is published once it is durable, in order.
-    package var publications: [Publication]
-    /// The command that it answers, and the answer, which is stored with the effect.
-    package var answer: (request: RequestID, reply: [UInt8])?
-
-    package init(
-        id: TransactionID, changes: [WireChange], publications: [Publication] = [],
-        answering answer: (request: RequestID, reply: [UInt8])? = nil
-    ) {
-        self.id = id
-        self.changes = changes
-        self.publications = publications
-        self.answer = answer
-    }
-}
-
-/// Names a transaction within one life of its machine; ascending.
-package struct TransactionID: Sendable, Hashable, Comparable {
-    package let number: UInt64
-    /// The transaction of this number.
-    package init(_ number: UInt64) { self.number = number }
-    /// Orders by number.
-    package static func < (left: TransactionID, right: TransactionID) -> Bool { left.number < right.number }
-}
-
-/// A request to another service.
-package struct Call: Sendable, Hashable {
-    /// The machine's name for it, in `answered`.
-    package var id: CallID
-    /// Whom to ask.
-    package var service: ServiceName
-    /// Protobuf: that service's request message.
-    package var payload: [UInt8]
-    /// The request's id, derived (`RequestID.derived`) where the same call may be made again after a crash; nil: any that
-    /// no other request has.
-    package var request: RequestID?
-    /// When to give up; nil: never, it is repeated until it is answered.
-    package var limit: Duration?
-
-    package init(
-        id: CallID, to service: ServiceName, payload: [UInt8], request: RequestID? = nil,
-        limit: Duration? = .seconds(10)
-    ) {
-        self.id = id
-        self.service = service
-        self.payload = payload
-        self.request = request
-        self.limit = limit
-    }
-}
-
-/// The machine's name for a call.
-package struct CallID: Sendable, Hashable {
-    package let text: String
-    /// The call of this name.
-    package init(_ text: String) { self.text = text }
-}
-
-/// The machine's name for a timer.
-package struct TimerName: Sendable, Hashable {
-    package let text: String
-    /// The timer of this name.
-    package init(_ text: String) { self.text = text }
 }
 
 /// One of an owner's records as persistence holds it.

@@ -28,26 +28,17 @@ extension OwnerRuntime {
         _ purpose: Purpose, _ result: Result<[UInt8], Failure>, _ now: Moment, _ effects: inout [Effect]
     ) {
         switch purpose {
-        case .call(let id): run(.answered(id, result), now, &effects)
-        case .load, .records: loaded(reply(result), now, &effects)
+        case .call(let query): run(.answered(query, result), now, &effects)
+        case .load, .records: loaded(result.persistenceReply, now, &effects)
+        case .podcast(let podcast): verified(podcast, result.persistenceReply, now, &effects)
         case .batch:
-            switch reply(result) {
+            switch result.persistenceReply {
             case .success(let reply): note(pipeline.handle(.outcomes(reply.outcomes)), now, &effects)
             case .failure(let failure): note(pipeline.handle(.failed(failure)), now, &effects)
             }
         case .lookUp(let id):
-            let found = reply(result).map { $0.foundReply.found ? [UInt8]($0.foundReply.reply) : nil }
+            let found = result.persistenceReply.map { $0.foundReply.found ? [UInt8]($0.foundReply.reply) : nil }
             note(ledger.handle(.found(id, found), now: now.monotonic), now, &effects)
-        }
-    }
-
-    private func reply(_ result: Result<[UInt8], Failure>) -> Result<WirePersistenceReply, Failure> {
-        result.flatMap { payload in
-            do {
-                return .success(try WirePersistenceReply(wireBytes: payload))
-            } catch {
-                return .failure(Failure(.malformed, "The database’s answer cannot be read."))
-            }
         }
     }
 
@@ -85,6 +76,7 @@ extension OwnerRuntime {
         phase = .serving
         database = loaded.incarnation
         perform(machine.restore(stored, now: now), now, &effects)
+        if Machine.followsPodcasts { forgottenPodcasts.verify(machine.knownPodcasts) }
         // What others retain may have come before the machine was ready to hear it.
         observe(replica, since: Replica(), now, &effects)
     }
@@ -101,6 +93,7 @@ extension OwnerRuntime {
             observe(snapshot, since: before, now, &effects)
         case .event(let event):
             let changed = replica.apply(event)
+            followPodcasts(changed)
             if isObserved(event.topic) {
                 // What is kept aside until its owner is ready is seen then.
                 let isVisible = event.header.kind == .event || changed.contains(event.topic)
@@ -117,6 +110,7 @@ extension OwnerRuntime {
     private mutating func observe(
         _ snapshot: Replica, since before: Replica, _ now: Moment, _ effects: inout [Effect]
     ) {
+        followPodcasts(snapshot, since: before)
         guard !Machine.observes.isEmpty else { return }
         for (topic, old) in before.entries where snapshot.entries[topic] == nil && isObserved(topic) {
             let header = BusHeader(
@@ -144,10 +138,9 @@ extension OwnerRuntime {
     }
 
     /// A new process of persistence may have another database.
-    mutating func stands(
-        _ service: ServiceName, ready generation: UInt32?, _ now: Moment, _ effects: inout [Effect]
-    ) {
+    mutating func stands(_ service: ServiceName, ready generation: UInt32?) {
         guard service == .persistence, let generation else { return }
+        forgottenPodcasts.libraryReturned()
         if let known = persistenceGeneration, known != generation { persistenceHasRestarted = true }
         persistenceGeneration = generation
     }
@@ -157,5 +150,44 @@ extension OwnerRuntime {
         guard case .serving = phase, persistenceHasRestarted, pipeline.isIdle else { return }
         persistenceHasRestarted = false
         note(pipeline.handle(.probe), now, &effects)
+    }
+}
+
+// MARK: - Podcasts that are forgotten
+
+extension OwnerRuntime {
+    private mutating func followPodcasts(_ snapshot: Replica, since before: Replica) {
+        guard Machine.followsPodcasts else { return }
+        for topic in snapshot.entries.keys { ForgottenPodcasts.podcast(topic).map { forgottenPodcasts.exists($0) } }
+        let gone = before.entries.keys.filter { snapshot.entries[$0] == nil }.compactMap(ForgottenPodcasts.podcast)
+        forgottenPodcasts.verify(Set(gone))
+    }
+
+    private mutating func followPodcasts(_ changed: [Topic]) {
+        guard Machine.followsPodcasts else { return }
+        for topic in changed {
+            guard let podcast = ForgottenPodcasts.podcast(topic) else { continue }
+            if replica.entries[topic] == nil {
+                forgottenPodcasts.verify([podcast])
+            } else {
+                forgottenPodcasts.exists(podcast)
+            }
+        }
+    }
+
+    mutating func verifyNextPodcast(_ now: Moment, _ effects: inout [Effect]) {
+        guard case .serving = phase, let podcast = forgottenPodcasts.next(now: now.monotonic) else { return }
+        var request = WirePersistenceRequest()
+        request.findPodcast.text = podcast.text
+        ask(request, .podcast(podcast), until: now.monotonic.advanced(by: .seconds(10)), &effects)
+    }
+
+    private mutating func verified(
+        _ podcast: PodcastID, _ result: Result<WirePersistenceReply, Failure>, _ now: Moment,
+        _ effects: inout [Effect]
+    ) {
+        let isShown = replica.entries[.podcast(podcast.text)] != nil
+        guard forgottenPodcasts.answered(podcast, result, isShown: isShown, now: now.monotonic) else { return }
+        run(.podcastForgotten(podcast), now, &effects)
     }
 }

@@ -78,15 +78,11 @@ extension OwnerRuntime {
     }
 
     private static func alert(_ topic: Topic, _ now: Moment) -> WireAlert {
-        var alert = WireAlert()
-        alert.id = AlertID.derived(from: "tooLarge \(topic)").text
-        alert.code = FailureCode.tooLarge.rawValue
-        alert.title = "\(Machine.owner) can’t show all of its state"
-        alert.message =
-            "“\(topic)” is too large to publish. What you see of it is out of date; your data is saved and complete."
-        alert.severity = .error
-        alert.raisedAt = now.wall.milliseconds
-        alert.owner = Machine.owner.text
-        return alert
+        WireAlert(
+            FailureCode.tooLarge.rawValue, of: Machine.owner, named: "tooLarge \(topic)",
+            title: "\(Machine.owner) can’t show all of its state",
+            message:
+                "“\(topic)” is too large to publish. What you see of it is out of date; your data is saved and complete.",
+            severity: .error, actions: [], at: now.wall)
     }
 }

@@ -9,12 +9,13 @@ import WireMessages
 /// It holds no socket, clock or task either: so a whole owner can be tested against a scripted database.
 struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     /// What an answer answers.
-    enum Purpose: Sendable, Hashable {
+    enum Purpose: Sendable {
         case load
         case records
         case batch
         case lookUp(RequestID)
-        case call(CallID)
+        case podcast(PodcastID)
+        case call(Machine.Query)
     }
 
     /// What reaches it from outside the bus.
@@ -25,6 +26,15 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
 
     typealias Event = ServiceEvent<Input>
     typealias Effect = ServiceEffect<Input>
+
+    /// A transaction without an outcome.
+    struct PendingTransaction {
+        var id: TransactionID
+        var step: Machine.Step
+        var onRefusal: RefusalAnswer
+        /// Successes that are told when it is durable, because they may build on it.
+        var heldReplies: [(id: RequestID, reply: [UInt8])] = []
+    }
 
     enum Phase {
         case loading
@@ -45,13 +55,13 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     private let performer: @Sendable (Machine.Action) -> Void
     var phase = Phase.loading
     var replica = Replica()
-    var timers: [TimerName: MonotonicTime] = [:]
+    var timers: [Machine.Timer: MonotonicTime] = [:]
+    var forgottenPodcasts = ForgottenPodcasts()
     var loaded: (revision: UInt64, incarnation: String) = (0, "")
     var records: [StoredRecord] = []
-    /// The transactions whose fate is not known, in order; and successes that are told when the last of them that came
-    /// before is durable, because they may build on it.
-    var unsettled: [TransactionID] = []
-    var heldReplies: [TransactionID: [(id: RequestID, reply: [UInt8])]] = [:]
+    /// The transactions without an outcome, in order.
+    var pendingTransactions: [PendingTransaction] = []
+    private var lastTransaction: UInt64 = 0
     /// The request whose transaction has just been refused, while the machine decides what to answer.
     private var refusing: RequestID?
     /// When to try again to write everything to a database that lacks it.
@@ -63,7 +73,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     var toPutWhole: Set<Topic> = []
     var refusedPuts = RefusedPuts()
     /// What is left of a step whose publications have gone out: done before anything else happens.
-    private var deferred: [OwnerEffect<Machine.Action>] = []
+    private var deferred: [Machine.Effect] = []
     private var mayDefer = false
     /// The life of persistence that was ready last, and whether it is another one than before.
     var persistenceGeneration: UInt32?
@@ -83,7 +93,9 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
 
     /// When `alarm` is due; nil: never.
     var deadline: MonotonicTime? {
-        var next = [ledger.deadline, timers.values.min(), repairAt, refusedPuts.retryAt].compactMap { $0 }.min()
+        var next = [
+            ledger.deadline, timers.values.min(), repairAt, refusedPuts.retryAt, forgottenPodcasts.retryAt,
+        ].compactMap { $0 }.min()
         if case .stopping(let until) = phase { next = next.map { min($0, until) } ?? until }
         return next
     }
@@ -106,7 +118,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
             note(ledger.handle(.connectionLost, now: now.monotonic), now, &effects)
         case .bus(.command(let command)): arrived(command, now, &effects)
         case .bus(.update(let update)): observed(update, now, &effects)
-        case .bus(.status(let service, let ready)): stands(service, ready: ready, now, &effects)
+        case .bus(.status(let service, let ready)): stands(service, ready: ready)
         case .input(.answered(let purpose, let result)): answered(purpose, result, now, &effects)
         case .bus(.rejected(let publication, let code)): rejected(publication, code, now, &effects)
         case .bus(.alarm): alarm(now, &effects)
@@ -141,6 +153,7 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     private mutating func settle(_ now: Moment, _ effects: inout [Effect]) {
         if pipeline.needsRepair, repairAt == nil { repairAt = now.monotonic.advanced(by: Self.repairRetry.wait()) }
         probeIfRestarted(now, &effects)
+        verifyNextPodcast(now, &effects)
         announceIfDue(now, &effects)
         putWholeIfDue(now, &effects)
         stopIfDone(now, &effects)
@@ -172,11 +185,11 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
 // MARK: - The machine
 
 extension OwnerRuntime {
-    mutating func run(_ event: OwnerEvent<Machine.Input>, _ now: Moment, _ effects: inout [Effect]) {
+    mutating func run(_ event: Machine.Event, _ now: Moment, _ effects: inout [Effect]) {
         perform(machine.handle(event, now: now), now, &effects)
     }
 
-    mutating func perform(_ wanted: [OwnerEffect<Machine.Action>], _ now: Moment, _ effects: inout [Effect]) {
+    mutating func perform(_ wanted: [Machine.Effect], _ now: Moment, _ effects: inout [Effect]) {
         let publications = wanted.flatMap { effect -> [Publication] in
             if case .publish(let publications) = effect { publications } else { [] }
         }
@@ -190,27 +203,33 @@ extension OwnerRuntime {
         deferred = wanted.filter { if case .publish = $0 { false } else { true } }
     }
 
-    private mutating func perform(
-        _ effect: OwnerEffect<Machine.Action>, _ now: Moment, _ effects: inout [Effect]
-    ) {
+    private mutating func perform(_ effect: Machine.Effect, _ now: Moment, _ effects: inout [Effect]) {
         switch effect {
-        case .commit(let transaction):
-            if let answer = transaction.answer {
-                note(ledger.handle(.committing(answer.request), now: now.monotonic), now, &effects)
-            }
-            unsettled.append(transaction.id)
-            note(pipeline.handle(.enqueue(transaction)), now, &effects)
+        case .commit(let transaction): commit(transaction, now, &effects)
         case .publish(let publications): publish(publications, &effects)
         case .reply(let id, let result): reply(id, result, now, &effects)
         case .call(let call):
             let asking = RequestTracker.Asking(
                 id: call.request ?? .random(), service: call.service, payload: call.payload,
-                deadline: call.limit.map { now.monotonic.advanced(by: $0) }, mayBeRepeat: true)
-            effects.append(.ask(asking) { .answered(.call(call.id), $0) })
+                deadline: call.limit.map { now.monotonic.advanced(by: $0) }, mayBeRepeat: call.mayBeRepeat)
+            effects.append(.ask(asking) { .answered(.call(call.query), $0) })
         case .timer(let name, let time): timers[name] = time
         case .perform(let action): effects.append(.run { [performer] in performer(action) })
         case .log(let level, let text): effects.append(.log(level.level, text))
         }
+    }
+
+    private mutating func commit(_ transaction: Machine.Transaction, _ now: Moment, _ effects: inout [Effect]) {
+        if let answer = transaction.answer {
+            note(ledger.handle(.committing(answer.request), now: now.monotonic), now, &effects)
+        }
+        lastTransaction += 1
+        let id = TransactionID(lastTransaction)
+        pendingTransactions.append(
+            PendingTransaction(id: id, step: transaction.step, onRefusal: transaction.onRefusal))
+        let numbered = Transaction(
+            id, changes: transaction.changes, publications: transaction.publications, answering: transaction.answer)
+        note(pipeline.handle(.enqueue(numbered)), now, &effects)
     }
 
     /// A success that changes nothing may owe that to a change that is not durable yet: it is told when that is. What is
@@ -218,24 +237,54 @@ extension OwnerRuntime {
     private mutating func reply(
         _ id: RequestID, _ result: Result<[UInt8], Failure>, _ now: Moment, _ effects: inout [Effect]
     ) {
-        if case .success(let reply) = result, id != refusing, let last = unsettled.last {
-            heldReplies[last, default: []].append((id, reply))
+        if case .success(let reply) = result, id != refusing, let last = pendingTransactions.indices.last {
+            pendingTransactions[last].heldReplies.append((id, reply))
             note(ledger.handle(.committing(id), now: now.monotonic), now, &effects)
         } else {
             note(ledger.handle(.answered(id, result), now: now.monotonic), now, &effects)
         }
     }
 
-    /// A transaction's fate is known, and with it that of the replies that waited for it.
-    private mutating func settle(_ id: TransactionID, isDurable: Bool, _ now: Moment, _ effects: inout [Effect]) {
-        if let index = unsettled.firstIndex(of: id) { unsettled.remove(at: index) }
-        for held in heldReplies.removeValue(forKey: id) ?? [] {
+    /// The outcome of a transaction is known, and with it that of the replies that waited for it.
+    private mutating func settle(
+        _ id: TransactionID, isDurable: Bool, _ now: Moment, _ effects: inout [Effect]
+    ) -> PendingTransaction? {
+        guard let index = pendingTransactions.firstIndex(where: { $0.id == id }) else { return nil }
+        let pending = pendingTransactions.remove(at: index)
+        for held in pending.heldReplies {
             let result: Result<[UInt8], Failure> =
                 isDurable
                 ? .success(held.reply)
                 : .failure(Failure(.busy, "An earlier change couldn’t be saved; try this one again."))
             note(ledger.handle(.answered(held.id, result), now: now.monotonic), now, &effects)
         }
+        return pending
+    }
+
+    private mutating func committed(_ transaction: Transaction, _ now: Moment, _ effects: inout [Effect]) {
+        publish(transaction.publications, &effects)
+        if let answer = transaction.answer {
+            note(ledger.handle(.answered(answer.request, .success(answer.reply)), now: now.monotonic), now, &effects)
+        }
+        guard let pending = settle(transaction.id, isDurable: true, now, &effects) else { return }
+        run(.committed(pending.step), now, &effects)
+    }
+
+    /// The machine rolls back first, so that whoever is answered sees the state without what was refused.
+    private mutating func refused(
+        _ transaction: Transaction, _ failure: Failure, stored: [UInt8]?, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        if let stored, let answer = transaction.answer {
+            note(ledger.handle(.answered(answer.request, .success(stored)), now: now.monotonic), now, &effects)
+        }
+        guard let pending = settle(transaction.id, isDurable: false, now, &effects) else { return }
+        refusing = transaction.answer?.request
+        run(.refused(pending.step, failure), now, &effects)
+        refusing = nil
+        forgottenPodcasts.reportAgain(machine.knownPodcasts, now: now.monotonic)
+        guard let answer = transaction.answer else { return }
+        let result = pending.onRefusal.result(failure)
+        note(ledger.handle(.answered(answer.request, result), now: now.monotonic), now, &effects)
     }
 
     /// What is published before the owner is ready in this epoch is part of what it puts then.
@@ -304,23 +353,9 @@ extension OwnerRuntime {
                 var request = WirePersistenceRequest()
                 request.commit = batch
                 ask(request, .batch, &effects)
-            case .committed(let transaction):
-                publish(transaction.publications, &effects)
-                if let answer = transaction.answer {
-                    note(
-                        ledger.handle(.answered(answer.request, .success(answer.reply)), now: now.monotonic), now,
-                        &effects)
-                }
-                settle(transaction.id, isDurable: true, now, &effects)
-                run(.committed(transaction.id), now, &effects)
+            case .committed(let transaction): committed(transaction, now, &effects)
             case .refused(let transaction, let failure, let stored):
-                if let stored, let answer = transaction.answer {
-                    note(ledger.handle(.answered(answer.request, .success(stored)), now: now.monotonic), now, &effects)
-                }
-                settle(transaction.id, isDurable: false, now, &effects)
-                refusing = transaction.answer?.request
-                run(.refused(transaction.id, failure), now, &effects)
-                refusing = nil
+                refused(transaction, failure, stored: stored, now, &effects)
             case .fenced(let failure): fenced(failure, &effects)
             case .collectEverything:
                 effects.append(.log(.warning, "the database is another one: everything is written to it again"))

@@ -16,7 +16,8 @@ package final class OwnerService<Machine: OwnerMachine>: Service {
         _ machine: Machine, context: ServiceContext,
         perform: @escaping @Sendable (Machine.Action, ServiceInputs<Machine.Input>) -> Void
     ) {
-        let observes = Machine.observes.isEmpty ? nil : TopicSelection(prefixes: Machine.observes)
+        let prefixes = Machine.observes + (Machine.followsPodcasts ? [ForgottenPodcasts.prefix] : [])
+        let observes = prefixes.isEmpty ? nil : TopicSelection(prefixes: prefixes)
         loop = ServiceLoop(context, observes: observes) { inputs in
             let inputs = inputs.machine()
             return OwnerRuntime(machine, generation: context.generation, seed: .random(in: .min ... .max)) {

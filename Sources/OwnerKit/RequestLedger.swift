@@ -92,8 +92,8 @@ extension RequestLedger {
         guard now < command.deadline else { return [.answer(command.ticket, id, .failure(Self.expired))] }
         running[id] = Running(
             first: command, tickets: [(command.ticket, command.deadline)],
-            phase: command.mayBeRepeat ? .lookingUp : .running)
-        return [command.mayBeRepeat ? .lookUp(id) : .start(command.command)]
+            phase: command.command.mayBeRepeat ? .lookingUp : .running)
+        return [command.command.mayBeRepeat ? .lookUp(id) : .start(command.command)]
     }
 
     private mutating func found(

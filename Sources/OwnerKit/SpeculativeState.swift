@@ -5,6 +5,7 @@ package struct SpeculativeState<State: Sendable>: Sendable {
     /// The newest value, with everything that is not yet durable.
     package private(set) var current: State
     private var pending: [(id: TransactionID, before: State)] = []
+    private var lastID: UInt64 = 0
 
     /// A durable value.
     package init(_ state: State) {
@@ -20,6 +21,14 @@ package struct SpeculativeState<State: Sendable>: Sendable {
         pending.append((id, current))
         current = next
         return result
+    }
+
+    /// Changes the value in a transaction that is named here.
+    package mutating func apply(_ change: (inout State) throws -> Void) rethrows -> TransactionID {
+        lastID += 1
+        let id = TransactionID(lastID)
+        try apply(id, change)
+        return id
     }
 
     /// Changes the value without a transaction: a refusal of an earlier one takes this back too.

@@ -172,7 +172,7 @@ package struct PlaybackMachine: OwnerMachine {
         case .input(.suspends): suspend()
         case .input(.wakes): wake()
         case .observed(let event): observe(event)
-        case .databaseReplaced: break
+        case .databaseReplaced, .podcastForgotten: break
         case .stopping: stop()
         }
         return flush()

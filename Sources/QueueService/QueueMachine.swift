@@ -98,7 +98,7 @@ package struct QueueMachine: OwnerMachine {
         switch event {
         // What a full disk refuses is not committed again at once, but with the next news.
         case .command, .refused, .databaseReplaced, .stopping: break
-        case .committed, .answered, .observed, .timer, .input: effects += endPastAlerts()
+        case .committed, .answered, .observed, .podcastForgotten, .timer, .input: effects += endPastAlerts()
         }
         guard isNextOutdated else { return effects }
         loads.follow(queues.current.pendingLoads(whileShowing: player?.loadID))
@@ -148,7 +148,7 @@ package struct QueueMachine: OwnerMachine {
             return checkNextPodcast()
         case .timer(Self.stateDeadline):
             return refuseCommandsAwaitingState()
-        case .databaseReplaced, .timer, .stopping:
+        case .databaseReplaced, .podcastForgotten, .timer, .stopping:
             return []
         }
     }

@@ -1,5 +1,33 @@
 package import PodcastModel
 
+extension WireAlert {
+    /// An alert of an owner.
+    ///
+    /// - Parameters:
+    ///   - name: what its ID is derived from: the same name gives the same alert, also in another life of the owner.
+    ///   - subject: what it is about, in its owner's words.
+    ///   - episode: the ID of the episode that it is about, or empty.
+    ///   - podcast: the ID of the podcast that it is about, or empty.
+    package init(
+        _ code: String, of owner: ServiceName, named name: String, title: String, message: String,
+        severity: Severity = .warning, actions: [String] = ["dismiss"], subject: String = "", episode: String = "",
+        podcast: String = "", at time: Timestamp
+    ) {
+        self.init()
+        id = AlertID.derived(from: name).text
+        self.code = code
+        self.owner = owner.text
+        self.title = title
+        self.message = message
+        self.severity = severity
+        self.actions = actions
+        self.subject = subject
+        self.episode = episode
+        self.podcast = podcast
+        raisedAt = time.milliseconds
+    }
+}
+
 extension WireAnswerAlert {
     /// Judges the answer: the first one to an alert wins.
     ///
@@ -16,11 +44,11 @@ extension WireAnswerAlert {
             return false
         }
         guard let alert else {
-            throw Failure(.notFound, "There is no alert \(self.alert) any more; its cause may be gone.")
+            throw Failure(.notFound, "Alert \(self.alert) no longer exists.")
         }
         guard alert.actions.contains(action) else {
             let actions = alert.actions.joined(separator: ", ")
-            throw Failure(.invalidArgument, "“\(action)” is no answer to this alert; there are: \(actions).")
+            throw Failure(.invalidArgument, "“\(action)” isn’t an answer to this alert; its answers are \(actions).")
         }
         return true
     }

@@ -66,6 +66,6 @@ extension Array {
     }
 }
 
-extension OwnerEvent {
+extension MachineEvent {
     var isCommitted: Bool { if case .committed = self { true } else { false } }
 }

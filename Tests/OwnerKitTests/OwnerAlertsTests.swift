@@ -66,4 +66,76 @@ struct OwnerAlertsTests {
         #expect(try alerts.answer(answer("a"), at: Timestamp(milliseconds: 1)) == nil)
         #expect(throws: Failure.self) { try alerts.answer(answer("a", "retry"), at: Timestamp(milliseconds: 1)) }
     }
+
+    // MARK: Subjects
+
+    private func alert(_ code: String, about subject: String, named name: String) -> WireAlert {
+        WireAlert(
+            code, of: .queue, named: name, title: "", message: "", subject: subject, at: Timestamp(milliseconds: 1))
+    }
+
+    @Test func `an alert of a code and subject is raised once while it stands`() {
+        var alerts = OwnerAlerts(.queue)
+        #expect(!alerts.raise(unlessStanding: alert("x", about: "a", named: "1")).isEmpty)
+        #expect(alerts.raise(unlessStanding: alert("x", about: "a", named: "2")).isEmpty)
+        #expect(!alerts.raise(unlessStanding: alert("x", about: "b", named: "3")).isEmpty)
+        #expect(!alerts.raise(unlessStanding: alert("x", about: "a", named: "4")) { $0.subject == "a" }.isEmpty)
+        #expect(alerts.standing.count == 3)
+    }
+
+    @Test func `the alerts of a subject end, but not those of some codes`() {
+        var alerts = OwnerAlerts(.queue)
+        for (code, subject) in [("x", "a"), ("y", "a"), ("x", "b")] {
+            _ = alerts.raise(alert(code, about: subject, named: code + subject))
+        }
+        let change = alerts.end(subject: "a", except: ["y"])
+        #expect(change.changes.count == 1 && change.publications.map(\.kind) == [.delete])
+        #expect(alerts.standing.values.map { $0.code + $0.subject }.sorted() == ["xb", "ya"])
+    }
+
+    // MARK: Answers that count once they are durable
+
+    @Test func `an alert stands until its answer is durable, and who answers meanwhile waits`() throws {
+        var alerts = OwnerAlerts(.queue)
+        _ = alerts.raise(alert("a"))
+        var pending = PendingAnswers<Int>()
+        guard
+            case .commit(let change) = try pending.begin(answer("a"), by: 1, to: alerts, at: Timestamp(milliseconds: 1))
+        else {
+            Issue.record("not begun")
+            return
+        }
+        #expect(change.changes.count == 2 && change.publications.count == 1)
+        guard case .joined = try pending.begin(answer("a", "retry"), by: 2, to: alerts, at: Timestamp(milliseconds: 2))
+        else {
+            Issue.record("not joined")
+            return
+        }
+        #expect(alerts.standing["a"] != nil && pending.contains("a"))
+        let done = pending.committed("a", in: &alerts)
+        #expect(done.alert?.id == "a" && done.requests == [2])
+        #expect(alerts.standing.isEmpty && alerts.isAnswered("a") && pending.alerts.isEmpty)
+        guard case .repeated = try pending.begin(answer("a"), by: 3, to: alerts, at: Timestamp(milliseconds: 3)) else {
+            Issue.record("not repeated")
+            return
+        }
+        #expect(throws: Failure.self) {
+            try pending.begin(answer("a", "retry"), by: 2, to: alerts, at: Timestamp(milliseconds: 3))
+        }
+    }
+
+    @Test func `an answer that can’t be saved leaves the alert to the next one`() throws {
+        var alerts = OwnerAlerts(.queue)
+        _ = alerts.raise(alert("a"))
+        var pending = PendingAnswers<Int>()
+        _ = try pending.begin(answer("a"), by: 1, to: alerts, at: Timestamp(milliseconds: 1))
+        _ = try pending.begin(answer("a", "retry"), by: 2, to: alerts, at: Timestamp(milliseconds: 1))
+        #expect(pending.refused("a") == [2])
+        #expect(alerts.standing["a"] != nil && !alerts.isAnswered("a"))
+        guard case .commit = try pending.begin(answer("a", "retry"), by: 2, to: alerts, at: Timestamp(milliseconds: 2))
+        else {
+            Issue.record("not begun")
+            return
+        }
+    }
 }

@@ -16,7 +16,8 @@ struct OwnerTrial {
     var database: ScriptedDatabase
     var now = Moment(monotonic: MonotonicTime(nanoseconds: 1_000_000_000), wall: Timestamp(milliseconds: 1))
     /// Asked and not answered yet.
-    var waiting: [(payload: [UInt8], answered: @Sendable (Result<[UInt8], Failure>) -> Runtime.Input)] = []
+    var waiting: [(asking: RequestTracker.Asking, answered: @Sendable (Result<[UInt8], Failure>) -> Runtime.Input)] = []
+    var logs: [String] = []
     var replies: [(ticket: ReplyTicket, id: RequestID, result: Result<[UInt8], Failure>)] = []
     var published: [[Publication]] = []
     var actions: [EchoMachine.Action] { performed.withLockedValue { $0 } }
@@ -53,10 +54,10 @@ struct OwnerTrial {
             switch effect {
             case .publish(let publications): published.append(publications)
             case .reply(let ticket, let id, let result): replies.append((ticket, id, result))
-            case .ask(let asking, let input): waiting.append((asking.payload, input))
+            case .ask(let asking, let input): waiting.append((asking, input))
             case .ready: readies += 1
             case .run(let body): body()
-            case .log: break
+            case .log(_, let line): logs.append(line)
             case .stop(let failure): stop = .some(failure)
             }
         }
@@ -65,8 +66,8 @@ struct OwnerTrial {
     /// The database takes the oldest question; the answer is given back.
     mutating func take() -> Runtime.Event? {
         guard !waiting.isEmpty else { return nil }
-        let (payload, answered) = waiting.removeFirst()
-        guard let request = try? WirePersistenceRequest(wireBytes: payload) else { return nil }
+        let (asking, answered) = waiting.removeFirst()
+        guard let request = try? WirePersistenceRequest(wireBytes: asking.payload) else { return nil }
         return .input(answered(database.answer(request).map(\.wireBytes)))
     }
 
@@ -81,8 +82,9 @@ struct OwnerTrial {
             .command(
                 IncomingCommand(
                     ticket: ReplyTicket(epoch: epoch, number: ticket),
-                    command: Command(id: id, origin: "test", payload: Array(word.utf8)),
-                    deadline: now.monotonic.advanced(by: .seconds(10)), mayBeRepeat: mayBeRepeat)))
+                    command: Command(
+                        id: id, origin: "test", payload: Array(word.utf8), mayBeRepeat: mayBeRepeat),
+                    deadline: now.monotonic.advanced(by: .seconds(10)))))
     }
 
     mutating func newBus() {
@@ -118,6 +120,29 @@ struct OwnerRuntimeTests {
         trial.serve()
         #expect(trial.readies == 1)
         #expect(trial.words == ["a b c d e"])
+    }
+
+    @Test func `a record that can’t be read is logged and the others are restored`() {
+        var database = ScriptedDatabase()
+        for (index, word) in ["a", "unreadable", "c"].enumerated() {
+            database.records[String(index + 1_000)] = Array(word.utf8)
+        }
+        let trial = OwnerTrial.serving(database)
+        #expect(trial.words == ["a c"])
+        #expect(trial.logs.count == 1 && trial.logs.first?.contains("word/1001 is unreadable") == true)
+    }
+
+    @Test(arguments: [nil, true, false]) func `a service looks up only requests that may be repeats`(mayBeRepeat: Bool?)
+    {
+        var trial = OwnerTrial.serving()
+        func call(_ request: RequestID?) -> OwnerCall<String> {
+            OwnerCall("q", to: .playback, payload: [1], request: request, mayBeRepeat: mayBeRepeat)
+        }
+        trial.handle(.input(.machine(.call(call(nil)))))
+        trial.handle(.input(.machine(.call(call(id)))))
+        #expect(trial.waiting.map(\.asking.mayBeRepeat) == [mayBeRepeat ?? false, mayBeRepeat ?? true])
+        trial.handle(.input(trial.waiting[1].answered(.success(Array("!".utf8)))))
+        #expect(trial.runtime.machine.answers == ["q!"])
     }
 
     @Test func `it is answered when it is durable`() {
@@ -229,6 +254,16 @@ struct OwnerRuntimeTests {
         trial.serve()
         #expect(trial.replies.first { $0.id == id }?.result == .success([0]))
         #expect(trial.codes == [nil, .busy])
+    }
+
+    @Test func `a refusal says what has been done all the same`() {
+        var trial = OwnerTrial.serving()
+        trial.database.refusedWords["paused"] = Failure(.diskFull, "The disk is full.")
+        trial.command("paused")
+        trial.serve()
+        #expect(
+            trial.replies.map(\.result) == [.failure(Failure(.notSaved, "Paused, but not saved: The disk is full."))])
+        #expect(trial.runtime.machine.words.current.isEmpty)
     }
 
     @Test func `a reply that waits for an absent database says not saved in time`() {

@@ -14,11 +14,13 @@ struct RequestLedgerTests {
         .arrived(
             IncomingCommand(
                 ticket: ReplyTicket(epoch: 5, number: ticket),
-                command: Command(id: id, origin: "test", payload: [1]), deadline: start.advanced(by: limit),
-                mayBeRepeat: mayBeRepeat))
+                command: command(mayBeRepeat: mayBeRepeat), deadline: start.advanced(by: limit)))
     }
 
-    private var command: Command { Command(id: id, origin: "test", payload: [1]) }
+    private func command(mayBeRepeat: Bool) -> Command {
+        Command(id: id, origin: "test", payload: [1], mayBeRepeat: mayBeRepeat)
+    }
+    private var command: Command { command(mayBeRepeat: false) }
     private func ticket(_ number: UInt64) -> ReplyTicket { ReplyTicket(epoch: 5, number: number) }
 
     @Test func `a request that still runs is joined`() {
@@ -45,7 +47,7 @@ struct RequestLedgerTests {
     @Test func `a repeat that was never finished begins`() {
         var ledger = RequestLedger()
         _ = ledger.handle(arrival(1, mayBeRepeat: true), now: start)
-        #expect(ledger.handle(.found(id, .success(nil)), now: start) == [.start(command)])
+        #expect(ledger.handle(.found(id, .success(nil)), now: start) == [.start(command(mayBeRepeat: true))])
     }
 
     @Test func `a repeat whose fate cannot be asked is refused`() {

@@ -1,6 +1,7 @@
 import BusKit
 import FoundationEssentials
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
 /// Persistence's rules for one owner, in memory: revisions, commit ids, stored replies, an incarnation.
@@ -14,6 +15,9 @@ struct ScriptedDatabase {
     /// Commits whose change to this value are refused.
     var refusedWords: [String: Failure] = [:]
     var commits = 0
+    /// The podcasts of the library, by ID; and why it can't be read.
+    var podcasts: Set<String> = []
+    var libraryFailure: Failure?
     /// Parts of a whole state, which take effect with the last one.
     private var staged: [[WireChange]] = []
 
@@ -36,6 +40,10 @@ struct ScriptedDatabase {
         case .findReply(let find):
             reply.foundReply.found = replies[find.requestID] != nil
             reply.foundReply.reply = replies[find.requestID] ?? Data()
+        case .findPodcast(let find):
+            if let libraryFailure { return .failure(libraryFailure) }
+            guard podcasts.contains(find.text) else { return .failure(Failure(.notFound, "No such podcast.")) }
+            reply.podcasts.podcasts = [.with { $0.id = find.text }]
         default: return .failure(Failure(.unknownCommand, "Not here."))
         }
         return .success(reply)

@@ -25,12 +25,10 @@ extension BusLoop {
 
     private func requested(_ request: IncomingRequest) {
         guard let epoch = link?.epoch else { return }
-        let command = BusKit.Command(id: request.id, origin: request.origin, payload: request.payload)
-        hear(
-            .command(
-                IncomingCommand(
-                    ticket: ReplyTicket(epoch: epoch, number: request.ticket), command: command,
-                    deadline: request.deadline, mayBeRepeat: request.mayBeRepeat)))
+        let command = BusKit.Command(
+            id: request.id, origin: request.origin, payload: request.payload, mayBeRepeat: request.mayBeRepeat)
+        let ticket = ReplyTicket(epoch: epoch, number: request.ticket)
+        hear(.command(IncomingCommand(ticket: ticket, command: command, deadline: request.deadline)))
     }
 
     mutating func link(_ event: PublishLink.Event, _ now: MonotonicTime, _ sockets: SocketSet) {

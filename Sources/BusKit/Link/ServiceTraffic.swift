@@ -31,11 +31,14 @@ package struct Command: Sendable, Hashable {
     package var origin: String
     /// Protobuf: the service's request message.
     package var payload: [UInt8]
+    /// Whether the id may have been used before, and requests that were derived from it too.
+    package var mayBeRepeat: Bool
 
-    package init(id: RequestID, origin: String, payload: [UInt8]) {
+    package init(id: RequestID, origin: String, payload: [UInt8], mayBeRepeat: Bool = false) {
         self.id = id
         self.origin = origin
         self.payload = payload
+        self.mayBeRepeat = mayBeRepeat
     }
 }
 
@@ -47,15 +50,11 @@ package struct IncomingCommand: Sendable, Hashable {
     package var command: Command
     /// After this it must not begin.
     package var deadline: MonotonicTime
-    /// Whether the id may have been used before.
-    package var mayBeRepeat: Bool
 
-    /// A request of these parts.
-    package init(ticket: ReplyTicket, command: Command, deadline: MonotonicTime, mayBeRepeat: Bool = false) {
+    package init(ticket: ReplyTicket, command: Command, deadline: MonotonicTime) {
         self.ticket = ticket
         self.command = command
         self.deadline = deadline
-        self.mayBeRepeat = mayBeRepeat
     }
 
     /// The request's id.

@@ -181,6 +181,9 @@ public nonisolated struct WireAlert: Sendable {
   /// the podcast it is about, or empty
   public var podcast: String = String()
 
+  /// what its owner says it is about: a load, a feed …; or empty
+  public var subject: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum Severity: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -594,7 +597,7 @@ nonisolated extension WireSuperseded: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireAlert: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Alert"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}code\0\u{1}title\0\u{1}message\0\u{1}severity\0\u{1}actions\0\u{3}raised_at\0\u{1}owner\0\u{1}episode\0\u{1}podcast\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}code\0\u{1}title\0\u{1}message\0\u{1}severity\0\u{1}actions\0\u{3}raised_at\0\u{1}owner\0\u{1}episode\0\u{1}podcast\0\u{1}subject\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -612,6 +615,7 @@ nonisolated extension WireAlert: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       case 8: try { try decoder.decodeSingularStringField(value: &self.owner) }()
       case 9: try { try decoder.decodeSingularStringField(value: &self.episode) }()
       case 10: try { try decoder.decodeSingularStringField(value: &self.podcast) }()
+      case 11: try { try decoder.decodeSingularStringField(value: &self.subject) }()
       default: break
       }
     }
@@ -648,6 +652,9 @@ nonisolated extension WireAlert: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if !self.podcast.isEmpty {
       try visitor.visitSingularStringField(value: self.podcast, fieldNumber: 10)
     }
+    if !self.subject.isEmpty {
+      try visitor.visitSingularStringField(value: self.subject, fieldNumber: 11)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -662,6 +669,7 @@ nonisolated extension WireAlert: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if lhs.owner != rhs.owner {return false}
     if lhs.episode != rhs.episode {return false}
     if lhs.podcast != rhs.podcast {return false}
+    if lhs.subject != rhs.subject {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,70 @@
+package import SwiftProtobuf
+package import WireMessages
+
+/// The records of one collection by key, as they are stored. Every change says what is to be written.
+package struct KeyedRecords<Value: SwiftProtobuf.Message & Sendable>: Sendable {
+    /// The collection in the database.
+    package let collection: String
+    private let limit: Int
+    private let age: @Sendable (Value) -> Int64?
+    /// The records by key.
+    package private(set) var values: [String: Value] = [:]
+
+    /// No records.
+    /// - Parameters:
+    ///   - limit: the maximum number of records; the oldest is evicted.
+    ///   - age: orders records by age, the oldest first; nil: the record is not evicted.
+    package init(
+        _ collection: String, limit: Int = .max, age: @escaping @Sendable (Value) -> Int64? = { _ in nil }
+    ) {
+        self.collection = collection
+        self.limit = limit
+        self.age = age
+    }
+
+    package subscript(key: String) -> Value? { values[key] }
+    package var isEmpty: Bool { values.isEmpty }
+    package var count: Int { values.count }
+    /// The keys in order.
+    package var keys: [String] { values.keys.sorted() }
+    /// The records in order of their keys.
+    package var sorted: [(key: String, value: Value)] { values.sorted { $0.key < $1.key } }
+
+    /// Takes a stored record over; false if it is of another collection.
+    package mutating func restore(_ record: StoredRecord) throws -> Bool {
+        guard record.collection == collection else { return false }
+        values[record.key] = try Value(wireBytes: record.value)
+        return true
+    }
+
+    /// Stores a record in place of one of the same key, and evicts the oldest of the others if there are too many now.
+    /// - Parameter kept: keys of others that are not evicted.
+    package mutating func put(
+        _ key: String, _ value: Value, keeping kept: Set<String> = [], _ changes: inout [WireChange]
+    ) {
+        values[key] = value
+        changes.append(.putting(collection, key, value))
+        guard values.count > limit else { return }
+        let others = values.compactMap { other, value in
+            other == key || kept.contains(other) ? nil : age(value).map { (age: $0, key: other) }
+        }
+        if let oldest = others.min(by: { $0 < $1 })?.key { remove(oldest, &changes) }
+    }
+
+    /// Deletes a record.
+    /// - Returns: the record; nil: there was none, and nothing is written.
+    @discardableResult
+    package mutating func remove(_ key: String, _ changes: inout [WireChange]) -> Value? {
+        guard let value = values.removeValue(forKey: key) else { return nil }
+        changes.append(.deleting(collection, key))
+        return value
+    }
+
+    /// A record as it is now, for the database; deleted if there is none.
+    package func change(_ key: String) -> WireChange {
+        values[key].map { .putting(collection, key, $0) } ?? .deleting(collection, key)
+    }
+
+    /// Every record, for a database that has lost some.
+    package var everything: [WireChange] { sorted.map { .putting(collection, $0.key, $0.value) } }
+}
