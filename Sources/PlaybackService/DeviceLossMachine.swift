@@ -38,8 +38,9 @@ struct DeviceLossMachine: Sendable, Hashable {
         case searching(Reload)
         /// The loss has paused playback. Exits: checking, idle.
         case waiting(Loss, Reload)
-        /// Playback has gone on at the place of the loss, and must move. Exits: idle, waiting.
-        case checking(Loss, until: MonotonicTime)
+        /// Playback has resumed at the position of the loss and must move by a deadline; nil while the audio is being opened.
+        /// Exits: idle, waiting.
+        case checking(Loss, deadline: MonotonicTime?)
     }
 
     /// What is to be done.
@@ -88,7 +89,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         case .idle: nil
         case .searching(let reload): reload.at
         case .waiting(let loss, let reload): min(reload.at, end(of: loss))
-        case .checking(_, let until): until
+        case .checking(_, let deadline): deadline
         }
     }
 
@@ -104,7 +105,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         self.audibility = audibility
         switch phase {
         case .waiting(let loss, _) where audibility >= loss.before:
-            phase = .checking(loss, until: now.advanced(by: limits.deviceCheck))
+            phase = .checking(loss, deadline: now.advanced(by: limits.deviceCheck))
             return [.resume]
         case .checking(let loss, _) where audibility < loss.before:
             phase = .waiting(loss, first(limits.deviceReloads, now))
@@ -142,7 +143,7 @@ struct DeviceLossMachine: Sendable, Hashable {
     /// The devices are listed while nothing is open: whether the one that is waited for is there.
     mutating func devicesAnswered(isThere: Bool, now: MonotonicTime) -> [Action] {
         guard case .waiting(let loss, _) = phase, isThere else { return [] }
-        phase = .checking(loss, until: now.advanced(by: limits.deviceCheck))
+        phase = .checking(loss, deadline: now.advanced(by: limits.deviceCheck))
         return [.resume]
     }
 
@@ -164,8 +165,15 @@ struct DeviceLossMachine: Sendable, Hashable {
         case .idle where isPlaying && audibility == .silent, .waiting where isPlaying:
             phase = audibility == .silent ? .searching(first(limits.silentReloads, now)) : .idle
         case .searching where !isPlaying || audibility == .onChosen, .checking where !isPlaying: phase = .idle
+        // The audio is open: its time to move begins now.
+        case .checking(let loss, nil): phase = .checking(loss, deadline: now.advanced(by: limits.deviceCheck))
         case .idle, .searching, .waiting, .checking: break
         }
+    }
+
+    /// The audio is being opened to resume after a loss: it can’t move yet.
+    mutating func opensToResume() {
+        if case .checking(let loss, _) = phase { phase = .checking(loss, deadline: nil) }
     }
 
     /// Somebody has moved to another place.
@@ -174,9 +182,9 @@ struct DeviceLossMachine: Sendable, Hashable {
         case .waiting(var loss, let reload):
             loss.position = position
             phase = .waiting(loss, reload)
-        case .checking(var loss, let until):
+        case .checking(var loss, let deadline):
             loss.position = position
-            phase = .checking(loss, until: until)
+            phase = .checking(loss, deadline: deadline)
         case .idle, .searching: break
         }
     }
@@ -197,10 +205,7 @@ struct DeviceLossMachine: Sendable, Hashable {
 
     /// `nextAt` has come. `heard` is where the engine itself is.
     ///
-    /// - Parameter isOpening: whether what is to play on is being opened.
-    mutating func tick(
-        isPlaying: Bool, isOpening: Bool = false, heard: PlaybackPosition, now: MonotonicTime
-    ) -> [Action] {
+    mutating func tick(isPlaying: Bool, heard: PlaybackPosition, now: MonotonicTime) -> [Action] {
         guard let nextAt, now >= nextAt else { return [] }
         switch phase {
         case .idle: return []
@@ -215,9 +220,6 @@ struct DeviceLossMachine: Sendable, Hashable {
             }
             phase = .waiting(loss, next(reload, limits.deviceReloads, now))
             return [.reload]
-        case .checking(let loss, _) where isOpening:
-            phase = .checking(loss, until: now.advanced(by: limits.deviceCheck))
-            return []
         case .checking(let loss, _):
             if isPlaying, heard.seconds >= loss.position.seconds + Self.moves {
                 phase = .idle

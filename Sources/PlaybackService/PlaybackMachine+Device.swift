@@ -22,8 +22,8 @@ extension PlaybackMachine {
     mutating func deviceIsDue() {
         perform(
             output.loss.tick(
-                isPlaying: session?.status == .playing, isOpening: session?.status == .loading(plays: true),
-                heard: session?.tracker.enginePosition ?? .zero, now: now.monotonic))
+                isPlaying: session?.status == .playing, heard: session?.tracker.enginePosition ?? .zero,
+                now: now.monotonic))
     }
 
     /// What is so now is known: the devices and the alert about them follow it.

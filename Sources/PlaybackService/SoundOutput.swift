@@ -158,8 +158,7 @@ struct SoundOutput: Sendable {
     /// What plays may have changed: a device is looked for where one is needed, and the alert says what is so.
     mutating func follow(_ status: PlaybackSession.Status?, isPlaying: Bool, now: MonotonicTime) -> [Action] {
         switch status {
-        // It is opened to play on after a loss.
-        case .loading(plays: true) where loss.isLost: break
+        case .loading(plays: true) where loss.isLost: loss.opensToResume()
         case .playing, .loading, .paused: loss.follow(isPlaying: isPlaying, now: now)
         case .finished, .failed, nil: loss.release()
         }

@@ -19,6 +19,8 @@ struct ListeningChecks {
     /// What has been open last, so that its place is known, and where somebody wanted to be in it.
     private var opened = ""
     private var sought: [String: Double] = [:]
+    /// By episode: where its device was lost. Until playback is known to have resumed, it may go back to there.
+    private var losses: [String: Double] = [:]
     /// The player has heard long afterwards what the engine had to say: it could not have stored that.
     private var isLate = false
     /// How many deaths were judged.
@@ -61,12 +63,15 @@ struct ListeningChecks {
             shown == seek.position
         {
             sought[episode] = shown
+            losses[episode] = nil
             if opened == after.loadID { places[episode] = shown }
             return nil
         }
         // What was reckoned while its device was going, or did not take the sound, was not heard: for the 1.5 s of a check of
         // the device, after an engine that told up to 3 s late that it was open.
-        if after.pausedBy == .soundDevice, shown >= place - 5 {
+        let lostAt = losses[episode] ?? .infinity
+        if after.pausedBy == .soundDevice, shown >= place - 5 || shown >= lostAt - Self.rewind - 1 {
+            losses[episode] = min(lostAt, shown)
             places[episode] = shown
             return nil
         }
@@ -124,6 +129,9 @@ struct ListeningChecks {
 
     /// The time to store what was heard has passed, and nothing was done.
     mutating func miss() { isLate = true }
+
+    /// Playback has resumed after the loss of its device.
+    mutating func recover() { losses = [:] }
 
     /// What is heard has been stored.
     mutating func note(_ changes: [WireChange]) {

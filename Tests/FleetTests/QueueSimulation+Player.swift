@@ -57,6 +57,7 @@ extension QueueSimulation {
             case .log(_, let text):
                 checks.note("player: \(text)")
                 device.note(text)
+                if text.contains("device is back") { listening.recover() }
             default: break
             }
         }

@@ -55,6 +55,16 @@ struct DeviceLossMachineTests {
         #expect(!machine.isLost)
     }
 
+    @Test mutating func `audio that takes long to open has its whole time to move once it is open`() throws {
+        machine.restore(at: try PlaybackPosition(100), now: now)
+        #expect(machine.devicesAnswered(isThere: true, now: now) == [.resume])
+        machine.opensToResume()
+        #expect(try pass(20) == [])
+        machine.follow(isPlaying: true, now: now)
+        #expect(try pass(1.4, heard: 100) == [])
+        #expect(try pass(0.2, heard: 101) == [.recovered])
+    }
+
     @Test mutating func `a device that flaps goes back to the place of the first loss`() throws {
         _ = try output(.onChosen)
         let place = try PlaybackPosition(99.5)
