@@ -128,7 +128,7 @@ let package = Package(
         // Processes.
         program("lockstep", ["LockstepCommands"]),
         program("lockstep-bus", ["BusBroker", "ProcessKit"]),
-        program("lockstep-persistence", ["PersistenceService"]),
+        program("lockstep-persistence", ["PersistenceService", "ProcessKit"]),
         program("lockstep-playback", ["PlaybackService"]),
         program("lockstep-queue", ["QueueService", "ProcessKit"]),
         program("lockstep-feeds", ["FeedsService", "ProcessKit"]),

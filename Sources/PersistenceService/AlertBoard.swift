@@ -17,14 +17,14 @@ struct AlertBoard: Sendable {
         var tickets: [PersistenceMachine.Ticket]
     }
 
-    /// What an answer leads to.
-    enum Answering {
-        /// It is decided.
-        case replied([PersistenceMachine.Effect])
-        /// It counts when this is written.
+    /// The result of an answer.
+    enum Result {
+        /// It has been replied to, or joins one that is being written.
+        case replied
+        /// It counts when these changes are durable.
         case write([WireChange])
         /// It counts at once; the alert was no record.
-        case volatile([PersistenceMachine.Effect])
+        case ended
     }
 
     init(_ records: [WireRecord]) {
@@ -38,54 +38,62 @@ struct AlertBoard: Sendable {
     /// Every alert as it stands on the stream.
     var publications: [Publication] { alerts.retained }
 
-    /// Shows an alert; with one of the same code there already, only if it is to be replaced.
-    mutating func raise(_ alert: WireAlert, replacing: Bool) -> [PersistenceMachine.Effect] {
-        let isThere = alerts.standing.values.contains { $0.code == alert.code }
-        if isThere, !replacing { return [] }
-        return clear(code: alert.code) + [.publish(alerts.raise(alert).publications)]
+    /// Raises an alert; while one of the same code stands, only if it is to be replaced.
+    mutating func raise(_ alert: WireAlert, replacing: Bool, _ effects: inout [PersistenceMachine.Effect]) {
+        guard replacing || !alerts.standing.values.contains(where: { $0.code == alert.code }) else { return }
+        clear(code: alert.code, &effects)
+        effects.append(.publish(alerts.raise(alert).publications))
     }
 
-    /// The cause of the passing alerts of this code is gone.
-    mutating func clear(code: String) -> [PersistenceMachine.Effect] {
+    /// Ends the alerts of this code that are no records: their cause is gone.
+    mutating func clear(code: String, _ effects: inout [PersistenceMachine.Effect]) {
         let durable = durable
         let gone = alerts.end { $0.code == code && !durable.contains($0.id) }.publications
-        return gone.isEmpty ? [] : [.publish(gone)]
+        if !gone.isEmpty { effects.append(.publish(gone)) }
     }
 
-    /// The first answer wins; the same one again is answered alike, another one is refused.
+    /// The first answer wins; the same one again is replied to alike, another one is refused.
     mutating func answer(
-        _ answer: WireAnswerAlert, _ ticket: PersistenceMachine.Ticket, at now: Timestamp
-    ) -> Answering {
+        _ answer: WireAnswerAlert, _ ticket: PersistenceMachine.Ticket, at now: Timestamp,
+        _ effects: inout [PersistenceMachine.Effect]
+    ) -> Result {
         let id = answer.alert
         var next = alerts
         do throws(Failure) {
             if let earlier = settling[id] {
                 _ = try answer.isFirst(after: earlier.answer.action, to: nil)
                 settling[id]?.tickets.append(ticket)
-                return .replied([])
+                return .replied
             }
             guard let change = try next.answer(answer, at: now) else {
-                return .replied([Self.reply(ticket, answer, changed: false)])
+                effects.append(Self.reply(ticket, answer, changed: false))
+                return .replied
             }
-            guard durable.contains(id) else {
-                alerts = next
-                return .volatile([.publish(change.publications), Self.reply(ticket, answer, changed: true)])
+            if durable.contains(id) {
+                settling[id] = Settling(answer: answer, at: now, tickets: [ticket])
+                return .write(change.changes)
             }
-            settling[id] = Settling(answer: answer, at: now, tickets: [ticket])
-            return .write(change.changes)
+            alerts = next
+            effects += [.publish(change.publications), Self.reply(ticket, answer, changed: true)]
+            return .ended
         } catch {
-            return .replied([.reply(ticket, .failure(error))])
+            effects.append(.reply(ticket, .failure(error)))
+            return .replied
         }
     }
 
-    /// An answer is written, or cannot be.
-    mutating func settle(_ id: String, _ failure: Failure?) -> [PersistenceMachine.Effect] {
-        guard let settled = settling.removeValue(forKey: id) else { return [] }
-        if let failure { return settled.tickets.map { .reply($0, .failure(failure)) } }
+    /// An answer is durable, or could not be saved.
+    mutating func settle(_ id: String, _ failure: Failure?, _ effects: inout [PersistenceMachine.Effect]) {
+        guard let settled = settling.removeValue(forKey: id) else { return }
+        if let failure {
+            effects += settled.tickets.map { .reply($0, .failure(failure)) }
+            return
+        }
         durable.remove(id)
-        let change = try? alerts.answer(settled.answer, at: settled.at)
-        return (change.map { [.publish($0.publications)] } ?? [])
-            + settled.tickets.enumerated().map { Self.reply($1, settled.answer, changed: $0 == 0) }
+        if let change = try? alerts.answer(settled.answer, at: settled.at) {
+            effects.append(.publish(change.publications))
+        }
+        effects += settled.tickets.enumerated().map { Self.reply($1, settled.answer, changed: $0 == 0) }
     }
 
     private static func reply(

@@ -66,16 +66,17 @@ package struct PersistenceMachine: Sendable {
 
     package mutating func handle(_ event: Event, now: Moment) -> [Effect] {
         guard !hasStopped else { return [] }
-        var effects = decide(event, now: now)
+        var effects: [Effect] = []
+        handle(event, now: now, &effects)
         if hasStopped { return effects }
-        effects += startWriting()
-        effects += startQuestions()
-        effects += upkeep(now: now)
+        startWriting(&effects)
+        startQuestions(&effects)
+        upkeep(now: now, &effects)
         if status != published {
             published = status
             effects.append(.publish([Publication(.put, .persistenceStatus, status.wireBytes)]))
         }
-        effects += stopIfDone()
+        stopIfDone(&effects)
         let wake = schedule.nextWake(now: now, isDiskFull: status.diskFull)
         if wake != lastWake {
             lastWake = wake
@@ -84,82 +85,80 @@ package struct PersistenceMachine: Sendable {
         return effects
     }
 
-    private mutating func decide(_ event: Event, now: Moment) -> [Effect] {
+    private mutating func handle(_ event: Event, now: Moment, _ effects: inout [Effect]) {
         switch event {
-        case .started:
-            return []
+        case .started: break
         case .request(let ticket, let payload, let deadline):
-            return take(ticket, payload, deadline: deadline, now: now)
-        case .wrote(let purposes, let result):
-            return wrote(purposes, result, now: now)
+            do throws(Failure) {
+                try handle(ticket, payload, deadline: deadline, now: now, &effects)
+            } catch {
+                effects.append(.reply(ticket, .failure(error)))
+            }
+        case .wrote(let purposes, let result): wrote(purposes, result, now: now, &effects)
         case .answered(let ticket, let result):
             running -= 1
+            let isCheck = checkWaiters.first == ticket
             let reply = result.map(\.wireBytes)
-            guard checkWaiters.first == ticket else { return [.reply(ticket, reply)] + concerns(result.failure) }
-            defer { checkWaiters = [] }
-            return checkWaiters.map { .reply($0, reply) } + concerns(result.failure)
-        case .copied(let kind, let result):
-            return copied(kind, result, now: now)
+            effects += (isCheck ? checkWaiters : [ticket]).map { .reply($0, reply) }
+            if isCheck { checkWaiters = [] }
+            handleDamage(result.failure, &effects)
+        case .copied(let kind, let result): copied(kind, result, now: now, &effects)
         case .pruned(let result):
             schedule.pruned(now: now)
-            return concerns(result.failure)
+            handleDamage(result.failure, &effects)
         case .checkpointed(let result):
             schedule.checkpointed(result, now: now)
-            return concerns(result.failure)
+            handleDamage(result.failure, &effects)
         case .counted(let result):
             schedule.counted()
             if case .success(let counts) = result {
                 status.podcasts = counts.podcasts
                 status.episodes = counts.episodes
             }
-            return concerns(result.failure)
-        case .checked(let damage):
-            guard let damage else { return [.log(.info, "The whole database was read and is sound.")] }
-            return [.log(.error, "The check of the database has found: \(damage.details)")]
-                + concerns(Failure(code: StorageFailure.damaged, message: "The database is damaged: \(damage)"))
+            handleDamage(result.failure, &effects)
+        case .checked(nil): effects.append(.log(.info, "The whole database was read and is sound."))
+        case .checked(let damage?):
+            effects.append(.log(.error, "The check of the database has found: \(damage.details)"))
+            let failure = Failure(code: StorageFailure.damaged, message: "The database is damaged: \(damage)")
+            handleDamage(failure, &effects)
         case .rebuilt(let result):
             schedule.rebuilt()
-            return [.log(.warning, "The index of the full text search was damaged; it has been rebuilt: \(result)")]
-        case .wake:
-            lastWake = nil
-            return []
-        case .stopping:
-            isStopping = true
-            return []
+            effects.append(
+                .log(.warning, "The index of the full text search was damaged; it has been rebuilt: \(result)"))
+        case .wake: lastWake = nil
+        case .stopping: isStopping = true
         }
     }
 
     // MARK: Requests
 
-    private mutating func take(
-        _ ticket: Ticket, _ payload: [UInt8], deadline: MonotonicTime?, now: Moment
-    ) -> [Effect] {
-        if isStopping { return refuse(ticket, Failure(.unavailable, "The database’s service is stopping.")) }
+    private mutating func handle(
+        _ ticket: Ticket, _ payload: [UInt8], deadline: MonotonicTime?, now: Moment, _ effects: inout [Effect]
+    ) throws(Failure) {
+        if isStopping { throw Failure(.unavailable, "The database’s service is stopping.") }
         if let deadline, deadline < now.monotonic {
-            return refuse(ticket, Failure(.expired, "The time for this request was over before it began."))
+            throw Failure(.expired, "The time for this request was over before it began.")
         }
         guard let request = try? WirePersistenceRequest(wireBytes: payload) else {
-            return refuse(ticket, Failure(.malformed, "This isn’t a request to the database’s service."))
+            throw Failure(.malformed, "This isn’t a request to the database’s service.")
         }
         if case .commit? = request.command {
             // Owners commit what they have checked; a record may be long.
         } else if let failure = RequestLimits.refusal(origin: "", payload: payload, service: .persistence) {
-            return refuse(ticket, failure)
+            throw failure
         }
         switch request.command {
-        case .load(let load):
-            pending.append((.request(ticket), .load(load), payload.count))
+        case .load(let load): pending.append((.request(ticket), .load(load), payload.count))
         case .commit(let batch):
             switch intake.take(batch, ticket, incarnation: facts.incarnation) {
             case .write(let batch): pending.append((.request(ticket), .commit(batch), payload.count))
             case .wait: break
-            case .reply(let result): return [.reply(ticket, result)]
+            case .reply(let result): effects.append(.reply(ticket, result))
             }
         case .backup:
             backupWaiters.append(ticket)
             schedule.wantsBackup = true
-        case .answerAlert(let answer):
-            return answerAlert(answer, ticket, now: now)
+        case .answerAlert(let answer): answerAlert(answer, ticket, now: now, &effects)
         case .loadRecords, .findReply, .podcasts, .episodes, .episodesByID, .findEpisode, .findPodcast, .aliases,
             .listBackups:
             if let command = request.command { questions.append((ticket, command)) }
@@ -167,28 +166,23 @@ package struct PersistenceMachine: Sendable {
             checkWaiters.append(ticket)
             if checkWaiters.count == 1, let command = request.command { questions.append((ticket, command)) }
         case nil:
-            return refuse(ticket, Failure(.unknownCommand, "The database’s service doesn’t know this command."))
+            throw Failure(.unknownCommand, "The database’s service doesn’t know this command.")
         }
-        return []
     }
 
-    private func refuse(_ ticket: Ticket, _ failure: Failure) -> [Effect] { [.reply(ticket, .failure(failure))] }
-
-    private mutating func startQuestions() -> [Effect] {
-        var effects: [Effect] = []
+    private mutating func startQuestions(_ effects: inout [Effect]) {
         while running < Self.questionLimit, !questions.isEmpty {
             let (ticket, question) = questions.removeFirst()
             running += 1
             effects.append(.ask(ticket, question))
         }
-        return effects
     }
 
     // MARK: Writing
 
     /// Everything that waits goes into the next transaction, as soon as the last one is through.
-    private mutating func startWriting() -> [Effect] {
-        guard !isWriting, !pending.isEmpty else { return [] }
+    private mutating func startWriting(_ effects: inout [Effect]) {
+        guard !isWriting, !pending.isEmpty else { return }
         var bytes = 0
         let count =
             pending.firstIndex { item in
@@ -198,118 +192,117 @@ package struct PersistenceMachine: Sendable {
         let group = pending.prefix(max(1, count))
         pending.removeFirst(group.count)
         isWriting = true
-        return [.write(group.map(\.purpose), group.map(\.write))]
+        effects.append(.write(group.map(\.purpose), group.map(\.write)))
     }
 
-    private mutating func wrote(_ purposes: [Purpose], _ result: StoreBatchResult, now: Moment) -> [Effect] {
+    private mutating func wrote(
+        _ purposes: [Purpose], _ result: StoreBatchResult, now: Moment, _ effects: inout [Effect]
+    ) {
         isWriting = false
         schedule.wrote(pages: result.pages, now: now)
         if result.changed.snapshot { schedule.changed(now: now) }
         if result.changed.library { schedule.libraryChanged(now: now) }
-        var effects = noteDisk(result, now: now)
+        updateDiskFull(result, now: now, &effects)
         for (purpose, outcome) in zip(purposes, result.results) {
             switch purpose {
             case .request(let ticket):
                 let reply = outcome.map(\.reply.wireBytes)
                 effects.append(.reply(ticket, reply))
                 effects += intake.settle(ticket, reply).map { .reply($0, reply) }
-            case .alert(let id):
-                effects += board.settle(id, outcome.failure)
-            case .probe:
-                break
+            case .alert(let id): board.settle(id, outcome.failure, &effects)
+            case .probe: break
             }
         }
-        return effects + concerns(result.damage) + concerns(result.searchDamage)
+        handleDamage(result.damage, &effects)
+        handleDamage(result.searchDamage, &effects)
     }
 
-    /// The disk is full from the first refusal to the first transaction that succeeds whole.
-    private mutating func noteDisk(_ result: StoreBatchResult, now: Moment) -> [Effect] {
+    /// The disk is full from the first refusal to the first transaction that succeeds completely.
+    private mutating func updateDiskFull(_ result: StoreBatchResult, now: Moment, _ effects: inout [Effect]) {
         if let failure = result.diskFull {
             schedule.diskIsFull(now: now)
-            guard !status.diskFull else { return [] }
+            guard !status.diskFull else { return }
             status.diskFull = true
-            return [.log(.error, failure.message)]
-                + board.raise(PersistenceAlerts.diskFull(failure, now: now.wall), replacing: true)
+            effects.append(.log(.error, failure.message))
+            board.raise(PersistenceAlerts.diskFull(failure, now: now.wall), replacing: true, &effects)
+        } else if status.diskFull, result.results.contains(where: { $0.failure == nil }) {
+            status.diskFull = false
+            effects.append(.log(.info, "The disk takes data again."))
+            board.clear(code: FailureCode.diskFull.rawValue, &effects)
         }
-        guard status.diskFull, result.results.contains(where: { $0.failure == nil }) else { return [] }
-        status.diskFull = false
-        return [.log(.info, "The disk takes data again.")] + board.clear(code: FailureCode.diskFull.rawValue)
     }
 
-    /// Damage ends the service: the next start looks for the newest good copy. A damaged index is made anew.
-    private mutating func concerns(_ failure: Failure?) -> [Effect] {
+    /// Ends the service if the database is damaged: the next start looks for the newest good copy. A damaged index is
+    /// rebuilt.
+    private mutating func handleDamage(_ failure: Failure?, _ effects: inout [Effect]) {
         switch failure?.code {
         case StorageFailure.damaged:
             hasStopped = true
-            return [.log(.error, failure?.message ?? ""), .suspect, .stop(failure)]
-        case StorageFailure.searchDamaged:
-            schedule.wantsRebuild = true
-            return []
-        default:
-            return []
+            effects += [.log(.error, failure?.message ?? ""), .suspect, .stop(failure)]
+        case StorageFailure.searchDamaged: schedule.wantsRebuild = true
+        default: break
         }
     }
 
     // MARK: Alerts
 
-    private mutating func answerAlert(_ answer: WireAnswerAlert, _ ticket: Ticket, now: Moment) -> [Effect] {
-        switch board.answer(answer, ticket, at: now.wall) {
-        case .replied(let effects):
-            return effects
-        case .write(let changes):
-            pending.append((.alert(answer.alert), .own(changes), 0))
-            return []
-        case .volatile(let effects):
-            if answer.action == "retry" { schedule.wantsBackup = true }
-            return effects
+    private mutating func answerAlert(
+        _ answer: WireAnswerAlert, _ ticket: Ticket, now: Moment, _ effects: inout [Effect]
+    ) {
+        switch board.answer(answer, ticket, at: now.wall, &effects) {
+        case .replied: break
+        case .write(let changes): pending.append((.alert(answer.alert), .own(changes), 0))
+        case .ended: if answer.action == "retry" { schedule.wantsBackup = true }
         }
     }
 
     // MARK: Upkeep
 
     private mutating func copied(
-        _ kind: CopyKind, _ result: Result<StoreCopy, Failure>, now: Moment
-    ) -> [Effect] {
+        _ kind: CopyKind, _ result: Result<StoreCopy, Failure>, now: Moment, _ effects: inout [Effect]
+    ) {
         switch (kind, result) {
         case (.snapshot, .success(let copy)):
             schedule.snapshotDone(now: now)
-            return [.log(.debug, "A side snapshot was written: \(copy.path)")]
+            effects.append(.log(.debug, "A side snapshot was written: \(copy.path)"))
         case (.snapshot, .failure(let failure)):
             schedule.snapshotFailed(now: now)
-            return [.log(.warning, "No side snapshot was written: \(failure.message)")] + concerns(failure)
+            effects.append(.log(.warning, "No side snapshot was written: \(failure.message)"))
         case (.backup, .success(let copy)):
             schedule.backupDone(reaches: copy.reaches, now: now)
             status.lastBackup = copy.reaches.milliseconds
             var done = WirePersistenceReply()
             done.backup.path = copy.path
             done.backup.bytes = copy.bytes
-            return answerBackupWaiters(.success(done.wireBytes)) + board.clear(code: "backupFailed")
+            answerBackupWaiters(.success(done.wireBytes), &effects)
+            board.clear(code: "backupFailed", &effects)
         case (.backup, .failure(let failure)):
             schedule.backupFailed(now: now)
-            let alert = PersistenceAlerts.backupFailed(failure, now: now.wall)
-            return [.log(.warning, "No backup was made: \(failure.message)")]
-                + answerBackupWaiters(.failure(failure)) + board.raise(alert, replacing: false) + concerns(failure)
+            effects.append(.log(.warning, "No backup was made: \(failure.message)"))
+            answerBackupWaiters(.failure(failure), &effects)
+            board.raise(PersistenceAlerts.backupFailed(failure, now: now.wall), replacing: false, &effects)
         }
+        handleDamage(result.failure, &effects)
     }
 
-    private mutating func answerBackupWaiters(_ result: Result<[UInt8], Failure>) -> [Effect] {
-        defer { backupWaiters = [] }
-        return backupWaiters.map { .reply($0, result) }
+    private mutating func answerBackupWaiters(_ result: Result<[UInt8], Failure>, _ effects: inout [Effect]) {
+        effects += backupWaiters.map { .reply($0, result) }
+        backupWaiters = []
     }
 
-    private mutating func upkeep(now: Moment) -> [Effect] {
+    private mutating func upkeep(now: Moment, _ effects: inout [Effect]) {
         let isIdle = !isWriting && pending.isEmpty
         if status.diskFull, isIdle, !isStopping, schedule.isProbeDue(now: now) {
             pending.append((.probe, .probe, 0))
-            return startWriting()
+            return startWriting(&effects)
         }
-        return schedule.start(now: now, isIdle: isIdle, isStopping: isStopping)
+        schedule.start(now: now, isIdle: isIdle, isStopping: isStopping, &effects)
     }
 
-    private mutating func stopIfDone() -> [Effect] {
+    private mutating func stopIfDone(_ effects: inout [Effect]) {
         guard isStopping, !hasStopped, !isWriting, pending.isEmpty, running == 0, questions.isEmpty, schedule.isQuiet
-        else { return [] }
+        else { return }
         hasStopped = true
-        return [.stop(nil)]
+        effects.append(.stop(nil))
     }
 }

@@ -2,7 +2,7 @@ import BusKit
 import Dispatch
 import Logging
 import OwnerKit
-import PodcastModel
+package import PodcastModel
 package import ProcessKit
 import ServiceLifecycle
 import WireMessages
@@ -11,6 +11,9 @@ import WireMessages
 ///
 /// One queue writes, a few threads answer questions beside it, one makes copies; none of them is waited for.
 package final class PersistenceShell: Service {
+    /// The name on the bus.
+    package static let name = ServiceName.persistence
+
     private let context: ServiceContext
 
     /// The service in this context. Opens nothing yet.

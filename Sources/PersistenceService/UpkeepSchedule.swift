@@ -150,15 +150,17 @@ struct UpkeepSchedule: Sendable {
 
     /// What begins now; `isIdle` says that nothing is being written. When the service stops, only what has changed since
     /// the last side snapshot is saved.
-    mutating func start(now: Moment, isIdle: Bool, isStopping: Bool) -> [PersistenceMachine.Effect] {
-        var effects: [PersistenceMachine.Effect] = []
+    mutating func start(
+        now: Moment, isIdle: Bool, isStopping: Bool, _ effects: inout [PersistenceMachine.Effect]
+    ) {
         if isStopping {
             checkpointAt = nil
             defer { snapshotAt = nil }
-            guard snapshotAt != nil, !isSnapshotting, !hadLastSnapshot else { return [] }
+            guard snapshotAt != nil, !isSnapshotting, !hadLastSnapshot else { return }
             hadLastSnapshot = true
             isSnapshotting = true
-            return [.copy(.snapshot)]
+            effects.append(.copy(.snapshot))
+            return
         }
         if !isSnapshotting, let at = snapshotAt, at <= now.monotonic {
             isSnapshotting = true
@@ -193,7 +195,6 @@ struct UpkeepSchedule: Sendable {
             isRebuilding = true
             effects.append(.rebuild)
         }
-        return effects
     }
 
     /// When to look again.

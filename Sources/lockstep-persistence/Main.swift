@@ -1,8 +1,9 @@
 import PersistenceService
+import ProcessKit
 
 @main
 struct Main {
     static func main() async {
-        await PersistenceProcess.run()
+        await ServiceProcess.run(PersistenceShell.name) { PersistenceShell($0) }
     }
 }
