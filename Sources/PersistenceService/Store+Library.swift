@@ -301,7 +301,8 @@ struct EpisodeReader {
                     db.cachedStatement(sql: "SELECT coalesce(description, notes) FROM episode_text WHERE place = ?"),
                     arguments: [place]) ?? ""
         }
-        if let download { episode.download = try WireDownload(serializedBytes: download) }
+        // The downloads service reports an unreadable record.
+        if let download = download.flatMap({ try? WireDownload(serializedBytes: $0) }) { episode.download = download }
         if let fetched {
             let record = try WireChaptersRecord(serializedBytes: fetched)
             if withChapters, !record.chapters.isEmpty { episode.chapters = record.chapters }

@@ -132,6 +132,13 @@ import WireMessages
         #expect(nothing.downloadedOnly && nothing.episodes.isEmpty)
     }
 
+    @Test func `an episode whose download can't be read is listed without it`() throws {
+        try store.apply("feeds", [.podcast("p1"), .episode("e1")])
+        try store.apply(
+            "downloads", [.with { ($0.put.collection, $0.put.key, $0.put.value) = ("download", "e1", Data([0xFF])) }])
+        #expect(try ids { _ in } == ["e1"])
+    }
+
     @Test func `state before its episode counts when the episode comes`() throws {
         try store.apply("playback", [.state("e1", played: true)])
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
