@@ -42,7 +42,7 @@ package final class FeedFetcher: Sendable {
                     report(.chapters(number, outcome))
                 }
             }
-        case .saveSecrets, .takeOverSecrets, .dropMovedSecrets: break
+        case .saveSecrets, .migrateSecrets, .dropMovedSecrets: break
         case .cancel(let number):
             tasks.withLockedValue { $0.removeValue(forKey: number) }?.cancel()
         case .settled: break

@@ -1,7 +1,8 @@
+import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The podcasts, and which of them is, or was, at which address.
+/// The podcasts, which of them is, or was, at which address, and the alerts.
 struct FeedsLibrary: Sendable {
     /// A podcast, subscribed to or not.
     struct Subscription: Sendable {
@@ -11,12 +12,10 @@ struct FeedsLibrary: Sendable {
 
     private(set) var all: [PodcastID: Subscription] = [:]
     private var addresses: [String: PodcastID] = [:]
+    var alerts = OwnerAlerts(.feeds)
 
-    init() {}
-
-    init(_ podcasts: [PodcastID: Subscription]) {
-        for (id, subscription) in podcasts.sorted(by: { $0.key < $1.key }) { self[id] = subscription }
-    }
+    /// The podcasts in order of their IDs.
+    var sorted: [Subscription] { all.sorted { $0.key < $1.key }.map(\.value) }
 
     subscript(id: PodcastID) -> Subscription? {
         get { all[id] }

@@ -15,91 +15,91 @@ extension FeedsMachine {
     /// The most feeds that one command may name.
     static let nameLimit = 1_000
 
-    mutating func handle(_ command: Command, now: Moment) -> [Effect] {
+    mutating func handle(_ command: Command, now: Moment, _ effects: inout [Effect]) {
+        do throws(Failure) {
+            try perform(command, now: now, &effects)
+        } catch {
+            effects.append(.reply(command.id, .failure(error)))
+        }
+    }
+
+    private mutating func perform(_ command: Command, now: Moment, _ effects: inout [Effect]) throws(Failure) {
         let request: WireFeedsRequest
         do {
             request = try WireFeedsRequest(wireBytes: command.payload)
         } catch {
-            return [refuse(command, Failure(.malformed, "The request to the feeds service can’t be read: \(error)"))]
+            throw Failure(.malformed, "The request to the feeds service can’t be read: \(error)")
         }
         switch request.command {
         case .subscribe(let subscribe):
             var given: WebCredentials?
             if !subscribe.user.isEmpty || !subscribe.password.isEmpty {
                 let credentials = WebCredentials(user: subscribe.user, password: subscribe.password)
-                do throws(Failure) { try credentials.check() } catch { return [refuse(command, error)] }
+                try credentials.check()
                 given = credentials
             }
-            return each(subscribe.urls, of: command, storesAnswer: true) { machine, url, waiter in
+            try each(subscribe.urls, of: command, storesAnswer: true, now: now, &effects) { machine, url, waiter in
                 machine.subscribe(url, waiter, given, keep: subscribe.keep)
-            } then: {
-                $0.startFetches(now: now)
             }
         case .check(let check):
-            return each(check.urls, of: command, storesAnswer: false) { machine, url, waiter in
+            try each(check.urls, of: command, now: now, &effects) { machine, url, waiter in
                 machine.check(url, waiter)
-            } then: {
-                $0.startFetches(now: now)
             }
         case .refresh(let refresh):
             let named = refresh.podcasts
-            let all = podcasts.current.all.filter(\.value.podcast.subscribed).keys.sorted().map(\.text)
-            return each(named.isEmpty ? all : named, of: command, storesAnswer: false, isLimited: !named.isEmpty) {
-                machine, id, waiter in
+            let all = library.current.sorted.map(\.podcast).filter(\.subscribed).map(\.id)
+            try each(
+                named.isEmpty ? all : named, of: command, isLimited: !named.isEmpty, now: now, &effects
+            ) { machine, id, waiter in
                 machine.refresh(id, waiter)
-            } then: {
-                $0.startFetches(now: now)
             }
-        case .unsubscribe(let unsubscribe): return self.unsubscribe(unsubscribe, command, now: now)
-        case .answerAlert(let answer):
-            return [answerAlert(answer, command, at: now.wall)]
-        case .fetchChapters(let fetch): return fetchChapters(fetch.episode, command)
-        case nil:
-            return [refuse(command, Failure(.unknownCommand, "The feeds service doesn’t know this command."))]
+        case .unsubscribe(let unsubscribe): try self.unsubscribe(unsubscribe, command, now: now, &effects)
+        case .answerAlert(let answer): try answerAlert(answer, command, at: now.wall, &effects)
+        case .fetchChapters(let fetch): try fetchChapters(fetch.episode, command, &effects)
+        case nil: throw Failure(.unknownCommand, "The feeds service doesn’t know this command.")
         }
     }
 
-    private mutating func answerAlert(_ answer: WireAnswerAlert, _ command: Command, at now: Timestamp) -> Effect {
-        do throws(Failure) {
-            let change = try alerts.answer(answer, at: now)
-            var reply = WireFeedsReply()
-            reply.alertAnswered = answer.answered(changed: change != nil)
-            guard let change else { return .reply(command.id, .success(reply.wireBytes)) }
-            return commit(
-                change.changes, change.publications, Unsettled(command: command.id),
-                answering: (command.id, reply.wireBytes))
-        } catch {
-            return refuse(command, error)
-        }
+    private mutating func answerAlert(
+        _ answer: WireAnswerAlert, _ command: Command, at now: Timestamp, _ effects: inout [Effect]
+    ) throws(Failure) {
+        var alerts = library.current.alerts
+        let change = try alerts.answer(answer, at: now)
+        var reply = WireFeedsReply()
+        reply.alertAnswered = answer.answered(changed: change != nil)
+        guard let change else { return effects.append(.reply(command.id, .success(reply.wireBytes))) }
+        commit(
+            change.changes, change.publications, answering: (command.id, reply.wireBytes), &effects
+        ) { $0.alerts = alerts }
     }
 
-    private func refuse(_ command: Command, _ failure: Failure) -> Effect { .reply(command.id, .failure(failure)) }
+    /// Raises the alert that the file of passwords can’t be read.
+    mutating func raiseDamage(_ message: String, now: Timestamp, _ effects: inout [Effect]) {
+        let alert = WireAlert(
+            "secretsDamaged", of: .feeds, named: "secretsDamaged/\(now.milliseconds)",
+            title: "The passwords of podcasts were lost", message: message, severity: .error, at: now)
+        var alerts = library.current.alerts
+        let change = alerts.raise(alert)
+        commit(change.changes, change.publications, &effects) { $0.alerts = alerts }
+    }
 
     /// Opens a job with a line for each name.
     private mutating func each(
-        _ names: [String], of command: Command, storesAnswer: Bool, isLimited: Bool = true,
-        _ begin: (inout FeedsMachine, String, Waiter) -> WireFeedResult?,
-        then: (inout FeedsMachine) -> [Effect]
-    ) -> [Effect] {
-        guard !isLimited || !names.isEmpty else {
-            return [refuse(command, Failure(.invalidArgument, "No feed was named."))]
-        }
+        _ names: [String], of command: Command, storesAnswer: Bool = false, isLimited: Bool = true, now: Moment,
+        _ effects: inout [Effect], _ begin: (inout FeedsMachine, String, Waiter) -> WireFeedResult?
+    ) throws(Failure) {
+        guard !isLimited || !names.isEmpty else { throw Failure(.invalidArgument, "No feed was named.") }
         guard !isLimited || names.count <= Self.nameLimit else {
-            return [
-                refuse(
-                    command,
-                    Failure(.limitReached, "At most \(Self.nameLimit) feeds in one command; use several commands."))
-            ]
+            throw Failure(.limitReached, "At most \(Self.nameLimit) feeds in one command; use several commands.")
         }
-        guard jobs[command.id] == nil else { return [] }
+        guard jobs[command.id] == nil else { return }
         jobs[command.id] = Job(lines: Array(repeating: nil, count: names.count), storesAnswer: storesAnswer)
-        var effects: [Effect] = []
         for (line, name) in names.enumerated() {
             let waiter = Waiter(request: command.id, line: line, name: name, wish: .refresh)
-            if let result = begin(&self, name, waiter) { effects += answer(waiter, result) }
+            if let result = begin(&self, name, waiter) { answer(waiter, result, &effects) }
         }
-        if names.isEmpty { effects += finish(command.id) }
-        return effects + then(&self)
+        if names.isEmpty { finish(command.id, &effects) }
+        startFetches(now: now, &effects)
     }
 
     private mutating func subscribe(
@@ -111,7 +111,7 @@ extension FeedsMachine {
         guard let named = WebAddress(url) else { return failed(waiter.name, .unusableAddress(url)) }
         var address = named.withoutCredentials
         let credentials = address.isFile ? nil : given ?? named.webCredentials
-        guard let (id, subscription) = podcast(at: address) else {
+        guard let (id, subscription) = library.current.podcast(at: address) else {
             fetches.add(.new(address.identity), address, waiter, credentials)
             return nil
         }
@@ -142,7 +142,7 @@ extension FeedsMachine {
     }
 
     private mutating func refresh(_ text: String, _ waiter: Waiter) -> WireFeedResult? {
-        guard let id = PodcastID(text), let subscription = podcasts.current[id] else {
+        guard let id = PodcastID(text), let subscription = library.current[id] else {
             return failed(text, Failure(.notFound, "There is no podcast “\(text.prefix(80))”."))
         }
         let podcast = subscription.podcast
@@ -156,22 +156,20 @@ extension FeedsMachine {
         return nil
     }
 
-    /// The podcast whose feed is, or was, at an address.
-    func podcast(at address: WebAddress) -> (PodcastID, Subscription)? { podcasts.current.podcast(at: address) }
-
     // MARK: - Unsubscribing
 
-    private mutating func unsubscribe(_ command: WireUnsubscribe, _ request: Command, now: Moment) -> [Effect] {
+    private mutating func unsubscribe(
+        _ command: WireUnsubscribe, _ request: Command, now: Moment, _ effects: inout [Effect]
+    ) throws(Failure) {
         guard !command.podcasts.isEmpty, command.podcasts.count <= Self.nameLimit else {
-            let failure = Failure(.invalidArgument, "Name 1 to \(Self.nameLimit) podcasts in one command.")
-            return [refuse(request, failure)]
+            throw Failure(.invalidArgument, "Name 1 to \(Self.nameLimit) podcasts in one command.")
         }
         var reply = WireFeedsReply()
         var changes: [WireChange] = []
         var publications: [Publication] = []
         var next: [PodcastID: Subscription?] = [:]
         for text in command.podcasts {
-            guard let id = PodcastID(text), let subscription = next[id] ?? podcasts.current[id] else {
+            guard let id = PodcastID(text), let subscription = next[id] ?? library.current[id] else {
                 reply.results.append(failed(text, Failure(.notFound, "There is no podcast “\(text.prefix(80))”.")))
                 continue
             }
@@ -190,20 +188,20 @@ extension FeedsMachine {
                 var changed = subscription
                 changed.podcast = podcast
                 next.updateValue(changed, forKey: id)
-                changes += Self.changes(storing: podcast)
+                changes.append(Self.changes(storing: podcast))
                 publications.append(Self.publication(podcast))
             }
             reply.results.append(result(.removed, podcast.url, podcast))
         }
-        guard !next.isEmpty else { return [.reply(request.id, .success(reply.wireBytes))] }
+        guard !next.isEmpty else { return effects.append(.reply(request.id, .success(reply.wireBytes))) }
         let forgotten = next.filter { $0.value == nil }.map(\.key)
-        let effect = commit(
-            changes, publications, Unsettled(command: request.id, forgotten: forgotten),
-            answering: (request.id, reply.wireBytes)
-        ) { podcasts in
-            for (id, subscription) in next { podcasts[id] = subscription }
+        commit(
+            changes, publications, for: Purpose(forgotten: forgotten), answering: (request.id, reply.wireBytes),
+            &effects
+        ) { library in
+            for (id, subscription) in next { library[id] = subscription }
         }
-        return [effect] + scheduleNext(now: now)
+        scheduleNext(now: now, &effects)
     }
 
     private static func changes(forgetting id: PodcastID) -> [WireChange] {
@@ -219,36 +217,36 @@ extension FeedsMachine {
     // MARK: - Answers
 
     /// Fills a line of a command's answer, and sends the answer if it was the last one.
-    mutating func answer(_ waiter: Waiter, _ result: WireFeedResult) -> [Effect] {
+    mutating func answer(_ waiter: Waiter, _ result: WireFeedResult, _ effects: inout [Effect]) {
         guard var job = jobs[waiter.request], job.lines.indices.contains(waiter.line), job.lines[waiter.line] == nil
-        else {
-            return []
-        }
+        else { return }
         var result = result
         // Who asks for a refresh names a podcast by its id; the answer says which that is.
-        if case .refresh = waiter.wish, let id = PodcastID(waiter.name), let known = podcasts.current[id] {
+        if case .refresh = waiter.wish, let id = PodcastID(waiter.name), let known = library.current[id] {
             if !result.hasPodcast { result.podcast = self.result(result.kind, "", known.podcast).podcast }
             result.url = result.podcast.url
         }
         job.lines[waiter.line] = result
         jobs[waiter.request] = job
-        return job.lines.contains(where: { $0 == nil }) ? [] : finish(waiter.request)
+        if !job.lines.contains(where: { $0 == nil }) { finish(waiter.request, &effects) }
     }
 
-    private mutating func finish(_ request: RequestID) -> [Effect] {
-        guard let job = jobs.removeValue(forKey: request) else { return [] }
+    private mutating func finish(_ request: RequestID, _ effects: inout [Effect]) {
+        guard let job = jobs.removeValue(forKey: request) else { return }
         var reply = WireFeedsReply()
         reply.results = job.lines.compactMap { $0 }
         let bytes = reply.wireBytes
         let hasEffect = reply.results.contains { $0.kind == .added || $0.kept }
         guard job.storesAnswer, hasEffect, bytes.count < Self.answerLimit else {
-            return [.reply(request, .success(bytes))]
+            return effects.append(.reply(request, .success(bytes)))
         }
-        return [commit([], [], Unsettled(command: request, reply: bytes), answering: (request, bytes))]
+        // What it reports is durable already.
+        commit([], answering: (request, bytes), onRefusal: .success(bytes), &effects)
     }
 
-    func failed(_ url: String, _ failure: Failure) -> WireFeedResult {
-        var result = WireFeedResult()
+    /// A line that says what failed, about the podcast if there is one.
+    func failed(_ url: String, _ failure: Failure, _ podcast: WirePodcast? = nil) -> WireFeedResult {
+        var result = podcast.map { self.result(.failed, url, $0) } ?? WireFeedResult()
         result.url = url
         result.kind = .failed
         result.failure = WireFailure(failure)

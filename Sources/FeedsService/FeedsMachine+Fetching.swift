@@ -6,7 +6,7 @@ import WireMessages
 extension FeedsMachine {
     /// A fetch that takes longer gives its place to others.
     static let slowAfter = Duration.seconds(3)
-    /// A fetch that takes longer has failed; shorter where somebody waits, whose own patience is 60 s.
+    /// A fetch that takes longer has failed; shorter where somebody waits, who waits 60 s at most.
     static func timeLimit(isUrgent: Bool) -> Duration { .seconds(isUrgent ? 45 : 60) }
     /// The clock may be set: look again at least so often.
     static let longestSleep = Duration.seconds(900)
@@ -16,63 +16,56 @@ extension FeedsMachine {
     // MARK: - Schedule
 
     /// Sets the timer for the podcast that is due first.
-    func scheduleNext(now: Moment, notBefore earliest: Duration = .zero) -> [Effect] {
-        guard schedule.isAutomatic else { return [] }
-        let due = podcasts.current.all.compactMap { id, subscription -> MonotonicTime? in
+    func scheduleNext(now: Moment, notBefore earliest: Duration = .zero, _ effects: inout [Effect]) {
+        guard schedule.isAutomatic else { return }
+        let due = library.current.all.compactMap { id, subscription -> MonotonicTime? in
             guard subscription.podcast.subscribed, !fetches.contains(.podcast(id)) else { return nil }
             let wait = max(0, subscription.podcast.nextRefresh - now.wall.milliseconds)
             let time = now.monotonic.advanced(by: min(.milliseconds(wait), Self.longestSleep))
             return max(time, notBefore[id] ?? time)
         }
-        guard let first = due.min() else { return [.timer(Self.scheduleTimer, at: nil)] }
-        return [.timer(Self.scheduleTimer, at: max(first, now.monotonic.advanced(by: earliest)))]
+        let first = due.min().map { max($0, now.monotonic.advanced(by: earliest)) }
+        effects.append(.timer(.schedule, at: first))
     }
 
     /// Fetches every podcast that is due.
-    mutating func startDue(now: Moment) -> [Effect] {
+    mutating func startDue(now: Moment, _ effects: inout [Effect]) {
         notBefore = notBefore.filter { $0.value > now.monotonic }
-        let due = podcasts.current.all.filter { id, subscription in
+        let due = library.current.all.filter { id, subscription in
             subscription.podcast.subscribed && notBefore[id] == nil && !fetches.contains(.podcast(id))
                 && subscription.podcast.nextRefresh <= now.wall.milliseconds
         }
         let order = due.sorted { ($0.value.podcast.nextRefresh, $0.key) < ($1.value.podcast.nextRefresh, $1.key) }
-        var effects: [Effect] = []
         for (id, subscription) in order {
             guard let address = WebAddress(subscription.podcast.url) else {
                 notBefore[id] = now.monotonic.advanced(by: .seconds(86_400))
-                effects += refuseAddress(of: id, subscription.podcast)
+                refuseAddress(of: id, subscription.podcast, &effects)
                 continue
             }
             fetches.add(.podcast(id), address, nil)
         }
-        return effects + startFetches(now: now) + scheduleNext(now: now)
+        startFetches(now: now, &effects)
+        scheduleNext(now: now, &effects)
     }
 
     /// Shows that a podcast has an address that is not usable: an older version accepted more than this one.
-    private mutating func refuseAddress(of id: PodcastID, _ podcast: WirePodcast) -> [Effect] {
+    private mutating func refuseAddress(of id: PodcastID, _ podcast: WirePodcast, _ effects: inout [Effect]) {
         let failure = Failure.unusableAddress(podcast.url)
-        guard podcast.errorMessage != failure.message else { return [] }
+        guard podcast.errorMessage != failure.message else { return }
         var podcast = podcast
         podcast.fail(failure)
-        let stored = podcast
-        unstored.remove(id)
-        return [
-            commit(Self.changes(storing: podcast), publications(podcast), Unsettled(podcast: id)) {
-                $0[id]?.podcast = stored
-            }
-        ]
+        update(id, podcast, &effects)
     }
 
     // MARK: - Fetches
 
     /// Starts as many fetches as may run.
-    mutating func startFetches(now: Moment) -> [Effect] {
-        var effects: [Effect] = []
+    mutating func startFetches(now: Moment, _ effects: inout [Effect]) {
         while let fetch = fetches.start() {
             var order = FetchOrder(number: fetch.number, address: fetch.address)
             order.isRequested = fetch.isUrgent
             order.credentials = credentials(of: fetch, fetch.podcast)
-            if case .podcast(let id) = fetch.key, let known = podcasts.current[id] {
+            if case .podcast(let id) = fetch.key, let known = library.current[id] {
                 order.podcast = id
                 order.seen = known.seen
                 // One that was unsubscribed, or failed from the start, is read whole.
@@ -81,66 +74,53 @@ extension FeedsMachine {
                     order.lastModified = known.podcast.lastModified
                 }
             }
-            fetches.note(fetch.number, seenCount: order.seen.count)
-            effects += [
-                .perform(.fetch(order)),
-                .timer(TimerName("slow/\(fetch.number)"), at: now.monotonic.advanced(by: Self.slowAfter)),
-            ]
-            effects += limitFetch(fetch.number, since: now)
+            fetches.setSeenCount(fetch.number, order.seen.count)
+            effects.append(.perform(.fetch(order)))
+            effects.append(.timer(.slow(fetch.number), at: now.monotonic.advanced(by: Self.slowAfter)))
+            limitFetch(fetch.number, since: now, &effects)
         }
-        return effects
     }
 
     /// Limits the time of a fetch that began at `start`; nil: it has not begun, and is not at fault for that.
-    func limitFetch(_ number: UInt64, since start: Moment?) -> [Effect] {
-        guard let fetch = fetches[number], fetch.stage == .running else { return [] }
+    func limitFetch(_ number: UInt64, since start: Moment?, _ effects: inout [Effect]) {
+        guard let fetch = fetches[number], fetch.stage == .running else { return }
         let end = start?.monotonic.advanced(by: Self.timeLimit(isUrgent: fetch.isUrgent))
-        return [.timer(TimerName("limit/\(number)"), at: end)]
+        effects.append(.timer(.limit(number), at: end))
     }
 
-    mutating func fetchTimer(_ name: TimerName, now: Moment) -> [Effect] {
-        let parts = name.text.split(separator: "/")
-        guard parts.count == 2, let number = UInt64(parts[1]), let fetch = fetches[number], fetch.stage == .running
-        else {
-            return []
-        }
-        switch parts[0] {
-        case "slow":
-            fetches.markSlow(number)
-            return startFetches(now: now)
-        case "limit":
-            let failure = Failure(.fetchFailed, "\(fetch.address.host) did not deliver the feed in time.")
-            return [.perform(.cancel(number))] + fetched(number, .failed(failure, retryAfter: nil), now: now)
-        default: return []
-        }
+    mutating func fetchTimedOut(_ number: UInt64, now: Moment, _ effects: inout [Effect]) {
+        guard let fetch = fetches[number], fetch.stage == .running else { return }
+        let failure = Failure(.fetchFailed, "\(fetch.address.host) did not deliver the feed in time.")
+        effects.append(.perform(.cancel(number)))
+        fetched(number, .failed(failure, retryAfter: nil), now: now, &effects)
     }
 
     /// A fetch has ended. One that is not running any more is ignored.
-    mutating func fetched(_ number: UInt64, _ outcome: FetchOutcome, now: Moment) -> [Effect] {
-        guard let fetch = fetches.stopped(number) else { return [] }
-        var effects: [Effect] = [
-            .timer(TimerName("slow/\(number)"), at: nil), .timer(TimerName("limit/\(number)"), at: nil),
-        ]
+    mutating func fetched(_ number: UInt64, _ outcome: FetchOutcome, now: Moment, _ effects: inout [Effect]) {
+        guard let fetch = fetches.stopped(number) else { return }
+        effects.append(.timer(.slow(number), at: nil))
+        effects.append(.timer(.limit(number), at: nil))
         if let next = secretsToSave(fetch, outcome) {
-            effects.append(save(next))
-            parked[lastSave] = (number, outcome)
+            save(next, &effects)
+            fetchesAwaitingSave[lastSave] = (number, outcome)
         } else {
-            effects += conclude(fetch, outcome, now: now)
+            conclude(fetch, outcome, now: now, &effects)
         }
-        return effects + startFetches(now: now) + scheduleNext(now: now)
+        startFetches(now: now, &effects)
+        scheduleNext(now: now, &effects)
     }
 
     /// Goes on with a fetch that has ended, and whose user and password are on the disk.
-    mutating func conclude(_ fetch: Fetch, _ outcome: FetchOutcome, now: Moment) -> [Effect] {
+    mutating func conclude(_ fetch: Fetch, _ outcome: FetchOutcome, now: Moment, _ effects: inout [Effect]) {
         switch fetch.key {
-        case .check: checked(fetch, outcome)
-        case .new: fetchedNew(fetch, outcome, now: now)
-        case .podcast(let id): fetchedKnown(fetch, id, outcome, now: now)
-        case .signIn(let id, _): signedIn(fetch, id, outcome, now: now)
+        case .check: checked(fetch, outcome, &effects)
+        case .new: fetchedNew(fetch, outcome, now: now, &effects)
+        case .podcast(let id): fetchedKnown(fetch, id, outcome, now: now, &effects)
+        case .signIn(let id, _): signedIn(fetch, id, outcome, &effects)
         }
     }
 
-    private mutating func checked(_ fetch: Fetch, _ outcome: FetchOutcome) -> [Effect] {
+    private mutating func checked(_ fetch: Fetch, _ outcome: FetchOutcome, _ effects: inout [Effect]) {
         fetches.remove(fetch.number)
         var result = WireFeedResult()
         switch outcome {
@@ -155,80 +135,75 @@ extension FeedsMachine {
             result.newEpisodes = result.report.episodes
             result.warnings = feed.report.warnings.map(\.description) + Self.warnings(about: fetch)
         }
-        return fetch.waiters.flatMap { waiter in
+        answer(fetch, &effects) { _, waiter in
             var line = result
             line.url = waiter.name
-            return answer(waiter, line)
+            return line
         }
     }
 
-    private mutating func fetchedNew(_ fetch: Fetch, _ outcome: FetchOutcome, now: Moment) -> [Effect] {
+    private mutating func fetchedNew(
+        _ fetch: Fetch, _ outcome: FetchOutcome, now: Moment, _ effects: inout [Effect]
+    ) {
         switch outcome {
         case .unchanged:
             fetches.remove(fetch.number)
-            return fail(fetch, Failure(.fetchFailed, "\(fetch.address.host) didn’t send a feed."))
+            fail(fetch, Failure(.fetchFailed, "\(fetch.address.host) didn’t send a feed."), &effects)
         case .failed(let failure, let retryAfter):
             fetches.remove(fetch.number)
             // With another password it may have been read meanwhile.
-            guard fetch.waiters.contains(where: \.keepsFailing), !isSubscribed(fetch.address) else {
-                return fail(fetch, failure)
-            }
-            return keep(fetch, failure, retryAfter: retryAfter, now: now)
+            guard !isSubscribed(fetch.address) else { return fail(fetch, failure, &effects) }
+            keep(fetch, failure, retryAfter: retryAfter, now: now, &effects)
         case .feed(let feed):
             // A redirect may have led to a podcast that is there.
             guard
-                let (id, there) = podcast(at: feed.address)
-                    ?? podcasts.current[feed.podcast].map({ (feed.podcast, $0) })
-            else { return beginMerge(fetch, feed, now: now) }
+                let (id, there) = library.current.podcast(at: feed.address)
+                    ?? library.current[feed.podcast].map({ (feed.podcast, $0) })
+            else { return beginMerge(fetch, feed, now: now, &effects) }
             fetches.remove(fetch.number)
             if there.podcast.subscribed {
-                return fetch.waiters.flatMap { answer($0, result(.alreadyThere, $0.name, there.podcast)) }
+                return answer(fetch, &effects) { $0.result(.alreadyThere, $1.name, there.podcast) }
             }
             for waiter in fetch.waiters { fetches.add(.podcast(id), feed.address, waiter) }
-            return []
         }
     }
 
     /// Whether a podcast is subscribed to whose feed is, or was, at an address.
-    func isSubscribed(_ address: WebAddress) -> Bool { podcast(at: address)?.1.podcast.subscribed == true }
+    func isSubscribed(_ address: WebAddress) -> Bool {
+        library.current.podcast(at: address)?.1.podcast.subscribed == true
+    }
 
     private mutating func fetchedKnown(
-        _ fetch: Fetch, _ id: PodcastID, _ outcome: FetchOutcome, now: Moment
-    ) -> [Effect] {
-        let isWanted = fetch.waiters.contains(where: \.isSubscribing)
-        guard let known = podcasts.current[id], known.podcast.subscribed || isWanted else {
+        _ fetch: Fetch, _ id: PodcastID, _ outcome: FetchOutcome, now: Moment, _ effects: inout [Effect]
+    ) {
+        guard let known = library.current[id],
+            known.podcast.subscribed || fetch.waiters.contains(where: \.isSubscribing)
+        else {
             fetches.remove(fetch.number)
-            return fail(fetch, Failure(.notFound, "The podcast was unsubscribed in the meantime."))
+            return fail(fetch, .unsubscribedMeanwhile, &effects)
         }
+        if case .feed(let feed) = outcome { return beginMerge(fetch, feed, now: now, &effects) }
+        fetches.remove(fetch.number)
+        var podcast = known.podcast
         switch outcome {
-        case .feed(let feed):
-            return beginMerge(fetch, feed, now: now)
+        case .feed: return
         case .failed(let failure, let retryAfter):
-            fetches.remove(fetch.number)
             guard known.podcast.subscribed else {
-                guard fetch.waiters.contains(where: \.keepsFailing) else { return fail(fetch, failure) }
-                return keep(fetch, failure, retryAfter: retryAfter, now: now)
+                return keep(fetch, failure, retryAfter: retryAfter, now: now, &effects)
             }
-            var podcast = known.podcast
             podcast.fail(failure)
             podcast.nextRefresh = next(podcast, retryAfter, now)
-            return [
-                update(id, podcast, fetch) { [self] waiter in
-                    var line = failed(waiter.name, failure)
-                    line.podcast = result(.failed, "", podcast).podcast
-                    return line
-                }
-            ]
+            let results = fetch.waiters.map { ($0, failed($0.name, failure, podcast)) }
+            update(id, podcast, results: results, &effects)
         case .unchanged(let movedTo):
-            fetches.remove(fetch.number)
-            var podcast = known.podcast
             podcast.succeed(at: now.wall)
             if let movedTo { move(id, &podcast, to: movedTo.withoutCredentials) }
             podcast.nextRefresh = next(podcast, nil, now)
             if fetch.waiters.isEmpty, podcast.differsInTimesOnly(from: known.podcast) {
-                return storeLater(id, Subscription(podcast: podcast, seen: known.seen), now: now)
+                return storeLater(id, Subscription(podcast: podcast, seen: known.seen), now: now, &effects)
             }
-            return [update(id, podcast, fetch) { [self] in result(.unchanged, $0.name, podcast) }]
+            let results = fetch.waiters.map { ($0, result(.unchanged, $0.name, podcast)) }
+            update(id, podcast, results: results, &effects)
         }
     }
 
@@ -237,37 +212,41 @@ extension FeedsMachine {
     }
 
     /// A refresh that nobody waits for has changed only times and validators: they are stored with those of other podcasts.
-    mutating func storeLater(_ id: PodcastID, _ subscription: Subscription, now: Moment) -> [Effect] {
-        podcasts.amend { $0[id] = subscription }
-        guard unstored.insert(id).inserted, unstored.count == 1 else { return [] }
-        return [.timer(Self.storingTimer, at: now.monotonic.advanced(by: Self.storingInterval))]
+    mutating func storeLater(
+        _ id: PodcastID, _ subscription: Subscription, now: Moment, _ effects: inout [Effect]
+    ) {
+        library.amend { $0[id] = subscription }
+        guard unstored.insert(id).inserted, unstored.count == 1 else { return }
+        effects.append(.timer(.storeUnchanged, at: now.monotonic.advanced(by: Self.storingInterval)))
     }
 
     /// Stores what unchanged refreshes have left, in one commit.
-    mutating func storeUnchanged() -> [Effect] {
-        let changed = unstored.sorted().compactMap { podcasts.current[$0]?.podcast }
+    mutating func storeUnchanged(_ effects: inout [Effect]) {
+        let changed = unstored.sorted().compactMap { library.current[$0]?.podcast }
         unstored = []
-        guard !changed.isEmpty else { return [] }
-        return [commit(changed.flatMap(Self.changes), changed.map(Self.publication))]
+        guard !changed.isEmpty else { return }
+        commit(changed.map(Self.changes(storing:)), changed.map(Self.publication), &effects)
     }
 
-    /// Commits what became of a podcast itself, and answers the fetch's waiters when it is durable.
+    /// Commits what became of a podcast itself, and gives waiters their results when it is durable.
     private mutating func update(
-        _ id: PodcastID, _ podcast: WirePodcast, _ fetch: Fetch, _ line: (Waiter) -> WireFeedResult
-    ) -> Effect {
-        let results = fetch.waiters.map { (waiter: $0, result: line($0)) }
+        _ id: PodcastID, _ podcast: WirePodcast, results: [(waiter: Waiter, result: WireFeedResult)] = [],
+        _ effects: inout [Effect]
+    ) {
         unstored.remove(id)
-        return commit(
-            Self.changes(storing: podcast), publications(podcast), Unsettled(results: results, podcast: id)
+        commit(
+            [Self.changes(storing: podcast)], publications(podcast), for: Purpose(results: results, podcast: id),
+            &effects
         ) { $0[id]?.podcast = podcast }
     }
 
-    /// Stores a feed that fails, because somebody asked for that.
+    /// Stores a feed that fails, if somebody asked for that; else the fetch has failed.
     private mutating func keep(
-        _ fetch: Fetch, _ failure: Failure, retryAfter: Duration?, now: Moment
-    ) -> [Effect] {
-        let id = podcast(at: fetch.address)?.0 ?? .feed(at: fetch.address)
-        var subscription = podcasts.current[id] ?? Subscription(podcast: WirePodcast())
+        _ fetch: Fetch, _ failure: Failure, retryAfter: Duration?, now: Moment, _ effects: inout [Effect]
+    ) {
+        guard fetch.waiters.contains(where: \.keepsFailing) else { return fail(fetch, failure, &effects) }
+        let id = library.current.podcast(at: fetch.address)?.0 ?? .feed(at: fetch.address)
+        var subscription = library.current[id] ?? Subscription(podcast: WirePodcast())
         var podcast = subscription.podcast
         podcast.id = id.text
         if podcast.url.isEmpty { podcast.url = fetch.address.text }
@@ -279,27 +258,32 @@ extension FeedsMachine {
         subscription.podcast = podcast
         let stored = subscription
         let results = fetch.waiters.map { waiter in
-            var line = failed(waiter.name, failure)
-            line.podcast = result(.failed, "", podcast).podcast
+            var line = failed(waiter.name, failure, podcast)
             line.kept = waiter.keepsFailing
             return (waiter: waiter, result: line)
         }
-        return [
-            commit(
-                Self.changes(storing: podcast), [Self.publication(podcast)], Unsettled(results: results, podcast: id)
-            ) { $0[id] = stored }
-        ]
+        commit(
+            [Self.changes(storing: podcast)], [Self.publication(podcast)],
+            for: Purpose(results: results, podcast: id), &effects
+        ) { $0[id] = stored }
+    }
+
+    /// Answers all waiters of a fetch.
+    mutating func answer(
+        _ fetch: Fetch, _ effects: inout [Effect], _ line: (FeedsMachine, Waiter) -> WireFeedResult
+    ) {
+        for waiter in fetch.waiters { answer(waiter, line(self, waiter), &effects) }
     }
 
     /// Answers all waiters of a fetch with a failure.
-    mutating func fail(_ fetch: Fetch, _ failure: Failure) -> [Effect] {
-        fetch.waiters.flatMap { answer($0, failed($0.name, failure)) }
+    mutating func fail(_ fetch: Fetch, _ failure: Failure, _ effects: inout [Effect]) {
+        answer(fetch, &effects) { $0.failed($1.name, failure) }
     }
 
     /// The feed has moved for good; not to where another podcast is.
     func move(_ id: PodcastID, _ podcast: inout WirePodcast, to address: WebAddress) {
         guard address.text != podcast.url else { return }
-        if let (other, _) = self.podcast(at: address), other != id { return }
+        if let (other, _) = library.current.podcast(at: address), other != id { return }
         let old = podcast.url
         podcast.url = address.text
         if let old = WebAddress(old) { remember(old, of: &podcast) }
@@ -315,6 +299,10 @@ extension FeedsMachine {
         podcast.previousUrls.append(text)
         if podcast.previousUrls.count > 20 { podcast.previousUrls.removeFirst() }
     }
+}
+
+extension Failure {
+    static let unsubscribedMeanwhile = Failure(.notFound, "The podcast was unsubscribed in the meantime.")
 }
 
 extension WireFeedReport {

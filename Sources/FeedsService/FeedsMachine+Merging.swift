@@ -11,95 +11,92 @@ struct Merge: Sendable {
     var found: [String: EpisodeID] = [:]
     /// The ids of its episodes that belong to other podcasts.
     var taken: Set<String> = []
-    /// Questions that are not answered.
-    var open: [CallID: WireAliasQuery] = [:]
+    /// How many questions are not answered.
+    var openQuestions = 0
 }
 
 extension FeedsMachine {
     /// Asks persistence whether episodes that look new are known under another name, and whether another podcast has
     /// one with the id of an episode that is to be stored; then stores.
-    mutating func beginMerge(_ fetch: Fetch, _ feed: FetchedFeed, now: Moment) -> [Effect] {
-        let known = podcasts.current[feed.podcast]?.seen.entries ?? [:]
+    mutating func beginMerge(_ fetch: Fetch, _ feed: FetchedFeed, now: Moment, _ effects: inout [Effect]) {
+        let known = library.current[feed.podcast]?.seen.entries ?? [:]
         if known.isEmpty, fetch.seenCount > 0 {
             fetches.remove(fetch.number)
-            return fail(fetch, Failure(.notFound, "The podcast was forgotten in the meantime."))
+            return fail(fetch, Failure(.notFound, "The podcast was forgotten in the meantime."), &effects)
         }
         var merge = Merge(feed: feed)
         let unknown = known.isEmpty ? [] : feed.changed.filter { SeenEpisodes.Key($0.id).flatMap { known[$0] } == nil }
         var query = WireAliasQuery()
         var size = 0
-        var effects: [Effect] = []
-        func ask() {
+        func ask(_ effects: inout [Effect]) {
             guard !query.aliases.isEmpty || !query.ids.isEmpty else { return }
             query.podcast = feed.podcast.text
-            let id = CallID("alias/\(fetch.number)/\(merge.open.count)")
-            merge.open[id] = query
-            effects.append(Self.call(id, query, of: feed.podcast))
+            merge.openQuestions += 1
+            effects.append(Self.ask(query, for: fetch.number))
             query = WireAliasQuery()
             size = 0
         }
         for episode in feed.changed {
             query.ids.append(episode.id.text)
-            if query.ids.count == 5_000 { ask() }
+            if query.ids.count == 5_000 { ask(&effects) }
         }
         for alias in unknown.flatMap(\.aliases) {
             query.aliases.append(alias)
             size += alias.utf8.count + 8
-            if size > 128 << 10 || query.aliases.count == RequestSizes.episodes { ask() }
+            if size > 128 << 10 || query.aliases.count == RequestSizes.episodes { ask(&effects) }
         }
-        ask()
+        ask(&effects)
         merges[fetch.number] = merge
-        return effects.isEmpty ? finishMerge(fetch.number, now: now) : effects
+        if merge.openQuestions == 0 { finishMerge(fetch.number, now: now, &effects) }
     }
 
-    private static func call(_ id: CallID, _ query: WireAliasQuery, of podcast: PodcastID) -> Effect {
-        var request = WirePersistenceRequest()
-        request.aliases = query
-        return .call(Call(id: id, to: .persistence, payload: request.wireBytes, limit: .seconds(30)))
+    private static func ask(_ query: WireAliasQuery, for fetch: UInt64) -> Effect {
+        .ask(.aliases(fetch: fetch, query), limit: .seconds(30)) { $0.aliases = query }
     }
 
-    mutating func aliasesAnswered(_ call: CallID, _ answer: Result<[UInt8], Failure>, now: Moment) -> [Effect] {
-        let parts = call.text.split(separator: "/")
-        guard parts.count == 3, let number = UInt64(parts[1]), var merge = merges[number],
-            var query = merge.open.removeValue(forKey: call)
-        else { return [] }
+    mutating func aliasesAnswered(
+        _ number: UInt64, _ query: WireAliasQuery, _ result: Result<WirePersistenceReply, Failure>, now: Moment,
+        _ effects: inout [Effect]
+    ) {
+        guard var merge = merges[number] else { return }
         let matches: WireAliasMatches
-        do {
-            matches = try WirePersistenceReply(wireBytes: answer.get()).aliases
+        do throws(Failure) {
+            matches = try result.get().aliases
         } catch {
-            let failure = (error as? Failure) ?? Failure(.storageFailed, "The database’s answer can’t be read.")
-            return giveUp(number, failure, now: now)
+            return giveUp(number, error, now: now, &effects)
         }
         for match in matches.aliases { merge.found[match.alias] = EpisodeID(match.episode) }
         merge.taken.formUnion(matches.taken)
-        var effects: [Effect] = []
-        if !matches.next.isEmpty, matches.next != query.after {
+        if matches.next.isEmpty || matches.next == query.after {
+            merge.openQuestions -= 1
+        } else {
+            var query = query
             query.after = matches.next
-            merge.open[call] = query
-            effects = [Self.call(call, query, of: merge.feed.podcast)]
+            effects.append(Self.ask(query, for: number))
         }
         merges[number] = merge
-        return merge.open.isEmpty ? finishMerge(number, now: now) : effects
+        if merge.openQuestions == 0 { finishMerge(number, now: now, &effects) }
     }
 
-    private mutating func giveUp(_ number: UInt64, _ failure: Failure, now: Moment) -> [Effect] {
-        guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return [] }
+    private mutating func giveUp(_ number: UInt64, _ failure: Failure, now: Moment, _ effects: inout [Effect]) {
+        guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return }
         fetches.remove(number)
-        notBefore[merge.feed.podcast] = now.monotonic.advanced(by: .seconds(60))
-        return fail(fetch, failure) + scheduleNext(now: now)
+        notBefore[merge.feed.podcast] = now.monotonic.advanced(by: Self.savingRetry.wait())
+        fail(fetch, failure, &effects)
+        scheduleNext(now: now, &effects)
     }
 
     // MARK: - Storing
 
     /// Stores the podcast and what is new or changed in one transaction: of a feed that can’t be stored nothing is there.
-    private mutating func finishMerge(_ number: UInt64, now: Moment) -> [Effect] {
-        guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return [] }
+    private mutating func finishMerge(_ number: UInt64, now: Moment, _ effects: inout [Effect]) {
+        guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return }
         fetches.remove(number)
         let feed = merge.feed
         let isSubscribing = fetch.waiters.contains(where: \.isSubscribing)
-        let old = podcasts.current[feed.podcast]
+        let old = library.current[feed.podcast]
         guard isSubscribing || old?.podcast.subscribed == true else {
-            return fail(fetch, Failure(.notFound, "The podcast was unsubscribed in the meantime."))
+            return fail(fetch, .unsubscribedMeanwhile, &effects)
         }
         var subscription = old ?? Subscription(podcast: WirePodcast())
         subscription.podcast.id = feed.podcast.text
@@ -110,7 +107,7 @@ extension FeedsMachine {
         }
         var episodes = EpisodeChanges(merge, old: subscription.seen, now: now.wall)
         episodes.addAll()
-        let refused = episodes.refused.map { id -> Effect in
+        effects += episodes.refused.map { id in
             .log(
                 .warning, "the feed \(feed.address.text) has an episode with the ID \(id) of another podcast’s episode")
         }
@@ -125,23 +122,26 @@ extension FeedsMachine {
         if let old, fetch.waiters.isEmpty, episodes.changes.isEmpty, subscription.seen == old.seen,
             subscription.podcast.differsInTimesOnly(from: old.podcast)
         {
-            return refused + storeLater(feed.podcast, subscription, now: now) + scheduleNext(now: now)
+            storeLater(feed.podcast, subscription, now: now, &effects)
+        } else {
+            unstored.remove(feed.podcast)
+            commit(episodes, subscription, fetch, feed, &effects)
         }
-        unstored.remove(feed.podcast)
-        return refused + [commit(episodes, subscription, fetch, feed)] + scheduleNext(now: now)
+        scheduleNext(now: now, &effects)
     }
 
     private mutating func commit(
-        _ episodes: EpisodeChanges, _ subscription: Subscription, _ fetch: Fetch, _ feed: FetchedFeed
-    ) -> Effect {
+        _ episodes: EpisodeChanges, _ subscription: Subscription, _ fetch: Fetch, _ feed: FetchedFeed,
+        _ effects: inout [Effect]
+    ) {
         let id = feed.podcast
-        let isSeenSame = podcasts.current[id]?.seen == subscription.seen
+        let isSeenSame = library.current[id]?.seen == subscription.seen
         let podcast =
-            isSeenSame ? Self.changes(storing: subscription.podcast) : Self.changes(storing: subscription)
+            isSeenSame ? [Self.changes(storing: subscription.podcast)] : Self.changes(storing: subscription)
         let results = lines(fetch, feed, subscription.podcast, episodes)
-        return commit(
+        commit(
             podcast + episodes.changes, publications(subscription.podcast) + episodes.publications,
-            Unsettled(results: results, podcast: id)
+            for: Purpose(results: results, podcast: id), &effects
         ) { $0[id] = subscription }
     }
 

@@ -5,8 +5,6 @@ import ProcessKit
 import WireMessages
 
 extension FeedsMachine {
-    static let secretsTimer = TimerName("save secrets")
-
     /// What the shell needs to fetch a podcast’s feed: what is known of it, and what was given with this command.
     func credentials(of fetch: Fetch, _ podcast: PodcastID?) -> [WebOrigin: WebCredentials] {
         var credentials = podcast.map { secrets.credentials(of: $0.text) } ?? [:]
@@ -54,110 +52,90 @@ extension FeedsMachine {
         switch fetch.key {
         case .check: return nil
         // Of one that was forgotten meanwhile nothing is kept.
-        case .podcast(let id), .signIn(let id, _): return podcasts.current[id] == nil ? nil : id
+        case .podcast(let id), .signIn(let id, _): return library.current[id] == nil ? nil : id
         case .new:
             guard case .feed(let feed) = outcome else {
                 guard !isSubscribed(fetch.address) else { return nil }
-                return podcast(at: fetch.address)?.0 ?? .feed(at: fetch.address)
+                return library.current.podcast(at: fetch.address)?.0 ?? .feed(at: fetch.address)
             }
-            return podcast(at: feed.address)?.0 ?? feed.podcast
+            return library.current.podcast(at: feed.address)?.0 ?? feed.podcast
         }
     }
 
     /// Has the secrets written, as the save `lastSave`.
-    mutating func save(_ next: FeedSecrets) -> Effect {
+    mutating func save(_ next: FeedSecrets, _ effects: inout [Effect]) {
         secrets = next
         secretsAreUnsaved = true
         lastSave += 1
-        return .perform(.saveSecrets(lastSave, next))
+        effects.append(.perform(.saveSecrets(lastSave, next)))
     }
 
     /// The secrets are on the disk, or can’t be written.
-    mutating func secretsSaved(_ number: UInt64, _ failure: Failure?, now: Moment) -> [Effect] {
-        var effects: [Effect] = []
+    mutating func secretsSaved(_ number: UInt64, _ failure: Failure?, now: Moment, _ effects: inout [Effect]) {
         if let failure {
             secretsAreUnsaved = true
-            effects = [
-                .log(.error, "the passwords can’t be saved: \(failure.message)"),
-                .timer(Self.secretsTimer, at: now.monotonic.advanced(by: Self.savingRetry.wait())),
-            ]
+            effects.append(.log(.error, "the passwords can’t be saved: \(failure.message)"))
+            effects.append(.timer(.saveSecrets, at: now.monotonic.advanced(by: Self.savingRetry.wait())))
         } else {
             // An older save lacks what is in a later one, which has its own outcome.
             if number == lastSave {
                 secretsAreUnsaved = false
-                effects.append(.timer(Self.secretsTimer, at: nil))
+                effects.append(.timer(.saveSecrets, at: nil))
             }
-            if let first = takeoverSave, number >= first {
-                takeoverSave = nil
+            if let first = migrationSave, number >= first {
+                migrationSave = nil
                 effects.append(.perform(.dropMovedSecrets))
             }
         }
-        guard let (waiting, outcome) = parked.removeValue(forKey: number), let fetch = fetches[waiting] else {
-            return effects
-        }
-        return effects + conclude(fetch, failure.map { .failed($0, retryAfter: nil) } ?? outcome, now: now)
-            + startFetches(now: now) + scheduleNext(now: now)
+        guard let (waiting, outcome) = fetchesAwaitingSave.removeValue(forKey: number), let fetch = fetches[waiting]
+        else { return }
+        conclude(fetch, failure.map { .failed($0, retryAfter: nil) } ?? outcome, now: now, &effects)
+        startFetches(now: now, &effects)
+        scheduleNext(now: now, &effects)
     }
 
     /// What persistence found in the addresses of an older database.
-    mutating func secretsMoved(_ moved: FeedSecrets) -> [Effect] {
+    mutating func secretsMoved(_ moved: FeedSecrets, _ effects: inout [Effect]) {
         var next = secrets
         next.merge(moved)
-        let effect = save(next)
-        takeoverSave = lastSave
-        return [effect]
+        save(next, &effects)
+        migrationSave = lastSave
     }
 
     /// A podcast is forgotten, and so are its user and password.
-    mutating func forgetSecrets(of podcasts: [PodcastID]) -> [Effect] {
+    mutating func forgetSecrets(of podcasts: [PodcastID], _ effects: inout [Effect]) {
         var next = secrets
         for id in podcasts { next.remove(id.text) }
-        return next == secrets ? [] : [save(next)]
+        if next != secrets { save(next, &effects) }
     }
 
     /// A crash may have left those of a podcast that was forgotten, or not stored yet. A database without any podcast says
     /// nothing of that kind: it may be a new one in the place of another that was lost.
-    mutating func forgetSecrets(ofAllBut known: [String]) -> [Effect] {
-        guard !known.isEmpty else { return [] }
-        let next = secrets.only(of: Set(known))
-        return next == secrets ? [] : [save(next)]
+    mutating func forgetSecrets(ofAllBut known: Set<String>, _ effects: inout [Effect]) {
+        guard !known.isEmpty else { return }
+        let next = secrets.only(of: known)
+        if next != secrets { save(next, &effects) }
     }
 
     /// A podcast that is subscribed to was read with another user or password.
-    mutating func signedIn(_ fetch: Fetch, _ id: PodcastID, _ outcome: FetchOutcome, now: Moment) -> [Effect] {
+    mutating func signedIn(_ fetch: Fetch, _ id: PodcastID, _ outcome: FetchOutcome, _ effects: inout [Effect]) {
         fetches.remove(fetch.number)
-        guard let known = podcasts.current[id], known.podcast.subscribed else {
-            return fail(fetch, Failure(.notFound, "The podcast was unsubscribed in the meantime."))
+        guard let known = library.current[id], known.podcast.subscribed else {
+            return fail(fetch, .unsubscribedMeanwhile, &effects)
         }
         if case .failed(let failure, _) = outcome {
-            return fetch.waiters.flatMap { waiter in
-                var line = failed(waiter.name, failure)
+            return answer(fetch, &effects) { machine, waiter in
+                var line = machine.failed(waiter.name, failure)
                 line.kept = waiter.keepsFailing
-                return answer(waiter, line)
+                return line
             }
         }
         if let address = WebAddress(known.podcast.url) { fetches.add(.podcast(id), address, nil) }
-        return fetch.waiters.flatMap { waiter in
-            var line = result(.alreadyThere, waiter.name, known.podcast)
+        answer(fetch, &effects) { machine, waiter in
+            var line = machine.result(.alreadyThere, waiter.name, known.podcast)
             line.passwordChanged = true
             line.warnings += Self.warnings(about: fetch)
-            return answer(waiter, line)
+            return line
         }
-    }
-}
-
-extension OwnerAlerts {
-    /// Raises the alert that the file of passwords can’t be read.
-    mutating func raiseDamage(_ message: String, now: Timestamp) -> OwnerChange {
-        var alert = WireAlert()
-        alert.id = AlertID.derived(from: "secretsDamaged/\(now.milliseconds)").text
-        alert.code = "secretsDamaged"
-        alert.title = "The passwords of podcasts were lost"
-        alert.message = message
-        alert.severity = .error
-        alert.actions = ["dismiss"]
-        alert.raisedAt = now.milliseconds
-        alert.owner = ServiceName.feeds.text
-        return raise(alert)
     }
 }

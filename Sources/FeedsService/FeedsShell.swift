@@ -64,7 +64,7 @@ package struct FeedsShell: ServiceLifecycle.Service {
             quarantine.end(number)
             fetcher.perform(action, report: report)
         case .settled(let number): quarantine.end(number)
-        case .fetchChapters, .saveSecrets, .takeOverSecrets, .dropMovedSecrets: fetcher.perform(action, report: report)
+        case .fetchChapters, .saveSecrets, .migrateSecrets, .dropMovedSecrets: fetcher.perform(action, report: report)
         }
     }
 
@@ -116,7 +116,7 @@ private struct SecretsKeeper: Sendable {
                     report(.secretsSaved(number, error))
                 }
             }
-        case .takeOverSecrets:
+        case .migrateSecrets:
             queue.async { [moved, logger] in
                 do throws(Failure) {
                     let (found, damage) = try moved.load(at: SystemClocks.wall())

@@ -117,8 +117,9 @@ struct FetchQueue: Sendable {
         return fetches[number]
     }
 
-    mutating func note(_ number: UInt64, seenCount: Int) {
-        fetches[number]?.seenCount = seenCount
+    /// Records how many episodes a fetch is compared with.
+    mutating func setSeenCount(_ number: UInt64, _ count: Int) {
+        fetches[number]?.seenCount = count
     }
 
     /// A running fetch takes long.

@@ -36,7 +36,7 @@ package enum FeedsAction: Sendable, Hashable {
     /// Write the users and passwords, then report.
     case saveSecrets(UInt64, FeedSecrets)
     /// Look for users and passwords that persistence found in an older database; report them if there are any.
-    case takeOverSecrets
+    case migrateSecrets
     /// They are among the others now.
     case dropMovedSecrets
 }

@@ -256,7 +256,27 @@ import WireMessages
         }
         #expect(try driver.replies[request]?.get() != nil)
         #expect(driver.machine.retained(now: driver.now).isEmpty)
-        #expect(driver.restarted().machine.alerts.standing.isEmpty)
+        #expect(driver.restarted().machine.library.current.alerts.standing.isEmpty)
+    }
+
+    @Test func `an alert whose answer can’t be saved waits for another answer`() throws {
+        var driver = MachineDriver(machine: FeedsMachine(damage: "The file of passwords is damaged."))
+        driver.perform(driver.machine.restore([], now: driver.now))
+        let alert = try #require(driver.machine.library.current.alerts.standing.keys.first)
+        func answer() -> RequestID {
+            driver.send {
+                $0.answerAlert.alert = alert
+                $0.answerAlert.action = "dismiss"
+            }
+        }
+        driver.holdsCommits = true
+        let refused = answer()
+        for transaction in driver.held { driver.refuse(transaction, Failure(.diskFull, "The disk is full.")) }
+        #expect(throws: Failure.self) { try driver.replies[refused]?.get() }
+        #expect(driver.machine.retained(now: driver.now).count == 1)
+        driver.holdsCommits = false
+        #expect(try driver.replies[answer()]?.get() != nil)
+        #expect(driver.machine.retained(now: driver.now).isEmpty)
     }
 
     @Test func `an address that can’t be read doesn’t show its password`() throws {

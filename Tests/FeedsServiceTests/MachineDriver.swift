@@ -16,15 +16,15 @@ struct MachineDriver {
     var orders: [FetchOrder] = []
     var cancelled: [UInt64] = []
     var chapterFetches: [(number: UInt64, address: WebAddress)] = []
-    var timers: [TimerName: MonotonicTime] = [:]
+    var timers: [FeedsMachine.Timer: MonotonicTime] = [:]
     var replies: [RequestID: Result<[UInt8], Failure>] = [:]
-    var transactions: [Transaction] = []
+    var transactions: [FeedsMachine.Transaction] = []
     var published: [Publication] = []
     /// Transactions that wait while `holdsCommits`.
-    var held: [Transaction] = []
+    var held: [FeedsMachine.Transaction] = []
     var holdsCommits = false
     var holdsCalls = false
-    var calls: [Call] = []
+    var calls: [FeedsMachine.Call] = []
     /// What was written to the file of passwords.
     var saves: [FeedSecrets] = []
     var holdsSecrets = false
@@ -55,7 +55,7 @@ struct MachineDriver {
         return next
     }
 
-    mutating func handle(_ event: OwnerEvent<FeedsInput>) {
+    mutating func handle(_ event: FeedsMachine.Event) {
         perform(machine.handle(event, now: now))
     }
 
@@ -105,10 +105,10 @@ struct MachineDriver {
         return reply.results
     }
 
-    mutating func perform(_ effects: [OwnerEffect<FeedsAction>]) {
+    mutating func perform(_ effects: [FeedsMachine.Effect]) {
         // As on the bus, an answer comes after all that was decided with the question.
-        var questions: [Call] = []
-        var answers: [OwnerEvent<FeedsInput>] = []
+        var questions: [FeedsMachine.Call] = []
+        var answers: [FeedsMachine.Event] = []
         defer {
             for question in questions { answer(question) }
             for answer in answers { handle(answer) }
@@ -129,7 +129,7 @@ struct MachineDriver {
             case .perform(.saveSecrets(let number, let saved)):
                 saves.append(saved)
                 if !holdsSecrets { answers.append(.input(.secretsSaved(number, secretsFailure))) }
-            case .perform(.takeOverSecrets): break
+            case .perform(.migrateSecrets): break
             case .perform(.dropMovedSecrets): dropsMovedSecrets = true
             case .perform(.settled): break
             case .log(let level, let text): logged.append((level, text))
@@ -137,16 +137,17 @@ struct MachineDriver {
         }
     }
 
-    mutating func commit(_ transaction: Transaction) {
+    mutating func commit(_ transaction: FeedsMachine.Transaction) {
         transactions.append(transaction)
         for change in transaction.changes { apply(change) }
         published += transaction.publications
         if let answer = transaction.answer { replies[answer.request] = .success(answer.reply) }
-        handle(.committed(transaction.id))
+        handle(.committed(transaction.step))
     }
 
-    mutating func refuse(_ transaction: Transaction, _ failure: Failure) {
-        handle(.refused(transaction.id, failure))
+    mutating func refuse(_ transaction: FeedsMachine.Transaction, _ failure: Failure) {
+        handle(.refused(transaction.step, failure))
+        if let answer = transaction.answer { replies[answer.request] = transaction.onRefusal.result(failure) }
     }
 
     private mutating func apply(_ change: WireChange) {
@@ -174,7 +175,7 @@ struct MachineDriver {
         }
     }
 
-    mutating func answer(_ call: Call) {
+    mutating func answer(_ call: FeedsMachine.Call) {
         var reply = WirePersistenceReply()
         if let ids = try? WirePersistenceRequest(wireBytes: call.payload).episodesByID.ids, !ids.isEmpty {
             reply.episodes.episodes = ids.compactMap { id in
@@ -197,7 +198,7 @@ struct MachineDriver {
                 return alias
             }
         }
-        handle(.answered(call.id, .success(reply.wireBytes)))
+        handle(.answered(call.query, .success(reply.wireBytes)))
     }
 }
 
