@@ -8,9 +8,6 @@ struct AutoDownload: Sendable {
     private var episodeCounts: [String: UInt32] = [:]
     private var subscribed: Set<String> = []
 
-    /// Whether a podcast has been seen on the stream, or in the library.
-    func isKnown(_ podcast: String) -> Bool { episodeCounts[podcast] != nil }
-
     func isSubscribed(_ podcast: String) -> Bool { subscribed.contains(podcast) }
 
     /// The number of newest episodes of a podcast that are wanted; 0: none.

@@ -8,9 +8,9 @@ struct DownloadStore: Sendable {
     /// The folder of downloads, absolute.
     let root: String
     /// The downloads that are wanted or complete, by episode.
-    var downloads: [String: WireDownload] = [:]
-    /// What became of files that are gone, by episode.
-    var past: [String: WirePastDownload] = [:]
+    fileprivate(set) var downloads = KeyedRecords<WireDownload>("download")
+    /// What became of files that are gone, by episode; one whose file has yet to be deleted is not evicted.
+    fileprivate(set) var past = KeyedRecords<WirePastDownload>("past", limit: 1_000) { $0.path.isEmpty ? $0.at : nil }
     var settings = OwnerSettings(.downloads)
     /// How the folder is recognised: its marker, and the folders in it that are mounts.
     var folder = WireDownloadsFolder()
@@ -20,20 +20,13 @@ struct DownloadStore: Sendable {
 
     /// Restores one stored record.
     mutating func restore(_ record: StoredRecord) throws {
-        switch record.collection {
-        case "download": downloads[record.key] = try WireDownload(wireBytes: record.value)
-        case "past": past[record.key] = try WirePastDownload(wireBytes: record.value)
-        case "alert", "answer": _ = try alerts.restore(record)
-        case "folder": folder = try WireDownloadsFolder(wireBytes: record.value)
-        default: _ = settings.restore(record)
-        }
+        if record.collection == "folder" { folder = try WireDownloadsFolder(wireBytes: record.value) }
+        _ = try downloads.restore(record) || past.restore(record) || alerts.restore(record) || settings.restore(record)
     }
 
     /// Everything, for a database that has lost it.
     var everything: [WireChange] {
-        ordered.map { .putting("download", $0.episode, $0) }
-            + orderedPast.map { .putting("past", $0.episode, $0) }
-            + settings.everything
+        downloads.everything + past.everything + settings.everything
             + (folder == WireDownloadsFolder() ? [] : [.putting("folder", "downloads", folder)])
             + alerts.everything
     }
@@ -42,14 +35,19 @@ struct DownloadStore: Sendable {
     var retained: [Publication] { ordered.map(Self.publication) + settings.retained + alerts.retained }
 
     /// The downloads, in order of their episodes.
-    var ordered: [WireDownload] { downloads.values.sorted { $0.episode < $1.episode } }
+    var ordered: [WireDownload] { downloads.sorted.map(\.value) }
 
-    /// What became of files that are gone, in order of their episodes.
-    var orderedPast: [WirePastDownload] { past.values.sorted { $0.episode < $1.episode } }
+    /// The podcasts that downloads or settings belong to.
+    var knownPodcasts: Set<PodcastID> {
+        Set((all.map(\.podcastID) + settings.podcasts).compactMap { PodcastID($0) })
+    }
+
+    /// The downloads, in no order.
+    var all: Dictionary<String, WireDownload>.Values { downloads.values.values }
 
     /// The number of other downloads of its podcast that `keepDownloads` prefers to this one; failed ones don’t count.
     func newerDownloads(than download: WireDownload) -> Int {
-        downloads.values.count {
+        all.count {
             $0.podcastID == download.podcastID && $0.episode != download.episode && $0.state != .failed
                 && $0.retentionOrder > download.retentionOrder
         }
@@ -75,9 +73,6 @@ struct DownloadStoreChange: Sendable {
     /// What is done once the change is durable.
     var actions: [DownloadsAction] = []
 
-    /// The maximum number of files that are gone and are remembered.
-    private static let pastLimit = 1_000
-
     init(_ store: DownloadStore) { self.store = store }
 
     // MARK: Downloads
@@ -89,9 +84,11 @@ struct DownloadStoreChange: Sendable {
         if let before, before.isQuarantined, !download.isQuarantined {
             actions.append(.release(episode: download.episode))
         }
-        let isGone = download.state == .notDownloaded
-        store.downloads[download.episode] = isGone ? nil : download
-        write(isGone ? .deleting("download", download.episode) : .putting("download", download.episode, download))
+        if download.state == .notDownloaded {
+            store.downloads.remove(download.episode, &written.changes)
+        } else {
+            store.downloads.put(download.episode, download, &written.changes)
+        }
         written.publications.append(DownloadStore.publication(download))
     }
 
@@ -145,27 +142,18 @@ struct DownloadStoreChange: Sendable {
         past.at = time.milliseconds
         past.path = path
         past.unfinished = isUnfinished
-        store.past[episode] = past
-        write(.putting("past", episode, past))
-        let deleted = store.past.values.lazy.filter(\.path.isEmpty)
-        if store.past.count > Self.pastLimit, let oldest = deleted.min(by: { $0.at < $1.at }) {
-            forgetPast(oldest.episode)
-        }
+        store.past.put(episode, past, &written.changes)
     }
 
     /// Records that the file of an episode has been deleted.
     mutating func recordDeletion(_ episode: String) {
         guard var past = store.past[episode], !past.path.isEmpty else { return }
         past.path = ""
-        store.past[episode] = past
-        write(.putting("past", episode, past))
+        store.past.put(episode, past, &written.changes)
     }
 
     /// Forgets what became of an episode’s earlier file.
-    mutating func forgetPast(_ episode: String) {
-        guard store.past.removeValue(forKey: episode) != nil else { return }
-        write(.deleting("past", episode))
-    }
+    mutating func forgetPast(_ episode: String) { store.past.remove(episode, &written.changes) }
 
     // MARK: The rest
 
@@ -173,7 +161,7 @@ struct DownloadStoreChange: Sendable {
     mutating func put(_ folder: WireDownloadsFolder) {
         guard folder != store.folder else { return }
         store.folder = folder
-        write(
+        written.changes.append(
             folder == WireDownloadsFolder()
                 ? .deleting("folder", "downloads") : .putting("folder", "downloads", folder))
     }
@@ -193,8 +181,6 @@ struct DownloadStoreChange: Sendable {
     mutating func answer(_ answer: WireAnswerAlert, at time: Timestamp) throws(Failure) -> Bool {
         append(try store.alerts.answer(answer, at: time))
     }
-
-    private mutating func write(_ change: WireChange) { written.changes.append(change) }
 
     private mutating func append(_ change: OwnerChange?) -> Bool {
         guard let change else { return false }

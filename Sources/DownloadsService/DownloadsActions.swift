@@ -1,4 +1,3 @@
-import OwnerKit
 package import PodcastModel
 
 /// Which version of a file a server says that it sends.
@@ -142,6 +141,3 @@ package enum DownloadsAction: Sendable, Hashable {
     /// So many bytes a second for all transfers together; 0: as many as come.
     case limit(bytesPerSecond: UInt64)
 }
-
-/// The effects of one event, in order.
-typealias Effects = [OwnerEffect<DownloadsAction>]

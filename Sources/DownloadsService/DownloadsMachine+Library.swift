@@ -1,4 +1,4 @@
-import BusKit
+package import BusKit
 import OwnerKit
 import PodcastModel
 import WireMessages
@@ -7,7 +7,7 @@ import WireMessages
 
 extension DownloadsMachine {
     /// The purpose of a question to persistence.
-    enum Lookup: Sendable {
+    package enum Query: Sendable {
         case add(Command, [String])
         /// The titles of episodes that a command named and that are not here, for the sentence that refuses it.
         case titles(Command, [String])
@@ -15,87 +15,67 @@ extension DownloadsMachine {
         case why(Command)
         /// The newest episodes of a podcast, for its rule.
         case newest(podcast: String)
-        /// The podcasts, for the rules, and to find those that were forgotten.
+        /// The podcasts that are subscribed to, for their rules.
         case podcasts
-        /// Whether a podcast exists; others are verified after it.
-        case existence(String, others: [String])
         /// The state of episodes that have a download.
         case refresh
     }
 
     // MARK: Asking
 
-    /// Looks up all podcasts: for their rules, and to find those that were forgotten.
-    mutating func lookUpPodcasts(after cursor: String = "", _ effects: inout Effects) {
-        call(.podcasts, &effects) {
-            // A podcast that is merely not subscribed to any more keeps its downloads.
-            $0.podcasts.includeUnsubscribed = true
+    /// Looks up the podcasts that are subscribed to.
+    func lookUpPodcasts(after cursor: String = "", _ effects: inout Effects) {
+        let question = Effect.ask(.podcasts) {
             $0.podcasts.limit = UInt32(RequestSizes.episodes)
             $0.podcasts.after = cursor
         }
+        effects.append(question)
     }
 
     /// Looks up the newest episodes of a podcast, if its rule wants any.
-    mutating func lookUpNewest(of podcast: String, _ effects: inout Effects) {
+    func lookUpNewest(of podcast: String, _ effects: inout Effects) {
         let count = autoDownload.wantedCount(of: podcast, store.current.settings)
         guard count > 0 else { return }
-        call(.newest(podcast: podcast), &effects) {
+        let question = Effect.ask(.newest(podcast: podcast)) {
             $0.episodes.podcast = podcast
             $0.episodes.limit = min(count, UInt32(RequestSizes.episodes))
         }
+        effects.append(question)
     }
 
     /// Looks up whether all episodes have been played, and where their audio is now.
-    mutating func refresh(_ effects: inout Effects) { refresh(store.current.downloads.keys.sorted(), &effects) }
+    func refresh(_ effects: inout Effects) { refresh(store.current.downloads.keys.sorted(), &effects) }
 
     /// Looks up whether episodes have been played, and where their audio is now.
-    mutating func refresh(_ episodes: [String], _ effects: inout Effects) {
+    func refresh(_ episodes: [String], _ effects: inout Effects) {
         for part in episodes.parts(of: RequestSizes.episodes) { lookUp(part, .refresh, &effects) }
     }
 
     /// Looks up at most `RequestSizes.episodes` episodes.
-    mutating func lookUp(_ episodes: [String], _ purpose: Lookup, _ effects: inout Effects) {
-        call(purpose, &effects) {
+    func lookUp(_ episodes: [String], _ query: Query, _ effects: inout Effects) {
+        let question = Effect.ask(query) {
             $0.episodesByID.ids = episodes
             $0.episodesByID.brief = true
         }
-    }
-
-    /// Verifies podcasts one by one: pages miss one that moves between them, and the stream loses one that feeds could not
-    /// read.
-    private mutating func verifyPodcastsExist(_ podcasts: [String], _ effects: inout Effects) {
-        guard let podcast = podcasts.first else { return }
-        call(.existence(podcast, others: Array(podcasts.dropFirst())), &effects) { $0.findPodcast.text = podcast }
-    }
-
-    private mutating func call(
-        _ purpose: Lookup, _ effects: inout Effects, _ fill: (inout WirePersistenceRequest) -> Void
-    ) {
-        lastLookup += 1
-        let id = CallID("look up \(lastLookup)")
-        lookups[id] = purpose
-        var request = WirePersistenceRequest()
-        fill(&request)
-        effects.append(.call(Call(id: id, to: .persistence, payload: request.wireBytes)))
+        effects.append(question)
     }
 
     // MARK: Answers
 
-    mutating func answered(_ call: CallID, _ result: Result<[UInt8], Failure>, now: Moment, _ effects: inout Effects) {
-        guard let purpose = lookups.removeValue(forKey: call) else { return }
-        do {
-            answered(purpose, try WirePersistenceReply(wireBytes: result.get()), now: now, &effects)
-        } catch {
-            let failure = error as? Failure ?? Failure(.internalError, "The database’s answer cannot be read: \(error)")
-            failed(purpose, failure, now: now, &effects)
+    mutating func answered(
+        _ query: Query, _ result: Result<WirePersistenceReply, Failure>, now: Moment, _ effects: inout Effects
+    ) {
+        switch result {
+        case .success(let reply): answered(query, reply, now: now, &effects)
+        case .failure(let failure): failed(query, failure, &effects)
         }
     }
 
     private mutating func answered(
-        _ purpose: Lookup, _ reply: WirePersistenceReply, now: Moment, _ effects: inout Effects
+        _ query: Query, _ reply: WirePersistenceReply, now: Moment, _ effects: inout Effects
     ) {
         let episodes = reply.episodes.episodes
-        switch purpose {
+        switch query {
         case .add(let command, let wanted):
             do throws(Failure) {
                 let found = Dictionary(episodes.map { ($0.id, $0) }) { first, _ in first }
@@ -111,23 +91,14 @@ extension DownloadsMachine {
             autoDownload.add(episodes, of: podcast, &change, now: now)
             commit(change, &effects)
         case .podcasts: found(reply.podcasts.podcasts, next: reply.podcasts.next, &effects)
-        case .existence(_, let others): verifyPodcastsExist(others, &effects)
         case .refresh: refreshed(episodes, now: now, &effects)
         }
     }
 
-    private mutating func failed(_ purpose: Lookup, _ failure: Failure, now: Moment, _ effects: inout Effects) {
-        switch purpose {
+    private func failed(_ query: Query, _ failure: Failure, _ effects: inout Effects) {
+        switch query {
         case .add(let command, _), .titles(let command, _): effects.append(.reply(command.id, .failure(failure)))
         case .why(let command): Self.explain([Self.neverRequested(nil)], to: command, &effects)
-        case .existence(let podcast, let others):
-            if failure.known == .notFound, !autoDownload.isKnown(podcast) {
-                var change = change
-                rules.podcastForgotten(podcast, &change, now: now)
-                commit(change, &effects)
-                rules.applySoon(now: now, &effects)
-            }
-            verifyPodcastsExist(others, &effects)
         case .newest, .podcasts, .refresh:
             effects.append(.log(.warning, "episodes could not be looked up: \(failure)"))
         }
@@ -143,14 +114,11 @@ extension DownloadsMachine {
             .notFound, "“\(episode.title)” is not downloaded, nor waits to be; nothing was done.")
     }
 
-    /// Follows the rules of podcasts; once all pages have been read, verifies the others that downloads and settings name.
+    /// Follows the rules of a page of podcasts.
     private mutating func found(_ podcasts: [WirePodcast], next: String, _ effects: inout Effects) {
         autoDownload.update(from: podcasts)
-        for podcast in podcasts where podcast.subscribed { lookUpNewest(of: podcast.id, &effects) }
-        guard next.isEmpty else { return lookUpPodcasts(after: next, &effects) }
-        let named = Set(store.current.downloads.values.map(\.podcastID)).union(store.current.settings.podcasts)
-        let unknown = named.filter { !$0.isEmpty && !autoDownload.isKnown($0) }
-        verifyPodcastsExist(unknown.sorted(), &effects)
+        for podcast in podcasts { lookUpNewest(of: podcast.id, &effects) }
+        if !next.isEmpty { lookUpPodcasts(after: next, &effects) }
     }
 
     /// Records whether episodes have been played, completes records that were written before they held the date, and
@@ -217,9 +185,7 @@ extension DownloadsMachine {
             podcast.id = id
             rules.podcastExists(id)
             if autoDownload.podcastChanged(podcast) { lookUpNewest(of: id, &effects) }
-        case .delete:
-            autoDownload.podcastRemoved(id)
-            verifyPodcastsExist([id], &effects)
+        case .delete: autoDownload.podcastRemoved(id)
         default: return
         }
     }

@@ -20,17 +20,23 @@ package struct DownloadsMachine: OwnerMachine {
         "stream/feeds/episodes/", "stream/feeds/podcast/", "stream/playback/", "stream/queue/queue/",
     ]
 
-    static let scheduleTimer = TimerName("schedule")
-    static let networkTimer = TimerName("check network")
-    static let retainTimer = TimerName("retain")
-    static let checkTimer = TimerName("check files")
-    static let checkTimeoutTimer = TimerName("file check timeout")
+    package static let followsPodcasts = true
 
-    /// A transaction that is not durable yet.
-    private struct PendingTransaction: Sendable {
-        var command: RequestID?
+    package enum Timer: Sendable, Hashable {
+        /// The next attempt of a download, or the end of the pause after a refused change.
+        case schedule
+        case networkCheck
+        case retention
+        case fileCheck
+        /// The end of the time that commands wait for a file check.
+        case fileCheckTimeout
+    }
+
+    /// A change of the store.
+    package struct Step: Sendable {
+        fileprivate var id: TransactionID
         /// What is done once it is durable.
-        var actions: [DownloadsAction]
+        fileprivate var actions: [DownloadsAction]
     }
 
     private(set) var store: SpeculativeState<DownloadStore>
@@ -39,10 +45,6 @@ package struct DownloadsMachine: OwnerMachine {
     var rules = RetentionRules()
     var autoDownload = AutoDownload()
     private var network = NetworkConditions()
-    var lookups: [CallID: Lookup] = [:]
-    private var pending: [TransactionID: PendingTransaction] = [:]
-    private var lastTransaction: UInt64 = 0
-    var lastLookup: UInt64 = 0
 
     /// An owner without any downloads. `root`: the folder of downloads, absolute.
     package init(root: String) {
@@ -51,18 +53,12 @@ package struct DownloadsMachine: OwnerMachine {
 
     // MARK: Starting
 
-    /// Restores the stored downloads; what was being fetched waits for its turn again.
-    package mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<DownloadsAction>] {
-        var effects: Effects = []
-        var restored = store.current
-        for record in records {
-            do {
-                try restored.restore(record)
-            } catch {
-                effects.append(.log(.error, "record \(record.collection)/\(record.key) is unreadable: \(error)"))
-            }
-        }
-        store = SpeculativeState(restored)
+    package mutating func restore(_ record: StoredRecord, now: Moment) throws {
+        try store.amend { try $0.restore(record) }
+    }
+
+    /// Begins; what was being fetched waits for its turn again.
+    package mutating func start(now: Moment, _ effects: inout [Effect]) {
         var change = change
         FileReconciler.rebasePaths(&change)
         commit(change, &effects)
@@ -71,40 +67,42 @@ package struct DownloadsMachine: OwnerMachine {
         refresh(&effects)
         lookUpPodcasts(&effects)
         updateSchedule(now: now, &effects)
-        return effects
     }
 
     package func retained(now: Moment) -> [Publication] { store.current.retained }
 
     package func everything() -> [WireChange] { store.current.everything }
 
+    package var knownPodcasts: Set<PodcastID> { store.current.knownPodcasts }
+
     /// Whether every transfer has reported its end.
     package var hasStopped: Bool { schedule.hasStopped }
 
     // MARK: Deciding
 
-    package mutating func handle(_ event: OwnerEvent<DownloadsInput>, now: Moment) -> [OwnerEffect<DownloadsAction>] {
+    package mutating func handle(_ event: Event, now: Moment) -> [Effect] {
         var effects: Effects = []
         switch event {
         case .command(let command): handle(command, now: now, &effects)
-        case .committed(let id):
-            store.committed(id)
-            effects += (pending.removeValue(forKey: id)?.actions ?? []).filter(isDue).map { .perform($0) }
+        case .committed(let step):
+            store.committed(step.id)
+            effects += step.actions.filter(isDue).map { .perform($0) }
             schedule.changeSaved()
-        case .refused(let id, let failure):
-            rollBack(id, &effects)
-            if let command = pending.removeValue(forKey: id)?.command, failure.code != "duplicateRequest" {
-                effects.append(.reply(command, .failure(failure)))
-            }
+        case .refused(let step, _):
+            rollBack(step.id, &effects)
             schedule.changeRefused(now: now, &effects)
-        case .answered(let call, let result): answered(call, result, now: now, &effects)
+        case .answered(let query, let result): answered(query, result.persistenceReply, now: now, &effects)
         case .observed(let event):
             observe(event, now: now, &effects)
             // Most of what others do changes nothing here.
             if effects.isEmpty { return [] }
-        case .timer(let name): timerFired(name, now: now, &effects)
+        case .timer(let timer): timerFired(timer, now: now, &effects)
         case .input(let input): handle(input, now: now, &effects)
-        case .podcastForgotten: return []
+        case .podcastForgotten(let podcast):
+            var change = change
+            rules.podcastForgotten(podcast.text, &change, now: now)
+            commit(change, &effects)
+            rules.applySoon(now: now, &effects)
         case .databaseReplaced:
             files.survey(store.current, &effects)
             refresh(&effects)
@@ -114,17 +112,16 @@ package struct DownloadsMachine: OwnerMachine {
         return effects
     }
 
-    private mutating func timerFired(_ timer: TimerName, now: Moment, _ effects: inout Effects) {
+    private mutating func timerFired(_ timer: Timer, now: Moment, _ effects: inout Effects) {
         switch timer {
-        case Self.scheduleTimer: schedule.timerFired()
-        case Self.networkTimer: network.timerFired(&effects)
-        case Self.retainTimer:
+        case .schedule: schedule.timerFired()
+        case .networkCheck: network.timerFired(&effects)
+        case .retention:
             var change = change
             rules.timerFired(&change, now: now, &effects)
             commit(change, &effects)
-        case Self.checkTimer: files.timerFired(store.current, now: now, &effects)
-        case Self.checkTimeoutTimer: answer(files.checkTimedOut(), now: now, &effects)
-        default: break
+        case .fileCheck: files.timerFired(store.current, now: now, &effects)
+        case .fileCheckTimeout: answer(files.checkTimedOut(), now: now, &effects)
         }
     }
 
@@ -199,22 +196,15 @@ package struct DownloadsMachine: OwnerMachine {
             effects += change.actions.map { .perform($0) }
             return
         }
-        lastTransaction += 1
-        let id = TransactionID(lastTransaction)
-        store.apply(id) { $0 = change.store }
-        pending[id] = PendingTransaction(command: answer?.request, actions: change.actions)
-        let written = change.written
-        effects.append(
-            .commit(
-                Transaction(
-                    id: id, changes: written.changes, publications: written.publications, answering: answer)))
+        let step = Step(id: store.apply { $0 = change.store }, actions: change.actions)
+        effects.append(.commit(Transaction(step, change.written, answering: answer)))
     }
 
     /// Restores what was in force before a change that could not be saved, also for those who have been shown it already.
     private mutating func rollBack(_ id: TransactionID, _ effects: inout Effects) {
-        let refused = store.current.downloads
+        let refused = store.current.downloads.values
         store.refused(id)
-        let downloads = store.current.downloads
+        let downloads = store.current.downloads.values
         let changed = Set(refused.keys).union(downloads.keys).filter { refused[$0] != downloads[$0] }.sorted()
         guard !changed.isEmpty else { return }
         let publications = changed.map { episode in
@@ -237,3 +227,6 @@ package struct DownloadsMachine: OwnerMachine {
         .limit(bytesPerSecond: UInt64(store.current.settings.number(.bandwidthLimit) * 1_000))
     }
 }
+
+/// The effects of one event, in order.
+typealias Effects = [DownloadsMachine.Effect]

@@ -46,8 +46,8 @@ struct FileReconciler: Sendable {
     private var surveyedFiles: [String: DownloadedFile] = [:]
     /// The folder is surveyed once it is available again.
     private var surveysWhenAvailable = false
-    private var checkTimer = TimerSetting(DownloadsMachine.checkTimer)
-    private var timeoutTimer = TimerSetting(DownloadsMachine.checkTimeoutTimer)
+    /// When all files are checked next; nil: not at intervals.
+    private var nextCheck: MonotonicTime?
 
     // MARK: Availability
 
@@ -93,7 +93,7 @@ struct FileReconciler: Sendable {
         guard now.monotonic.since(since) < Self.checkTimeout else { return false }
         // The check under way may have seen these already, as they were before.
         nextWaiters.append(waiter)
-        timeoutTimer.set(to: since.advanced(by: Self.checkTimeout), &effects)
+        effects.append(.timer(.fileCheckTimeout, at: since.advanced(by: Self.checkTimeout)))
         return true
     }
 
@@ -112,7 +112,8 @@ struct FileReconciler: Sendable {
         lastCheck += 1
         fileCheck = FileCheck(number: lastCheck, since: now.monotonic, files: files, waiters: waiters)
         effects.append(.perform(.checkFiles(lastCheck, files.mapValues(\.path))))
-        timeoutTimer.set(to: waiters.isEmpty ? nil : now.monotonic.advanced(by: Self.checkTimeout), &effects)
+        let timeout = waiters.isEmpty ? nil : now.monotonic.advanced(by: Self.checkTimeout)
+        effects.append(.timer(.fileCheckTimeout, at: timeout))
         return true
     }
 
@@ -125,7 +126,7 @@ struct FileReconciler: Sendable {
     ) -> [Waiter]? {
         guard let finished = fileCheck, finished.number == number else { return nil }
         fileCheck = nil
-        timeoutTimer.set(to: nil, &effects)
+        effects.append(.timer(.fileCheckTimeout, at: nil))
         if let snapshot {
             let found = reconcile(found, snapshot, finished.files, &change, now: now, &effects)
             for (episode, found) in found.sorted(by: { $0.key < $1.key }) {
@@ -145,7 +146,6 @@ struct FileReconciler: Sendable {
 
     /// The commands that have waited too long for a check: they are answered from the store.
     mutating func checkTimedOut() -> [Waiter] {
-        timeoutTimer.fired()
         defer {
             fileCheck?.waiters = []
             nextWaiters = []
@@ -155,15 +155,14 @@ struct FileReconciler: Sendable {
 
     /// Sets the timer of the next check, as long as there are files or the folder is unavailable.
     mutating func scheduleCheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) {
-        let hasFiles = store.downloads.values.contains { $0.state == .downloaded }
-        guard fileCheck == nil, availability.isUnavailable || hasFiles else {
-            return checkTimer.set(to: nil, &effects)
-        }
-        checkTimer.setUnlessRunning(to: now.monotonic.advanced(by: Self.checkInterval), &effects)
+        let hasFiles = store.all.contains { $0.state == .downloaded }
+        let isNeeded = fileCheck == nil && (availability.isUnavailable || hasFiles)
+        nextCheck = isNeeded ? nextCheck ?? now.monotonic.advanced(by: Self.checkInterval) : nil
+        effects.append(.timer(.fileCheck, at: nextCheck))
     }
 
     mutating func timerFired(_ store: DownloadStore, now: Moment, _ effects: inout Effects) {
-        checkTimer.fired()
+        nextCheck = nil
         recheck(store, now: now, &effects)
     }
 
@@ -188,7 +187,7 @@ struct FileReconciler: Sendable {
         let found = reconcile(checked, snapshot, surveyedFiles, &change, now: now, &effects)
         guard !availability.isUnavailable else { return }
         surveysWhenAvailable = false
-        var known = Set(change.store.past.values.map(\.path))
+        var known = Set(change.store.past.values.values.map(\.path))
         for download in change.store.ordered {
             guard let path = change.store.relative(download.path) else { continue }
             known.insert(path)
@@ -200,7 +199,7 @@ struct FileReconciler: Sendable {
         }
         let unknown = files.keys.filter { !known.contains($0) }.sorted()
         reportUnknown(unknown, &change, now: now)
-        for past in change.store.orderedPast where !past.path.isEmpty {
+        for (_, past) in change.store.past.sorted where !past.path.isEmpty {
             let marker = change.store.folder.marker
             effects.append(.perform(.delete(episode: past.episode, path: past.path, folder: marker)))
         }
@@ -243,16 +242,12 @@ struct FileReconciler: Sendable {
     private func reportUnknown(_ files: [String], _ change: inout DownloadStoreChange, now: Moment) {
         let names = files.prefix(3).joined(separator: ", ")
         let more = files.count > 3 ? " and \(files.count - 3) more" : ""
-        var alert = WireAlert()
-        alert.id = AlertID.derived(from: "unknownFiles/\(files.joined(separator: "/"))").text
-        alert.code = "unknownFiles"
-        alert.title = "Unknown files among the downloads"
-        alert.message =
-            "\(change.store.root) contains files that Lockstep didn’t download: \(names)\(more). They are left alone."
-        alert.severity = .info
-        alert.actions = ["dismiss"]
-        alert.raisedAt = now.wall.milliseconds
-        alert.owner = DownloadsMachine.owner.text
+        let alert = WireAlert(
+            "unknownFiles", of: .downloads, named: "unknownFiles/\(files.joined(separator: "/"))",
+            title: "Unknown files among the downloads",
+            message:
+                "\(change.store.root) contains files that Lockstep didn’t download: \(names)\(more). They are left alone.",
+            severity: .info, at: now.wall)
         change.endAlerts { $0.code == alert.code && (files.isEmpty || $0.id != alert.id) }
         let alerts = change.store.alerts
         if !files.isEmpty, alerts.standing[alert.id] == nil, !alerts.isAnswered(alert.id) { change.raise(alert) }
@@ -262,7 +257,7 @@ struct FileReconciler: Sendable {
 extension DownloadStore {
     /// The files of completed downloads, by episode.
     var downloadedFiles: [String: FileReconciler.DownloadedFile] {
-        downloads.filter { $0.value.state == .downloaded }.compactMapValues { download in
+        downloads.values.filter { $0.value.state == .downloaded }.compactMapValues { download in
             relative(download.path).map { .init(path: $0, finishedAt: download.finishedAt) }
         }
     }

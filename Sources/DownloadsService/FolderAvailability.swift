@@ -113,17 +113,12 @@ struct FolderAvailability: Sendable {
         let names = folders.prefix(3).joined(separator: ", ")
         let more = folders.count > 3 ? " and \(folders.count - 3) more" : ""
         let verb = folders.count == 1 ? "is not the folder" : "are not the folders"
-        var alert = WireAlert()
-        alert.id = AlertID.derived(from: "\(alertCode)/\(folders)/\(now.wall.milliseconds)").text
-        alert.code = alertCode
-        alert.title = "Downloaded files are out of reach"
-        alert.message =
-            "\(names)\(more) \(verb) that downloads were put into; perhaps a disk is not there. Nothing is downloaded "
-            + "into it until it is back. If its files are gone for good, answer with accept."
-        alert.severity = .warning
-        alert.actions = ["accept", "dismiss"]
-        alert.raisedAt = now.wall.milliseconds
-        alert.owner = DownloadsMachine.owner.text
-        return alert
+        return WireAlert(
+            alertCode, of: .downloads, named: "\(alertCode)/\(folders)/\(now.wall.milliseconds)",
+            title: "Downloaded files are out of reach",
+            message:
+                "\(names)\(more) \(verb) that downloads were put into; perhaps a disk is not there. Nothing is downloaded "
+                + "into it until it is back. If its files are gone for good, answer with accept.",
+            actions: ["accept", "dismiss"], at: now.wall)
     }
 }

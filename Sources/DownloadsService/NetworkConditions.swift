@@ -17,7 +17,8 @@ struct NetworkConditions: Sendable {
     private var probe = ""
     private var lastProbe = ""
     private var lastProbeTime: MonotonicTime?
-    private var timer = TimerSetting(DownloadsMachine.networkTimer)
+    /// When they are checked next; nil: nothing waits for them.
+    private var nextCheck: MonotonicTime?
 
     /// Records the conditions. What failed without a network is retried when that has changed; and, as not every default
     /// route leads somewhere, one of the downloads at intervals.
@@ -63,15 +64,15 @@ struct NetworkConditions: Sendable {
 
     /// Sets the timer of the next check while a download waits for the network or the hour.
     mutating func scheduleCheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) {
-        let isNeeded = store.downloads.values.contains {
+        let isNeeded = store.all.contains {
             $0.state == .queued && !$0.waitsFor.isEmpty && $0.nextAttempt == 0 || $0.isUnreachable
         }
-        guard isNeeded else { return timer.set(to: nil, &effects) }
-        timer.setUnlessRunning(to: now.monotonic.advanced(by: Self.checkInterval), &effects)
+        nextCheck = isNeeded ? nextCheck ?? now.monotonic.advanced(by: Self.checkInterval) : nil
+        effects.append(.timer(.networkCheck, at: nextCheck))
     }
 
     mutating func timerFired(_ effects: inout Effects) {
-        timer.fired()
+        nextCheck = nil
         effects.append(.perform(.checkNetwork))
     }
 

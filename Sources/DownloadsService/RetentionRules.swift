@@ -18,7 +18,7 @@ struct RetentionRules: Sendable {
     /// Podcasts that were deleted with everything that belonged to them.
     private var forgotten: Set<String> = []
     private var dueAt: MonotonicTime?
-    private var timer = TimerSetting(DownloadsMachine.retainTimer)
+    private var isTimerSet = false
 
     // MARK: Observing
 
@@ -78,17 +78,16 @@ struct RetentionRules: Sendable {
 
     /// Applies the rules once nothing has changed for a while.
     mutating func applySoon(now: Moment, _ effects: inout Effects) {
-        let time = now.monotonic.advanced(by: Self.delay)
-        dueAt = time
+        dueAt = now.monotonic.advanced(by: Self.delay)
         // The timer is moved when it fires: queues change often.
-        timer.setUnlessRunning(to: time, &effects)
+        if !isTimerSet { effects.append(.timer(.retention, at: dueAt)) }
+        isTimerSet = true
     }
 
     /// Applies the rules if nothing has changed for a while.
     mutating func timerFired(_ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects) {
-        timer.fired()
-        if let dueAt, now.monotonic < dueAt { return timer.set(to: dueAt, &effects) }
-        apply(&change, now: now)
+        isTimerSet = dueAt.map { now.monotonic < $0 } ?? false
+        if isTimerSet { effects.append(.timer(.retention, at: dueAt)) } else { apply(&change, now: now) }
     }
 
     /// Ends what the rules let go; nothing while the player or a queue isn’t known.
@@ -98,7 +97,7 @@ struct RetentionRules: Sendable {
         guard hasSeenPlayer, !known.isEmpty, known.count == queues.count, !known.contains(where: \.more) else { return }
         let held = Set(known.flatMap { $0.entries.map(\.episode.id) } + [loaded])
         let settings = change.store.settings
-        let files = change.store.downloads.values.filter { $0.state == .downloaded }
+        let files = change.store.all.filter { $0.state == .downloaded }
             .sorted { $0.retentionOrder > $1.retentionOrder }
         var kept: [String: Int] = [:]
         for download in files {
@@ -146,7 +145,7 @@ struct RetentionRules: Sendable {
 
     /// Whether a file is one of the newest of its podcast that are kept, in words.
     private func rank(of download: WireDownload, in store: DownloadStore, limit: Int) -> String {
-        let newer = store.downloads.values.count {
+        let newer = store.all.count {
             $0.state == .downloaded && $0.podcastID == download.podcastID
                 && $0.retentionOrder > download.retentionOrder
         }

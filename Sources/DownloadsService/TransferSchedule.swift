@@ -31,7 +31,6 @@ struct TransferSchedule: Sendable {
     private var isStopping = false
     /// A change was refused: nothing is begun before this time.
     private var pausedUntil: MonotonicTime?
-    private var timer = TimerSetting(DownloadsMachine.scheduleTimer)
 
     // MARK: Starting and stopping
 
@@ -50,13 +49,10 @@ struct TransferSchedule: Sendable {
     /// A change could not be saved: it is tried again, but not at once, whatever happens meanwhile.
     mutating func changeRefused(now: Moment, _ effects: inout Effects) {
         pausedUntil = now.monotonic.advanced(by: Self.refusalRetry.wait())
-        timer.set(to: pausedUntil, &effects)
+        effects.append(.timer(.schedule, at: pausedUntil))
     }
 
-    mutating func timerFired() {
-        timer.fired()
-        pausedUntil = nil
-    }
+    mutating func timerFired() { pausedUntil = nil }
 
     /// Whether an order, now durable, is still to be carried out.
     func isDue(_ order: TransferOrder, in store: DownloadStore) -> Bool {
@@ -78,8 +74,8 @@ struct TransferSchedule: Sendable {
         cancelUnwanted(store, &effects)
         completeAgain(&change, now: now)
         let next = begin(&change, now: now, obstacle)
-        timer.set(
-            to: next.map { now.monotonic.advanced(by: .milliseconds($0 - now.wall.milliseconds)) }, &effects)
+        let time = next.map { now.monotonic.advanced(by: .milliseconds($0 - now.wall.milliseconds)) }
+        effects.append(.timer(.schedule, at: time))
     }
 
     /// Cancels the transfers whose download isn’t wanted any more.
@@ -121,7 +117,7 @@ struct TransferSchedule: Sendable {
         let active = transfers.values.filter { $0.completed == nil }
         var free = Int(settings.number(.downloadsAtOnce)) - active.count
         var busy = Dictionary(grouping: active, by: \.host).mapValues(\.count)
-        let waiting = change.store.downloads.values
+        let waiting = change.store.all
             .filter { $0.state == .queued || $0.state == .downloading && !running.contains($0.episode) }
             .sorted { $0.startOrder < $1.startOrder }
         var next: Int64?

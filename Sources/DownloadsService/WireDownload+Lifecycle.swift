@@ -95,18 +95,10 @@ extension WireDownload {
 
     /// The alert about its failure.
     func failureAlert(now: Moment) -> WireAlert {
-        var alert = WireAlert()
-        alert.id = AlertID.derived(from: "downloadFailed/\(episode)/\(now.wall.milliseconds)").text
-        alert.code = "downloadFailed"
-        alert.title = "A download has failed"
-        alert.message = "“\(title)” could not be downloaded: \(error.message)"
-        alert.severity = .warning
-        alert.actions = ["retry", "dismiss"]
-        alert.raisedAt = now.wall.milliseconds
-        alert.owner = DownloadsMachine.owner.text
-        alert.episode = episode
-        alert.podcast = podcastID
-        return alert
+        WireAlert(
+            "downloadFailed", of: .downloads, named: "downloadFailed/\(episode)/\(now.wall.milliseconds)",
+            title: "A download has failed", message: "“\(title)” could not be downloaded: \(error.message)",
+            actions: ["retry", "dismiss"], episode: episode, podcast: podcastID, at: now.wall)
     }
 
     // MARK: The file

@@ -30,9 +30,9 @@ final class DownloadsRig {
     private(set) var records: [String: StoredRecord] = [:]
     private(set) var retained: [Topic: [UInt8]] = [:]
     private(set) var actions: [DownloadsAction] = []
-    private var timers: [TimerName: MonotonicTime] = [:]
+    private var timers: [DownloadsMachine.Timer: MonotonicTime] = [:]
     private var replies: [RequestID: Result<WireDownloadsReply, Failure>] = [:]
-    private var inbox: [OwnerEvent<DownloadsInput>] = []
+    private var inbox: [DownloadsMachine.Event] = []
 
     init(episodes: Int = 5) {
         for number in 1...episodes {
@@ -56,7 +56,14 @@ final class DownloadsRig {
         retained = [:]
         publish(machine.retained(now: now))
         perform(effects)
+        verify(machine.knownPodcasts)
         settle()
+    }
+
+    /// Tells of those podcasts that the library does not have, as the runtime does.
+    private func verify(_ podcasts: Set<PodcastID>) {
+        let existing = Set(library.values.map(\.podcastID))
+        inbox += podcasts.sorted().filter { !existing.contains($0.text) }.map { .podcastForgotten($0) }
     }
 
     @discardableResult
@@ -84,10 +91,17 @@ final class DownloadsRig {
 
     func observe(_ topic: Topic, _ kind: MessageKind, _ payload: [UInt8]) {
         let header = BusHeader(kind, generation: 1, epoch: 1, sequence: 1, originSequence: 1)
-        tell(.observed(StreamEvent(topic: topic, header: header, payload: payload)))
+        inbox.append(.observed(StreamEvent(topic: topic, header: header, payload: payload)))
+        let parts = topic.parts.map(String.init)
+        if kind == .delete, parts.dropLast().suffix(2) == ["feeds", "podcast"],
+            let id = parts.last.flatMap({ PodcastID($0) })
+        {
+            verify([id])
+        }
+        settle()
     }
 
-    func tell(_ event: OwnerEvent<DownloadsInput>) {
+    func tell(_ event: DownloadsMachine.Event) {
         inbox.append(event)
         settle()
     }
@@ -96,9 +110,9 @@ final class DownloadsRig {
     func advance(_ seconds: Double) {
         now.monotonic = now.monotonic.advanced(by: .seconds(seconds))
         now.wall = Timestamp(milliseconds: now.wall.milliseconds + Int64((seconds * 1_000).rounded()))
-        for (name, at) in timers.sorted(by: { $0.value < $1.value }) where at <= now.monotonic {
-            timers[name] = nil
-            inbox.append(.timer(name))
+        for (timer, at) in timers.sorted(by: { $0.value < $1.value }) where at <= now.monotonic {
+            timers[timer] = nil
+            inbox.append(.timer(timer))
         }
         settle()
     }
@@ -148,14 +162,14 @@ final class DownloadsRig {
         while !inbox.isEmpty { perform(machine.handle(inbox.removeFirst(), now: now)) }
     }
 
-    private func perform(_ effects: [OwnerEffect<DownloadsAction>]) {
+    private func perform(_ effects: [DownloadsMachine.Effect]) {
         for effect in effects {
             switch effect {
             case .commit(let transaction): conclude(transaction)
             case .publish(let publications): publish(publications)
             case .reply(let request, let result): reply(request, result)
             case .call(let call): look(call)
-            case .timer(let name, let at): timers[name] = at
+            case .timer(let timer, let at): timers[timer] = at
             case .perform(let action):
                 actions.append(action)
                 if case .checkFiles(let number, let paths) = action { answer(number, paths) }
@@ -189,9 +203,10 @@ final class DownloadsRig {
         isDiskOut ? nil : found[episode] ?? .file(machine.store.current.downloads[episode]?.totalBytes ?? 0)
     }
 
-    private func conclude(_ transaction: Transaction) {
+    private func conclude(_ transaction: DownloadsMachine.Transaction) {
         if let refusal {
-            inbox.append(.refused(transaction.id, refusal))
+            inbox.append(.refused(transaction.step, refusal))
+            if let answer = transaction.answer { reply(answer.request, .failure(refusal)) }
             return
         }
         for change in transaction.changes {
@@ -205,7 +220,7 @@ final class DownloadsRig {
         }
         publish(transaction.publications)
         if let answer = transaction.answer { reply(answer.request, .success(answer.reply)) }
-        inbox.append(.committed(transaction.id))
+        inbox.append(.committed(transaction.step))
     }
 
     private func publish(_ publications: [Publication]) {
@@ -226,7 +241,7 @@ final class DownloadsRig {
         }
     }
 
-    private func look(_ call: Call) {
+    private func look(_ call: DownloadsMachine.Call) {
         guard let request = try? WirePersistenceRequest(wireBytes: call.payload) else { return }
         var reply = WirePersistenceReply()
         switch request.command {
@@ -242,14 +257,9 @@ final class DownloadsRig {
                 return podcast
             }
             reply.podcasts.podcasts.removeAll { overlooked.contains($0.id) }
-        case .findPodcast(let query)?:
-            guard library.values.contains(where: { $0.podcastID == query.text }) else {
-                inbox.append(.answered(call.id, .failure(Failure(.notFound, "There is no such podcast."))))
-                return
-            }
         default: reply.episodes.episodes = request.episodesByID.ids.compactMap { library[$0] }
         }
-        inbox.append(.answered(call.id, .success(reply.wireBytes)))
+        inbox.append(.answered(call.query, .success(reply.wireBytes)))
     }
 }
 
