@@ -2,54 +2,52 @@ package import FeedParsing
 package import PodcastModel
 package import WebClient
 
-/// What is to be read: a feed on the web or in a local file.
+/// A request to read a feed, on the web or in a local file.
 package struct FeedRequest: Sendable {
     /// The feed’s address.
     package var address: WebAddress
-    /// From the last answer; empty: read in any case.
+    /// The validator of the last answer; empty: read in any case.
     package var etag = ""
-    /// From the last answer; empty: read in any case.
+    /// The date of the last answer; empty: read in any case.
     package var lastModified = ""
     /// Users and passwords by origin.
     package var credentials: [WebOrigin: WebCredentials] = [:]
     /// Whether the feed is read where it says that it has moved to, if there is one.
     package var followsNewAddress = true
 
-    /// A request for the feed at an address, read in any case.
     package init(_ address: WebAddress) {
         self.address = address
     }
 }
 
-/// How reading a feed ended.
+/// The outcome of reading a feed.
 package enum FeedAnswer: Sendable {
     /// A feed was read.
     case feed(LoadedFeed)
     /// The feed has not changed since; `movedTo` is its new address, if it moved for good.
     case unchanged(movedTo: WebAddress?)
-    /// It could not be fetched or is no feed; `retryAfter` is the wait that the server asks for.
+    /// The feed could not be fetched, or isn’t a feed; `retryAfter` is the wait that the server asks for.
     case failed(Failure, retryAfter: Duration?)
 }
 
 /// A feed’s document, and where it is from.
 package struct LoadedFeed: Sendable {
     package var document: FeedDocument
-    /// Where it was read: its relative addresses are relative to this.
+    /// The address that it was read from: its relative addresses are relative to this.
     package var base: WebAddress
-    /// Where it is for good, after permanent redirects.
+    /// Its address after permanent redirects.
     package var address: WebAddress
-    /// For the next conditional request.
+    /// The validator for the next conditional request.
     package var etag = ""
-    /// For the next conditional request.
+    /// The date for the next conditional request.
     package var lastModified = ""
 }
 
-/// Reads feeds, for the service and for `feed check` alike, so that both find and say the same.
+/// Reads feeds, for the service and for `feed check` alike, so that both report the same.
 package struct FeedLoader: Sendable {
     private let client: WebClient
     private let limits: FeedLimits
 
-    /// A loader that fetches with `client`.
     package init(client: WebClient, limits: FeedLimits = FeedLimits()) {
         self.client = client
         self.limits = limits
@@ -129,7 +127,7 @@ package struct FeedLoader: Sendable {
         }
     }
 
-    /// Where the unbroken row of permanent redirects leads. One from https to http is followed, but not for good.
+    /// The address that an unbroken chain of permanent redirects leads to. One from https to http is followed, but not stored.
     private static func lastingAddress(_ start: WebAddress, _ redirects: [WebRedirect]) -> WebAddress {
         var address = start
         for redirect in redirects {

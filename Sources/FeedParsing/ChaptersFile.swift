@@ -23,7 +23,7 @@ package enum ChaptersFile {
         var chapters: [Chapter]
     }
 
-    /// Whatever of a chapter can be read: many files have numbers as texts, or nothing where there should be something.
+    /// The readable part of a chapter: many files have numbers as texts, or leave fields out.
     private struct Chapter: Decodable {
         var mark: ChapterMark?
 

@@ -241,7 +241,7 @@ struct FeedBuilder {
         return slice
     }
 
-    /// One line of limited length, white space within it as single spaces.
+    /// Makes one line of limited length of a text, with single spaces.
     private func line(_ bytes: ArraySlice<UInt8>) -> String {
         let short = bytes.count > limits.line ? bytes.prefix(limits.line) : bytes
         var needsWork = false

@@ -1,18 +1,18 @@
 import PodcastModel
 
-/// How often the input was not what it promised.
+/// The number of repairs of each kind.
 struct FeedRepairs: Sendable, Hashable {
-    /// Bytes that are no UTF-8, and control characters.
+    /// Bytes that aren’t UTF-8, and control characters.
     var wrongBytes = 0
     /// `&` that should have been `&amp;`.
     var bareAmpersands = 0
-    /// HTML's entities, which XML does not know.
+    /// Entities of HTML, which XML doesn’t declare.
     var undeclaredEntities = 0
 }
 
 /// Makes clean UTF-8 out of what feeds call UTF-8, ASCII, Latin-1 or Windows-1252.
 ///
-/// One wrong byte makes libxml2 read the whole rest as Latin-1, so the encodings that feeds confuse are settled here:
+/// One wrong byte makes libxml2 read the whole rest as Latin-1, so the encodings that feeds confuse are converted here:
 /// valid UTF-8 is kept, any other byte above 127 is read as Windows-1252, control characters become spaces. A bare `&`,
 /// with which libxml2 would drop the word behind it (and so break addresses), becomes `&amp;`, and HTML's named entities
 /// their characters. Other encodings are passed through for libxml2 to convert.
@@ -22,21 +22,21 @@ struct FeedInput {
     private var held: [UInt8] = []
     private enum Section { case text, cdata, comment }
     private var section = Section.text
-    /// What was repaired.
+    /// The repairs so far.
     private(set) var repairs = FeedRepairs()
-    /// Whether anything but white space has come.
+    /// Whether anything but white space has been read.
     private(set) var hasSeenText = false
-    /// Whether the first of it may begin an XML document.
+    /// Whether the beginning may be that of an XML document.
     private(set) var beginsWithMarkup = false
 
-    /// Whether what is given out is UTF-8 whatever the document declares.
+    /// Whether the output is UTF-8 whatever the document declares.
     var isUTF8: Bool { mode != .raw }
 
-    /// How much is looked at for the declaration.
+    /// The number of bytes in which the declaration is looked for.
     private static let window = 512
 
-    /// The text that `bytes` continue.
-    mutating func take(_ bytes: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+    /// Cleans the next bytes; what is cut off at their end is held back.
+    mutating func clean(_ bytes: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         switch mode {
         case .raw: return Array(bytes)
         case .clean: return clean(held.isEmpty ? Array(bytes) : held + bytes, isLast: false)
@@ -48,7 +48,7 @@ struct FeedInput {
         }
     }
 
-    /// What is left at the end.
+    /// Returns what was held back, at the end of the document.
     mutating func finish() -> [UInt8] {
         switch mode {
         case .raw: return []
@@ -89,7 +89,7 @@ struct FeedInput {
         return String(quoted.dropFirst().prefix { $0 != quote })
     }
 
-    /// Whether libxml2 has to convert: neither of the family that is settled here, nor a wide encoding, which the bytes
+    /// Whether libxml2 has to convert: neither one that is converted here, nor a wide encoding, which the bytes
     /// would have shown.
     private static func isForeign(_ name: String) -> Bool {
         let family: Set<String> = [
@@ -99,7 +99,7 @@ struct FeedInput {
         return !family.contains(name) && XMLPushParser.supports(encoding: name)
     }
 
-    /// `bytes` as clean UTF-8; what their end cuts off is held for the next.
+    /// Converts bytes to clean UTF-8; what is cut off at their end is held for the next.
     private mutating func clean(_ bytes: [UInt8], isLast: Bool) -> [UInt8] {
         held = []
         var output: [UInt8] = []
@@ -143,7 +143,7 @@ struct FeedInput {
                     break scan
                 }
             }
-            // Never split within the end of a CDATA section or a comment, which is looked for backwards.
+            // The end of a CDATA section or a comment is never split, as it is looked for backwards.
             if !isLast, keep == input.count, section != .text {
                 let mark = section == .cdata ? UInt8(ascii: "]") : UInt8(ascii: "-")
                 while keep > max(plain, input.count - 2), input[keep - 1] == mark { keep -= 1 }
@@ -167,7 +167,7 @@ struct FeedInput {
         }
     }
 
-    /// What becomes of the bytes at a place.
+    /// The conversion of the bytes at an index.
     private enum Step {
         case keep(Int)
         case replace(Int, [UInt8], WritableKeyPath<FeedRepairs, Int>)
@@ -196,7 +196,7 @@ struct FeedInput {
         if input[index - 1] == mark, input[index - 2] == mark { section = .text }
     }
 
-    /// `&`: an entity of XML's own, one of HTML's, a numeric one, or a bare ampersand.
+    /// Converts an ampersand: that of an entity of XML, of one of HTML, of a numeric one, or a bare one.
     private static func entity(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Step {
         let window = input[(index + 1)..<min(input.count, index + 34)]
         guard let end = window.firstIndex(where: { !isNameByte($0) }) else {
@@ -219,7 +219,7 @@ struct FeedInput {
     private static let bareAmpersand = Array("&amp;".utf8)
     private static let predefined = ["lt", "gt", "amp", "quot", "apos"].map { Array($0.utf8) }
 
-    /// Whether it is one of XML's own five.
+    /// Whether the name is one of the five entities of XML.
     private static func isPredefined(_ name: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         predefined.contains { $0.count == name.count && name.elementsEqual($0) }
     }
@@ -253,7 +253,7 @@ struct FeedInput {
 
     private enum Sequence { case valid(Int), cut, wrong }
 
-    /// What begins at a byte above 127.
+    /// The sequence that begins at a byte above 127.
     private static func sequence(_ input: UnsafeBufferPointer<UInt8>, at index: Int) -> Sequence {
         let first = input[index]
         let length: Int
@@ -274,7 +274,7 @@ struct FeedInput {
             let byte = input[index + offset]
             guard byte >= (offset == 1 ? low : 0x80), byte <= (offset == 1 ? high : 0xbf) else { return .wrong }
         }
-        // U+FFFE and U+FFFF are no characters of XML.
+        // U+FFFE and U+FFFF aren’t characters of XML.
         if first == 0xef, input[index + 1] == 0xbf, input[index + 2] >= 0xbe { return .wrong }
         return .valid(length)
     }

@@ -10,7 +10,7 @@ package struct FeedLimits: Sendable, Hashable {
     package var text = 256 << 10
     /// The longest title, name or address, in bytes; a longer one is cut.
     package var line = 4_096
-    /// How far the first element may be from the start, in bytes.
+    /// The maximum distance of the first element from the start, in bytes.
     package var prologue = 256 << 10
 
     /// The limits of the service.
@@ -19,7 +19,7 @@ package struct FeedLimits: Sendable, Hashable {
 
 /// Reads a feed as it arrives: RSS 2.0 and its ancestors with the iTunes tags, and Atom.
 ///
-/// What is broken is forgiven where its meaning is clear, and named among the document's warnings. No file and no network is
+/// Mistakes whose meaning is clear are repaired, and named among the document's warnings. No file and no network is
 /// ever touched, no entity of the document's own is expanded. Memory is bounded by `FeedLimits`.
 ///
 ///     var parser = FeedParser()
@@ -65,7 +65,7 @@ package struct FeedParser: ~Copyable {
         }
     }
 
-    /// What isn’t XML may still be a page of HTML, which is not: its doctype may be in lower case.
+    /// Tells a page of HTML, whose doctype may be in lower case, from XML.
     private func explained(_ failure: Failure) -> Failure {
         failure.known == .notAFeed && OtherContent(beginning: beginning) == .webPage ? FeedReader.webPage : failure
     }
@@ -80,7 +80,7 @@ package struct FeedParser: ~Copyable {
         var start = 0
         while start < bytes.count {
             let end = min(bytes.count, start + 64 << 10)
-            let text = input.take(UnsafeBufferPointer(rebasing: bytes[start..<end]))
+            let text = input.clean(UnsafeBufferPointer(rebasing: bytes[start..<end]))
             try pass(text, isLast: false)
             start = end
         }

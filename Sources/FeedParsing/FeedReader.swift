@@ -2,7 +2,7 @@ import PodcastModel
 
 /// Builds a document out of the elements of a feed, which libxml2 reports in document order.
 struct FeedReader {
-    /// What an open element is to the reader.
+    /// The meaning of an open element.
     private enum Frame { case container, item, image, person, field, inner, ignored }
 
     private let limits: FeedLimits
@@ -200,7 +200,7 @@ struct FeedReader {
         builder.set(open.tag, text, inImage: inner == .image, inPerson: inner == .person)
     }
 
-    /// What an element is to the reader; takes what its attributes say.
+    /// Determines the meaning of an element, and reads its attributes.
     private mutating func frame(_ tag: FeedTag, _ attributes: XMLAttributes) -> Frame {
         let parent = frames.last ?? .ignored
         switch (parent, tag) {

@@ -1,9 +1,9 @@
 package import PodcastModel
 
-/// What `feed check` says about a feed.
+/// The report of `feed check` about a feed.
 package struct FeedReport: Sendable, Hashable {
     package var channel: FeedChannel
-    /// How many different episodes have audio.
+    /// The number of different episodes with audio.
     package var episodes: Int
     /// The oldest publication date.
     package var oldest: Timestamp?
@@ -15,7 +15,7 @@ package struct FeedReport: Sendable, Hashable {
     package var withDuration: Int
     /// Episodes that name a chapters file.
     package var withChapters: Int
-    /// What is wrong with the feed.
+    /// The problems of the feed.
     package var warnings: [FeedWarning]
     /// The newest episodes by their dates, at most five; where there are no dates, the first of the feed.
     package var newestItems: [FeedItem]

@@ -45,7 +45,7 @@ struct XMLAttributes {
 final class XMLPushParser {
     private let reader: UnsafeMutablePointer<FeedReader>
     private var context: xmlParserCtxtPtr?
-    /// Where libxml2 gave up before the end of the document; nil: it did not.
+    /// The position at which libxml2 stopped before the end of the document; nil: it did not.
     private(set) var stoppedAtLine: Int?
 
     init(_ reader: FeedReader) {

@@ -13,7 +13,7 @@ package final class FeedFetcher: Sendable {
     /// A fetcher with connections of its own: `shutdown` must be called.
     package init(limits: FeedLimits = FeedLimits()) {
         var options = WebClientOptions()
-        // One host that stalls must not use up the places of its other feeds.
+        // A host that stalls must not use up the connections of its other feeds.
         options.connectionsPerHost = 64
         client = WebClient(options)
         loader = FeedLoader(client: client, limits: limits)

@@ -221,7 +221,7 @@ extension FeedsMachine {
         guard var job = jobs[waiter.request], job.lines.indices.contains(waiter.line), job.lines[waiter.line] == nil
         else { return }
         var result = result
-        // Who asks for a refresh names a podcast by its id; the answer says which that is.
+        // A refresh names a podcast by its id; the answer describes it.
         if case .refresh = waiter.wish, let id = PodcastID(waiter.name), let known = library.current[id] {
             if !result.hasPodcast { result.podcast = self.result(result.kind, "", known.podcast).podcast }
             result.url = result.podcast.url

@@ -4,13 +4,13 @@ import PodcastModel
 import WireMessages
 
 extension FeedsMachine {
-    /// A fetch that takes longer gives its place to others.
+    /// A fetch that takes longer no longer counts against the limit.
     static let slowAfter = Duration.seconds(3)
     /// A fetch that takes longer has failed; shorter where somebody waits, who waits 60 s at most.
     static func timeLimit(isUrgent: Bool) -> Duration { .seconds(isUrgent ? 45 : 60) }
-    /// The clock may be set: look again at least so often.
+    /// The longest time between two checks of the schedule: the clock may be set.
     static let longestSleep = Duration.seconds(900)
-    /// From an unchanged refresh to its storing.
+    /// The time between an unchanged refresh and its storing.
     static let storingInterval = Duration.seconds(3_600)
 
     // MARK: - Schedule
@@ -68,7 +68,7 @@ extension FeedsMachine {
             if case .podcast(let id) = fetch.key, let known = library.current[id] {
                 order.podcast = id
                 order.seen = known.seen
-                // One that was unsubscribed, or failed from the start, is read whole.
+                // The feed of a podcast that was unsubscribed, or failed from the start, is read whole.
                 if known.podcast.subscribed, known.podcast.lastRefresh > 0 {
                     order.etag = known.podcast.etag
                     order.lastModified = known.podcast.lastModified
@@ -342,7 +342,7 @@ extension WirePodcast {
         return String(text[..<end])
     }
 
-    /// What the stream retains for every podcast: kept short.
+    /// The short form that the stream retains for every podcast.
     var summary: WirePodcast {
         var summary = self
         summary.description_p = Self.beginning(of: description_p, bytes: 300)

@@ -11,7 +11,7 @@ struct Merge: Sendable {
     var found: [String: EpisodeID] = [:]
     /// The ids of its episodes that belong to other podcasts.
     var taken: Set<String> = []
-    /// How many questions are not answered.
+    /// The number of questions without an answer.
     var openQuestions = 0
 }
 
@@ -172,12 +172,12 @@ extension FeedsMachine {
     }
 }
 
-/// What a merge changes about the episodes of a podcast.
+/// The changes of a podcast’s episodes by a merge.
 struct EpisodeChanges {
     private let merge: Merge
     private let now: Timestamp
     private(set) var changes: [WireChange] = []
-    /// What is known of the podcast's episodes afterwards.
+    /// The known episodes of the podcast afterwards.
     private(set) var seen: [SeenEpisodes.Key: SeenEpisodes.Entry]
     /// The IDs of the new episodes.
     private(set) var added: [String] = []
@@ -206,7 +206,7 @@ struct EpisodeChanges {
             guard let key = SeenEpisodes.Key(id), taken.insert(id).inserted else { continue }
             add(episode, id, key)
         }
-        // What has vanished from the feed is kept; only its mark goes where there are too many.
+        // Episodes that have vanished from the feed are kept; only their fingerprints go where there are too many.
         if seen.count > 25_000 { seen = seen.filter { merge.feed.present.contains($0.key) } }
     }
 
@@ -264,7 +264,7 @@ extension WireEpisodesChanged {
     /// The most IDs of a kind in one event, which must fit into a message.
     private static let idLimit = 10_000
 
-    /// As many events as it takes to name `count` episodes; `fill` gets the range that an event names.
+    /// Makes as many events as it takes to name `count` episodes; `fill` gets the range that an event names.
     static func events(
         of podcast: PodcastID, _ count: Int, _ fill: (inout WireEpisodesChanged, Range<Int>) -> Void
     ) -> [Publication] {

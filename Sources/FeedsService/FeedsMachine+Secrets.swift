@@ -5,7 +5,7 @@ import ProcessKit
 import WireMessages
 
 extension FeedsMachine {
-    /// What the shell needs to fetch a podcast’s feed: what is known of it, and what was given with this command.
+    /// The credentials for fetching a podcast’s feed: the stored ones, and those that came with this command.
     func credentials(of fetch: Fetch, _ podcast: PodcastID?) -> [WebOrigin: WebCredentials] {
         var credentials = podcast.map { secrets.credentials(of: $0.text) } ?? [:]
         for origin in Self.origins(of: fetch) { credentials[origin] = fetch.credentials }
@@ -19,7 +19,7 @@ extension FeedsMachine {
         return [origin, origin.encrypted].compactMap(\.self)
     }
 
-    /// What whoever gave a user and password must know.
+    /// The warnings for whoever gave a user and password.
     static func warnings(about fetch: Fetch) -> [String] {
         guard fetch.credentials != nil else { return [] }
         return [FeedWarning.unencryptedPassword(to: fetch.address)].compactMap { $0?.description }
@@ -27,7 +27,7 @@ extension FeedsMachine {
 
     /// The secrets as they are once a fetch counts; nil if they are on the disk already.
     ///
-    /// They are written before anything that needs them is committed: a crash between the two leaves a password too many.
+    /// They are written before anything that needs them is committed: a crash in between leaves an unused password.
     func secretsToSave(_ fetch: Fetch, _ outcome: FetchOutcome) -> FeedSecrets? {
         guard let id = podcast(of: fetch, outcome) else { return nil }
         var next = secrets
@@ -51,7 +51,7 @@ extension FeedsMachine {
         if case .failed = outcome, !fetch.waiters.contains(where: \.keepsFailing) { return nil }
         switch fetch.key {
         case .check: return nil
-        // Of one that was forgotten meanwhile nothing is kept.
+        // Nothing is kept of a podcast that was forgotten meanwhile.
         case .podcast(let id), .signIn(let id, _): return library.current[id] == nil ? nil : id
         case .new:
             guard case .feed(let feed) = outcome else {
@@ -94,7 +94,7 @@ extension FeedsMachine {
         scheduleNext(now: now, &effects)
     }
 
-    /// What persistence found in the addresses of an older database.
+    /// Merges the secrets that persistence found in the addresses of an older database.
     mutating func secretsMoved(_ moved: FeedSecrets, _ effects: inout [Effect]) {
         var next = secrets
         next.merge(moved)

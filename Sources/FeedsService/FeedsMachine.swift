@@ -7,12 +7,11 @@ package import WireMessages
 
 /// Owns the podcasts and their episodes: what is subscribed to, when it is refreshed, what a fetched feed changes.
 ///
-/// Fetching is the shell's; each fetch is one podcast's own business, and one that is slow gives its place to others. What
-/// is stored: a record `podcast/<id>` and a record `seen/<id>` for each, the podcast and its episodes in the library.
+/// The shell fetches. A slow fetch no longer counts against the limit. Stored are a record `podcast/<id>` and a record `seen/<id>` for each, the podcast and its episodes in the library.
 package struct FeedsMachine: OwnerMachine {
-    /// What the shell reports.
+    /// The reports of the shell.
     package typealias Input = FeedsInput
-    /// What the shell does.
+    /// The actions of the shell.
     package typealias Action = FeedsAction
 
     /// A question to persistence.
@@ -31,13 +30,13 @@ package struct FeedsMachine: OwnerMachine {
         case limit(UInt64)
     }
 
-    /// What is done when the outcome of a transaction is known.
+    /// A transaction, as `library` names it, and its purpose.
     package struct Step: Sendable {
         var id: TransactionID
         var purpose: Purpose
     }
 
-    /// What a transaction is about.
+    /// The purpose of a transaction: what follows when its outcome is known.
     struct Purpose: Sendable {
         /// Results that hold once it is durable.
         var results: [(waiter: Waiter, result: WireFeedResult)] = []
@@ -135,7 +134,7 @@ package struct FeedsMachine: OwnerMachine {
         Publication(.put, .podcast(podcast.id), podcast.summary.wireBytes)
     }
 
-    /// The same, if it differs from what is on the stream.
+    /// Publishes a podcast, if it differs from what is on the stream.
     func publications(_ podcast: WirePodcast) -> [Publication] {
         let old = PodcastID(podcast.id).flatMap { library.current[$0] }
         return old?.podcast.summary == podcast.summary ? [] : [Self.publication(podcast)]
@@ -186,7 +185,7 @@ package struct FeedsMachine: OwnerMachine {
             effects += fetches.running.map { .perform(.cancel($0)) }
             storeUnchanged(&effects)
         }
-        effects += fetches.takeRemoved().map { .perform(.settled($0)) }
+        effects += fetches.drainRemoved().map { .perform(.settled($0)) }
         return effects
     }
 

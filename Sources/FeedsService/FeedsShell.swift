@@ -5,7 +5,7 @@ package import PodcastModel
 package import ProcessKit
 import ServiceLifecycle
 
-/// The process of the feeds: its machine, run, and the fetcher that acts for it.
+/// The feeds service: runs its machine, and performs its actions.
 package struct FeedsShell: ServiceLifecycle.Service {
     /// Minutes between two refreshes of a feed (`feeds.refreshMinutes`), in the environment; 0: only on command.
     package static let intervalVariable = "LOCKSTEP_FEEDS_REFRESH_MINUTES"
@@ -13,8 +13,7 @@ package struct FeedsShell: ServiceLifecycle.Service {
     private let service: OwnerService<FeedsMachine>
     private let fetcher: FeedFetcher
 
-    /// Feeds in this process's surroundings.
-    /// - Throws: `badConfiguration` for an interval that is no number of minutes from 0 to 43200; `storageFailed` while the
+    /// - Throws: `badConfiguration` for an interval that isn’t a number of minutes from 0 to 43200; `storageFailed` while the
     ///   file of passwords can’t be read.
     package init(_ context: ServiceContext) throws(Failure) {
         var schedule = RefreshSchedule(seed: .random(in: .min ... .max))
@@ -41,8 +40,8 @@ package struct FeedsShell: ServiceLifecycle.Service {
         }
     }
 
-    /// Has the fetcher act, but not for a feed over which the process crashed before: unless somebody asks for it again, and
-    /// not while the request that it crashed over may be repeated.
+    /// Has the fetcher act, but not for a feed over which the process crashed before, unless somebody asks for it again; and not
+    /// while the request that it crashed over may be repeated.
     private static func perform(
         _ action: FeedsAction, _ fetcher: FeedFetcher, _ quarantine: CrashLoopQuarantine,
         report: @escaping @Sendable (FeedsInput) -> Void
@@ -94,7 +93,7 @@ private struct SecretsKeeper: Sendable {
         self.logger = logger
     }
 
-    /// What is there; a damaged file is moved aside, and the message says so.
+    /// Reads the file; a damaged one is moved aside, and the message says so.
     func load() throws(Failure) -> (secrets: FeedSecrets, damage: String?) {
         let (secrets, damage) = try file.load(at: SystemClocks.wall())
         guard let damage else { return (secrets, nil) }
@@ -123,7 +122,7 @@ private struct SecretsKeeper: Sendable {
                     if let damage { report(.secretsDamaged(damage + Self.advice)) }
                     if !found.isEmpty { report(.secretsMoved(found)) }
                 } catch {
-                    // It stays, and is looked for at the next start.
+                    // The file stays, and is read at the next start.
                     logger.error("\(error.message)")
                 }
             }

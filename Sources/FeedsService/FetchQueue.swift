@@ -2,7 +2,7 @@ import BusKit
 import PodcastModel
 import WireMessages
 
-/// Who waits for a feed: one line of one command's answer.
+/// A line of a command’s answer that waits for a feed.
 struct Waiter: Sendable, Hashable {
     enum Wish: Sendable, Hashable {
         case subscribe(keep: Bool)
@@ -36,14 +36,14 @@ struct Fetch: Sendable {
     var address: WebAddress
     var waiters: [Waiter]
     var stage = Stage.queued
-    /// Takes longer than most, and so no longer a place from others.
+    /// Whether it takes longer than most, and so no longer counts against the limit.
     var isSlow = false
-    /// What it was compared with.
+    /// The number of episodes that it is compared with.
     var seenCount = 0
     /// The user and password that came with the command.
     var credentials: WebCredentials?
 
-    /// The podcast that is there, if it is one’s.
+    /// The podcast whose feed it is, if that is stored.
     var podcast: PodcastID? {
         switch key {
         case .podcast(let id), .signIn(let id, _): id
@@ -59,7 +59,7 @@ struct Fetch: Sendable {
 /// there may be many, so that feeds that stall never delay others.
 struct FetchQueue: Sendable {
     var limit = 8
-    /// Of all, slow or not: descriptors and memory are finite.
+    /// The maximum number of running fetches, slow or not: descriptors and memory are finite.
     var hardLimit = 64
 
     private(set) var fetches: [UInt64: Fetch] = [:]
@@ -69,7 +69,7 @@ struct FetchQueue: Sendable {
     private var last: UInt64 = 0
     private var runningCount = 0
     private var slowCount = 0
-    /// Those that were removed since the last `takeRemoved`.
+    /// The fetches that were removed since the last `drainRemoved`.
     private var removed: [UInt64] = []
 
     /// The fetches that the shell is performing.
@@ -79,8 +79,8 @@ struct FetchQueue: Sendable {
 
     func contains(_ key: Fetch.Key) -> Bool { numbers[key] != nil }
 
-    /// Adds a fetch, or a waiter to the one that is under way. Who gives a user and password waits for no fetch that goes
-    /// without them.
+    /// Adds a fetch, or a waiter to the one that is under way. A waiter with a user and password doesn’t join a fetch without
+    /// them.
     mutating func add(
         _ key: Fetch.Key, _ address: WebAddress, _ waiter: Waiter?, _ credentials: WebCredentials? = nil
     ) {
@@ -146,8 +146,8 @@ struct FetchQueue: Sendable {
         removed.append(number)
     }
 
-    /// The fetches that were removed since the last call.
-    mutating func takeRemoved() -> [UInt64] {
+    /// Returns the fetches that were removed since the last call.
+    mutating func drainRemoved() -> [UInt64] {
         defer { removed = [] }
         return removed
     }

@@ -4,32 +4,32 @@ package import PodcastModel
 package import ProcessKit
 package import WireMessages
 
-/// What the machine wants fetched.
+/// An order to fetch a feed.
 package struct FetchOrder: Sendable, Hashable {
     /// Names the fetch in this life of the machine.
     package var number: UInt64
     package var address: WebAddress
     /// The podcast whose feed it is; nil: the id follows from where the feed turns out to be.
     package var podcast: PodcastID?
-    /// From the last answer; empty: fetch in any case.
+    /// The validator of the last answer; empty: fetch in any case.
     package var etag = ""
-    /// From the last answer; empty: fetch in any case.
+    /// The date of the last answer; empty: fetch in any case.
     package var lastModified = ""
-    /// Somebody asks for it now.
+    /// Whether somebody asks for it now.
     package var isRequested = false
-    /// What is stored already.
+    /// The episodes that are stored already.
     package var seen = SeenEpisodes()
     /// Users and passwords, each for its own server.
     package var credentials: [WebOrigin: WebCredentials] = [:]
 }
 
-/// What only the shell of the service can do.
+/// An action of the service’s shell.
 package enum FeedsAction: Sendable, Hashable {
     /// Fetch and parse, then report.
     case fetch(FetchOrder)
     /// Stop the fetch of this number; no report is needed.
     case cancel(UInt64)
-    /// The fetch of this number, which was not cancelled, and what it brought has been dealt with.
+    /// Forget the fetch of this number, whose outcome has been handled.
     case settled(UInt64)
     /// Read a file of chapters, then report.
     case fetchChapters(UInt64, WebAddress, [WebOrigin: WebCredentials])
@@ -37,11 +37,11 @@ package enum FeedsAction: Sendable, Hashable {
     case saveSecrets(UInt64, FeedSecrets)
     /// Look for users and passwords that persistence found in an older database; report them if there are any.
     case migrateSecrets
-    /// They are among the others now.
+    /// Delete the file of what persistence found: it is saved among the others now.
     case dropMovedSecrets
 }
 
-/// What only the shell of the service knows.
+/// A report of the service’s shell.
 package enum FeedsInput: Sendable {
     /// The fetch of this number waits until others have ended.
     case postponed(UInt64)
@@ -53,19 +53,19 @@ package enum FeedsInput: Sendable {
     case chapters(UInt64, Result<[ChapterMark], Failure>)
     /// The users and passwords of the save of this number are on the disk, or can’t be written.
     case secretsSaved(UInt64, Failure?)
-    /// What persistence found in an older database.
+    /// Persistence found these in an older database.
     case secretsMoved(FeedSecrets)
     /// The file of what persistence found is damaged, and was moved aside.
     case secretsDamaged(String)
 }
 
-/// How a fetch ended.
+/// The outcome of a fetch.
 package enum FetchOutcome: Sendable {
     /// A feed was read.
     case feed(FetchedFeed)
-    /// The feed has not changed since; `movedTo`: where it is now for good.
+    /// The feed has not changed since; `movedTo` is its new address, if it moved for good.
     case unchanged(movedTo: WebAddress?)
-    /// It could not be fetched or is no feed; `retryAfter`: the server asks for so much patience.
+    /// The feed could not be fetched, or isn’t a feed; `retryAfter` is the wait that the server asks for.
     case failed(Failure, retryAfter: Duration?)
 }
 
@@ -73,13 +73,13 @@ package enum FetchOutcome: Sendable {
 package struct FetchedFeed: Sendable {
     /// The id of its podcast.
     package var podcast: PodcastID
-    /// Where it is for good, after permanent redirects.
+    /// Its address after permanent redirects.
     package var address: WebAddress
-    /// For the next conditional request.
+    /// The validator for the next conditional request.
     package var etag = ""
-    /// For the next conditional request.
+    /// The date for the next conditional request.
     package var lastModified = ""
-    /// What it says about the podcast, addresses absolute.
+    /// The description of the podcast, with absolute addresses.
     package var channel: FeedChannel
     /// The report for people.
     package var report: FeedReport
@@ -95,11 +95,11 @@ package struct FetchedFeed: Sendable {
 package struct FetchedEpisode: Sendable {
     /// The id by its first name; another one if it is known under an alias.
     package var id: EpisodeID
-    /// Of everything that the feed says about it.
+    /// The fingerprint of everything that the feed says about it.
     package var fingerprint: UInt64
-    /// Its names as text.
+    /// The aliases of the episode as text.
     package var aliases: [String]
-    /// What is stored, but for the ids and the time when it was first seen.
+    /// The episode to store, without the ids and the time when it was first seen.
     package var episode: WireEpisode
 }
 

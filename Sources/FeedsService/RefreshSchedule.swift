@@ -1,10 +1,10 @@
 package import PodcastModel
 
-/// When a feed is refreshed next.
+/// Decides when a feed is refreshed next.
 package struct RefreshSchedule: Sendable, Hashable {
     /// Whether feeds are refreshed without a command.
     package var isAutomatic = true
-    /// Between two successful refreshes.
+    /// The time between two successful refreshes.
     package var interval: Duration
     /// The waits after failures, before they are varied.
     package var retry: Backoff
@@ -12,7 +12,7 @@ package struct RefreshSchedule: Sendable, Hashable {
     package var longest: Duration
     private var random: SeededGenerator
 
-    /// Hourly unless said otherwise; `seed` fixes the jitter.
+    /// - Parameter seed: fixes the jitter.
     package init(
         interval: Duration = .seconds(3_600), firstRetry: Duration = .seconds(600),
         longest: Duration = .seconds(86_400), seed: UInt64 = 1

@@ -1,11 +1,11 @@
 package import PodcastModel
 
-/// What is known of a podcast's stored episodes: which there are, what the feed said of each (as a fingerprint), and since
+/// The known episodes of a podcast: which there are, what the feed said of each (as a fingerprint), and since
 /// when. 22 bytes an episode, so that all podcasts' fit in memory and in one record each.
 package struct SeenEpisodes: Sendable, Hashable {
-    /// What is known of one.
+    /// A known episode.
     package struct Entry: Sendable, Hashable {
-        /// Of the feed's words about it.
+        /// The fingerprint of what the feed says about it.
         package var fingerprint: UInt64
         /// Seconds since 1970 when it was first seen.
         package var firstSeen: UInt32
@@ -68,7 +68,7 @@ package struct SeenEpisodes: Sendable, Hashable {
         }
     }
 
-    /// How many there are.
+    /// The number of episodes.
     package var count: Int { packed.count / Self.stride }
 
     /// All, for looking up.
@@ -89,7 +89,7 @@ package struct SeenEpisodes: Sendable, Hashable {
     /// The ids of all.
     package var ids: [String] { entries.keys.compactMap { $0.id?.text }.sorted() }
 
-    /// The same episodes, of none of which it is known what the feed says.
+    /// The same episodes without fingerprints: each counts as changed.
     package var withoutFingerprints: SeenEpisodes {
         SeenEpisodes(entries.mapValues { Entry(fingerprint: 0, firstSeen: $0.firstSeen) })
     }

@@ -3,24 +3,23 @@ package import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// An owner's way to the database: transactions in order, one batch under way, everything that gathers meanwhile in the
+/// Sends an owner's transactions to the database in order: one batch in flight, and everything that gathers meanwhile in the
 /// next one.
 ///
 /// It holds no socket. The shell sends each batch, repeating the same bytes until they are answered.
 package struct CommitPipeline: Sendable {
-    /// How much goes into one batch, and how much may wait.
+    /// The limits of a batch and of the queue.
     package struct Limits: Sendable, Hashable {
-        /// Commits in a batch.
+        /// The maximum number of commits in a batch.
         package var batchCount = 256
-        /// Bytes in a batch; a larger commit goes alone.
+        /// The maximum size of a batch in bytes; a larger commit goes alone.
         package var batchBytes = 512 << 10
-        /// Transactions that may wait while the database does not answer.
+        /// The maximum number of transactions that wait while the database does not answer.
         package var waitingCount = 1_024
-        /// When so many bytes wait, nothing more may.
+        /// When so many bytes wait, further transactions are refused.
         package var waitingBytes = 16 << 20
-        /// Bytes of changes in one message; a larger commit, or an owner's whole state, goes in parts.
+        /// The maximum size of the changes in one message; a larger commit, or an owner's whole state, goes in parts.
         package var partBytes = 4 << 20
-        /// The usual limits.
         package init() {}
     }
 
@@ -29,25 +28,25 @@ package struct CommitPipeline: Sendable {
         case loaded(revision: UInt64, incarnation: String)
         /// The owner wants this committed.
         case enqueue(Transaction)
-        /// The answer to the batch under way.
+        /// The batch in flight was answered.
         case outcomes(WireCommitOutcomes)
-        /// The batch under way was refused as a whole; none of it took effect.
+        /// The batch in flight was refused as a whole; none of it took effect.
         case failed(Failure)
-        /// The answer to `collectEverything`.
+        /// The whole state, as `collectEverything` asks for.
         case everything([WireChange])
-        /// The database's service has started anew: ask whether it is still the same database.
+        /// Persistence has restarted: ask whether it is still the same database.
         case probe
-        /// Try again to write the whole state.
+        /// Retry writing the whole state.
         case repair
     }
 
-    /// What is to be done, in order.
+    /// What the caller must do, in order.
     package enum Effect: Sendable {
-        /// Send to persistence, again and again until it is answered.
+        /// Send to persistence, and repeat until it is answered.
         case send(WireCommitBatch)
-        /// It is durable.
+        /// The transaction is durable.
         case committed(Transaction)
-        /// It never will be. `stored` is the first answer of a request that was answered before.
+        /// The transaction never will be durable. `stored` is the first answer of a request that was answered before.
         case refused(Transaction, Failure, stored: [UInt8]?)
         /// A younger process of the same service has taken over: stop.
         case fenced(Failure)
@@ -61,18 +60,18 @@ package struct CommitPipeline: Sendable {
         var size: Int
         var transaction: Transaction?
         var replacesEverything = false
-        /// Of what goes in several parts: whether another follows, and how many came before.
+        /// Whether another part follows, and how many came before.
         var more = false
         var parts = 0
         /// The transaction of which it is a part. The last one has it whole, so that all can be made again.
         var partOf: TransactionID?
         /// How often its parts were sent from the first one on.
-        var tries = 1
-        /// Goes in a message of its own.
+        var attempts = 1
+        /// Whether it goes in a message of its own.
         var isPart: Bool { more || parts > 0 }
     }
 
-    /// When a commit in parts is begun again. The database forgets them when it starts anew.
+    /// How often a commit in parts is sent again from the first one on. The database forgets parts when it restarts.
     private static let retry = Backoff.constant(.zero, retries: 4)
 
     private let owner: ServiceName
@@ -86,9 +85,9 @@ package struct CommitPipeline: Sendable {
     private var sequence: UInt64 = 0
     private var queue: [Item] = []
     private var queuedBytes = 0
-    private var underway: [Item]?
+    private var batchInFlight: [Item]?
 
-    /// A pipeline of `owner` in one life. `seed` makes its commits' ids unlike those of other lives.
+    /// - Parameter seed: makes the IDs of its commits unlike those of other lives of the owner.
     package init(owner: ServiceName, generation: UInt32, seed: UInt64, limits: Limits = Limits()) {
         self.owner = owner
         self.generation = generation
@@ -96,8 +95,8 @@ package struct CommitPipeline: Sendable {
         self.limits = limits
     }
 
-    /// Whether everything has been answered.
-    package var isIdle: Bool { underway == nil && queue.isEmpty }
+    /// Whether every transaction has an outcome.
+    package var isIdle: Bool { batchInFlight == nil && queue.isEmpty }
 
     /// Whether the database lacks the owner's state, because it is another one and writing that was refused.
     package var needsRepair: Bool { needsReplacement && isIdle }
@@ -109,7 +108,7 @@ package struct CommitPipeline: Sendable {
             self.revision = revision
             self.incarnation = incarnation
         case .enqueue(let transaction): enqueue(transaction, &effects)
-        case .outcomes(let outcomes): answered(outcomes, &effects)
+        case .outcomes(let outcomes): handle(outcomes, &effects)
         case .failed(let failure): failed(failure, &effects)
         case .everything(let changes): replace(changes)
         case .probe:
@@ -136,24 +135,24 @@ extension CommitPipeline {
     private mutating func enqueue(_ transaction: Transaction, _ effects: inout [Effect]) {
         let size = Self.size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
         guard queue.count < limits.waitingCount, queuedBytes <= limits.waitingBytes else {
-            let failure = Failure(.notSaved, "The database does not answer, and too many changes wait for it.")
+            let failure = Failure(.notSaved, "The database isn’t answering, and too many changes are waiting for it.")
             effects.append(.refused(transaction, failure, stored: nil))
             return
         }
         queue += items(of: transaction, id: nextID(), size: size)
         queuedBytes += size
-        if needsReplacement, underway == nil { effects.append(.collectEverything) }
+        if needsReplacement, batchInFlight == nil { effects.append(.collectEverything) }
     }
 
-    /// A transaction as one item, or in parts if it is too large for one message. The last one has its id.
-    private mutating func items(of transaction: Transaction, id: RequestID, size: Int, tries: Int = 1) -> [Item] {
+    /// Makes one item of a transaction, or parts if it is too large for one message. The last part has its id.
+    private mutating func items(of transaction: Transaction, id: RequestID, size: Int, attempts: Int = 1) -> [Item] {
         guard size > limits.partBytes, transaction.changes.count > 1 else {
             return [Item(id: id, changes: transaction.changes, size: size, transaction: transaction)]
         }
         var items = parts(of: transaction.changes)
         for index in items.indices {
             items[index].partOf = transaction.id
-            items[index].tries = tries
+            items[index].attempts = attempts
         }
         let answer = transaction.answer?.reply.count ?? 0
         items[items.count - 1].id = id
@@ -180,7 +179,7 @@ extension CommitPipeline {
 
     private mutating func replace(_ changes: [WireChange]) {
         var parts = parts(of: changes)
-        // The database gathers the parts and does them all with the last.
+        // The database stages the parts and applies them all with the last.
         parts[parts.count - 1].replacesEverything = true
         queue.insert(contentsOf: parts, at: 0)
         queuedBytes += parts.reduce(0) { $0 + $1.size }
@@ -188,7 +187,7 @@ extension CommitPipeline {
     }
 
     private mutating func sendNext(_ effects: inout [Effect]) {
-        guard underway == nil, incarnation != nil, !queue.isEmpty else { return }
+        guard batchInFlight == nil, incarnation != nil, !queue.isEmpty else { return }
         var count = 0
         var bytes = 0
         for item in queue {
@@ -224,7 +223,7 @@ extension CommitPipeline {
             }
             return commit
         }
-        underway = items
+        batchInFlight = items
         effects.append(.send(batch))
     }
 
@@ -233,7 +232,7 @@ extension CommitPipeline {
         return RequestID(high: seed, low: counter)
     }
 
-    /// At least what they take in a message. A record is not encoded for that.
+    /// The estimated size of changes in a message. Records are not encoded for that.
     private static func size(_ changes: [WireChange]) -> Int {
         changes.reduce(0) { sum, change in
             guard case .put(let record) = change.change else { return sum + change.wireBytes.count + 16 }
@@ -245,15 +244,15 @@ extension CommitPipeline {
 // MARK: - Answers
 
 extension CommitPipeline {
-    private mutating func answered(_ outcomes: WireCommitOutcomes, _ effects: inout [Effect]) {
-        guard let items = underway else { return }
-        underway = nil
+    private mutating func handle(_ outcomes: WireCommitOutcomes, _ effects: inout [Effect]) {
+        guard let items = batchInFlight else { return }
+        batchInFlight = nil
         let isAnother = outcomes.incarnation != incarnation
         incarnation = outcomes.incarnation
         if isAnother { needsReplacement = true }
         for (index, item) in items.enumerated() {
             guard outcomes.outcomes.indices.contains(index) else {
-                let failure = Failure(.internalError, "The database’s answer does not name this change.")
+                let failure = Failure(.internalError, "The database’s answer doesn’t name this change.")
                 return refuse(items[index...], failure, stored: nil, &effects)
             }
             let outcome = outcomes.outcomes[index]
@@ -273,11 +272,11 @@ extension CommitPipeline {
         _ items: ArraySlice<Item>, _ outcome: WireCommitOutcome, isAnother: Bool, _ effects: inout [Effect]
     ) {
         let failure = outcome.failure.failure
-        if failure.known == .revisionMismatch, let part = items.first, beginAgain(part) {
+        if failure.known == .revisionMismatch, let part = items.first, resendParts(part) {
             if isAnother { collectIfNeeded(&effects) }
             return
         }
-        // Who misses a part does not say at which revision the owner is.
+        // A database that misses a part does not say at which revision the owner is.
         if outcome.revision > 0 || items.first?.isPart != true { revision = outcome.revision }
         if outcome.kind == .duplicateRequest {
             let known = Failure(code: "duplicateRequest", message: "The command was answered before.")
@@ -288,7 +287,7 @@ extension CommitPipeline {
             return
         }
         if isAnother {
-            // It was refused because the database does not know what went before: that is written first.
+            // The database refused it because it lacks what went before: that is written first.
             let waiting = items.filter { $0.transaction != nil }
             queue.insert(contentsOf: waiting, at: 0)
             queuedBytes += waiting.reduce(0) { $0 + $1.size }
@@ -298,8 +297,8 @@ extension CommitPipeline {
     }
 
     private mutating func failed(_ failure: Failure, _ effects: inout [Effect]) {
-        guard let items = underway else { return }
-        underway = nil
+        guard let items = batchInFlight else { return }
+        batchInFlight = nil
         if failure.known == .fenced {
             effects.append(.fenced(failure))
             return
@@ -307,17 +306,18 @@ extension CommitPipeline {
         refuse(items[...], failure, stored: nil, &effects)
     }
 
-    /// The database does not have the parts that went before this one: all of them go again, under the same id, so that
-    /// what took effect all the same is not done twice. False: it is no part of a transaction, or was tried often enough.
-    private mutating func beginAgain(_ part: Item) -> Bool {
-        guard let id = part.partOf, Self.retry.allowsRetry(after: part.tries) else { return false }
+    /// Sends all parts of a transaction again, as the database lacks those before this one. They keep the id, so that what took
+    /// effect all the same is not done twice.
+    /// - Returns: false if it is no part of a transaction, or was sent often enough.
+    private mutating func resendParts(_ part: Item) -> Bool {
+        guard let id = part.partOf, Self.retry.allowsRetry(after: part.attempts) else { return false }
         let waiting = queue.filter { $0.partOf == id }
         let last = waiting.last ?? part
         guard let transaction = last.transaction else { return false }
         queue.removeAll { $0.partOf == id }
         queuedBytes -= waiting.reduce(0) { $0 + $1.size }
         let size = Self.size(transaction.changes) + (transaction.answer?.reply.count ?? 0) + 64
-        let items = items(of: transaction, id: last.id, size: size, tries: part.tries + 1)
+        let items = items(of: transaction, id: last.id, size: size, attempts: part.attempts + 1)
         queue.insert(contentsOf: items, at: 0)
         queuedBytes += items.reduce(0) { $0 + $1.size }
         return true

@@ -16,7 +16,6 @@ package struct OwnerAlerts: Sendable {
     private var alerts = KeyedRecords<WireAlert>("alert")
     private var answers = KeyedRecords<WireAlertAnswerRecord>("answer", limit: answerLimit) { $0.at }
 
-    /// An owner’s, without any.
     package init(_ owner: ServiceName) {
         self.owner = owner
     }
@@ -97,21 +96,21 @@ package struct OwnerAlerts: Sendable {
         return change
     }
 
-    // MARK: All of it
+    // MARK: Everything
 
     /// An alert as it is now, for the database; deleted if it does not stand.
     package func change(_ id: String) -> WireChange { alerts.change(id) }
 
-    /// Everything, for a database that has lost some.
+    /// Every alert and answer, for a database that has lost some.
     package var everything: [WireChange] { alerts.everything + answers.everything }
 
-    /// Everything, for the stream.
+    /// Every alert, for the stream.
     package var retained: [Publication] {
         alerts.sorted.map { Publication(.put, .alert(owner, $0.key), $0.value.wireBytes) }
     }
 }
 
-/// The answers that count once they are durable, each with the requests that wait for it.
+/// Answers that count once they are durable, each with the requests that wait for it.
 ///
 /// The alert stands until then. Whoever answers it meanwhile waits to see which answer it was.
 package struct PendingAnswers<Request: Sendable>: Sendable {

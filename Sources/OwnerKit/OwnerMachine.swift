@@ -4,8 +4,8 @@ package import WireMessages
 
 // The owner of a part of the state (queue, playback, feeds) is a pure machine that conforms to `OwnerMachine`.
 // `OwnerService` runs it: it deduplicates requests, commits, publishes, replies, calls other services and keeps the
-// timers. The machine never waits: it applies a command at once (speculatively), says what to commit, and hears later
-// whether it held.
+// timers. The machine never waits: it applies a command at once (speculatively), says what to commit, and is told the
+// outcome later.
 
 /// The pure part of a service that owns state: event and time in, effects out.
 ///
@@ -30,7 +30,7 @@ package protocol OwnerMachine: Sendable {
 
     /// The name that it registers and commits under.
     static var owner: ServiceName { get }
-    /// Which topics of others it must see, by prefix; empty: none.
+    /// The prefixes of the topics that it observes.
     static var observes: [String] { get }
     /// Whether it is told of podcasts that have been forgotten (`podcastForgotten`).
     static var followsPodcasts: Bool { get }
@@ -149,11 +149,11 @@ package typealias Transaction = OwnerTransaction<TransactionID>
 /// A call that is named by a text.
 package typealias Call = OwnerCall<CallID>
 
-/// How loud a line of the log is.
+/// The level of a line of the log.
 package enum LogLevel: Sendable, Hashable {
-    /// Of interest to developers.
+    /// The line is of interest to developers.
     case debug
-    /// Of interest to users.
+    /// The line is of interest to users.
     case info
     /// Something was wrong and has been dealt with.
     case warning
@@ -165,7 +165,7 @@ package enum LogLevel: Sendable, Hashable {
 package struct StoredRecord: Sendable, Hashable {
     /// A kind of record: `entry`, `session`, `alert` …
     package var collection: String
-    /// Its name within the collection.
+    /// The name of the record within its collection.
     package var key: String
     /// Protobuf, by collection.
     package var value: [UInt8]

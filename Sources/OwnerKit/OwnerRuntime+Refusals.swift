@@ -4,10 +4,10 @@ import PodcastModel
 import ProcessKit
 import WireMessages
 
-/// The topics whose value the bus has refused as too large. Each is reported once and tried again at intervals, so that
-/// an owner whose state cannot be published doesn't put it again and again.
+/// The topics whose value the bus has refused as too large. Each is reported once and retried at intervals, so that an owner
+/// whose state can’t be published doesn’t put it again and again.
 struct RefusedPuts: Sendable {
-    /// Between two attempts to put a refused value again.
+    /// The wait before a refused value is put again.
     static let retry = Backoff.constant(.seconds(60))
 
     private var refused: Set<Topic> = []
@@ -24,8 +24,8 @@ struct RefusedPuts: Sendable {
 
     func contains(_ topic: Topic) -> Bool { refused.contains(topic) || retrying.contains(topic) }
 
-    /// The topics to put again, and those whose last attempt was not refused.
-    mutating func takeDue(now: MonotonicTime) -> (retry: Set<Topic>, accepted: Set<Topic>) {
+    /// Returns the topics to put again, and those whose last attempt was not refused.
+    mutating func removeDue(now: MonotonicTime) -> (retry: Set<Topic>, accepted: Set<Topic>) {
         guard let retryAt, now >= retryAt else { return ([], []) }
         let accepted = retrying
         retrying = refused
@@ -34,18 +34,18 @@ struct RefusedPuts: Sendable {
         return (retrying, accepted)
     }
 
-    /// The bus has accepted a put of this topic since.
+    /// Forgets a topic of which the bus has accepted a put since.
     mutating func remove(_ topic: Topic) {
         refused.remove(topic)
         retrying.remove(topic)
     }
 }
 
-// What the bus refuses to publish.
+// Publications that the bus refuses.
 
 extension OwnerRuntime {
-    mutating func rejected(
-        _ publication: Publication, _ code: String, _ now: Moment, _ effects: inout [Effect]
+    mutating func handleRejection(
+        of publication: Publication, _ code: String, _ now: Moment, _ effects: inout [Effect]
     ) {
         let topic = publication.topic
         switch (publication.kind, code) {
@@ -60,7 +60,7 @@ extension OwnerRuntime {
         case (.delta, _):
             effects.append(.log(.warning, "the bus refuses a delta of \(topic): \(code)"))
             refusedPuts.remove(topic)
-            if isAnnounced { toPutWhole.insert(topic) }
+            if hasPublishedRetained { topicsToPutWhole.insert(topic) }
         default:
             effects.append(.log(.warning, "the bus refuses \(publication.kind) of \(topic): \(code)"))
         }
@@ -68,9 +68,9 @@ extension OwnerRuntime {
 
     /// Puts refused values again, and removes the alerts of those that the bus has accepted.
     mutating func retryRefusedPuts(_ now: Moment, _ effects: inout [Effect]) {
-        let (retry, accepted) = refusedPuts.takeDue(now: now.monotonic)
+        let (retry, accepted) = refusedPuts.removeDue(now: now.monotonic)
         publish(accepted.map { Publication(.delete, Self.alertTopic($0)) }, &effects)
-        toPutWhole.formUnion(retry)
+        topicsToPutWhole.formUnion(retry)
     }
 
     private static func alertTopic(_ topic: Topic) -> Topic {

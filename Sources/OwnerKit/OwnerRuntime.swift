@@ -4,11 +4,11 @@ import PodcastModel
 import ProcessKit
 import WireMessages
 
-/// What an `OwnerService` decides: requests, commits, the epoch's beginning, timers, around an owner's own machine.
+/// The decisions of an `OwnerService` around the owner's own machine: requests, commits, the beginning of an epoch, timers.
 ///
 /// It holds no socket, clock or task either: so a whole owner can be tested against a scripted database.
 struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
-    /// What an answer answers.
+    /// The purpose of a call: it comes back with the answer.
     enum Purpose: Sendable {
         case load
         case records
@@ -32,8 +32,8 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         var id: TransactionID
         var step: Machine.Step
         var onRefusal: RefusalAnswer
-        /// Successes that are told when it is durable, because they may build on it.
-        var heldReplies: [(id: RequestID, reply: [UInt8])] = []
+        /// Successes that may build on it: they are sent when it is durable.
+        var repliesAwaitingCommit: [(id: RequestID, reply: [UInt8])] = []
     }
 
     enum Phase {
@@ -45,11 +45,11 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
 
     /// How long the last commits may take after SIGTERM.
     static var stopLimit: Duration { .milliseconds(2_500) }
-    /// Between two tries to write everything.
+    /// The wait before the whole state is written again to a database that has refused it.
     static var repairRetry: Backoff { .constant(.seconds(5)) }
 
     var machine: Machine
-    var ledger = RequestLedger()
+    var requests = RequestDeduplicator()
     var pipeline: CommitPipeline
     let generation: UInt32
     private let performer: @Sendable (Machine.Action) -> Void
@@ -60,22 +60,21 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     var loaded: (revision: UInt64, incarnation: String) = (0, "")
     var records: [StoredRecord] = []
     /// The transactions without an outcome, in order.
-    var pendingTransactions: [PendingTransaction] = []
+    private var pendingTransactions: [PendingTransaction] = []
     private var lastTransaction: UInt64 = 0
-    /// The request whose transaction has just been refused, while the machine decides what to answer.
-    private var refusing: RequestID?
-    /// When to try again to write everything to a database that lacks it.
+    /// The time of the next attempt to write the whole state.
     var repairAt: MonotonicTime?
-    /// The epoch in which the bus has accepted it.
+    /// The epoch in which the bus has accepted the service.
     var epoch: UInt64?
-    var isAnnounced = false
+    /// Whether everything that is retained has been put in this epoch.
+    var hasPublishedRetained = false
     /// Topics of which the bus has refused a delta.
-    var toPutWhole: Set<Topic> = []
+    var topicsToPutWhole: Set<Topic> = []
     var refusedPuts = RefusedPuts()
-    /// What is left of a step whose publications have gone out: done before anything else happens.
-    private var deferred: [Machine.Effect] = []
-    private var mayDefer = false
-    /// The life of persistence that was ready last, and whether it is another one than before.
+    /// The effects that follow a publication: performed before anything else happens.
+    private var afterPublish: [Machine.Effect] = []
+    private var mayPublishFirst = false
+    /// The generation in which persistence was ready last, and whether it is another one than before.
     var persistenceGeneration: UInt32?
     var persistenceHasRestarted = false
     /// The incarnation of the database that the machine knows of.
@@ -94,34 +93,34 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
     /// When `alarm` is due; nil: never.
     var deadline: MonotonicTime? {
         var next = [
-            ledger.deadline, timers.values.min(), repairAt, refusedPuts.retryAt, forgottenPodcasts.retryAt,
+            requests.deadline, timers.values.min(), repairAt, refusedPuts.retryAt, forgottenPodcasts.retryAt,
         ].compactMap { $0 }.min()
         if case .stopping(let until) = phase { next = next.map { min($0, until) } ?? until }
         return next
     }
 
-    /// Decides. What a command or an input publishes comes first and alone: `finish` gives the rest, so that observers need
-    /// not wait for a commit to be built.
+    /// Handles an event. What a command or an input publishes comes first and alone, and `finish` returns the rest, so that
+    /// observers need not wait for a commit to be built.
     mutating func handle(_ event: Event, now: Moment) -> [Effect] {
         var effects = finish(now: now)
         if case .stopped = phase { return effects }
         switch event {
-        case .bus(.command), .input(.machine): mayDefer = true
-        default: mayDefer = false
+        case .bus(.command), .input(.machine): mayPublishFirst = true
+        default: mayPublishFirst = false
         }
         switch event {
         case .started: load(&effects)
         case .bus(.began(let epoch)):
             self.epoch = epoch
-            isAnnounced = false
+            hasPublishedRetained = false
             refusedPuts = RefusedPuts()
-            note(ledger.handle(.connectionLost, now: now.monotonic), now, &effects)
-        case .bus(.command(let command)): arrived(command, now, &effects)
-        case .bus(.update(let update)): observed(update, now, &effects)
-        case .bus(.status(let service, let ready)): stands(service, ready: ready)
-        case .input(.answered(let purpose, let result)): answered(purpose, result, now, &effects)
-        case .bus(.rejected(let publication, let code)): rejected(publication, code, now, &effects)
-        case .bus(.alarm): alarm(now, &effects)
+            deduplicate(.connectionLost, now, &effects)
+        case .bus(.command(let command)): handle(command, now, &effects)
+        case .bus(.update(let update)): handle(update, now, &effects)
+        case .bus(.status(let service, let ready)): serviceStatusChanged(service, ready: ready)
+        case .input(.answered(let purpose, let result)): handle(result, for: purpose, now, &effects)
+        case .bus(.rejected(let publication, let code)): handleRejection(of: publication, code, now, &effects)
+        case .bus(.alarm): performDueWork(now, &effects)
         case .input(.machine(let input)): run(.input(input), now, &effects)
         case .stopping:
             guard case .serving = phase else {
@@ -130,40 +129,41 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
             }
             phase = .stopping(until: now.monotonic.advanced(by: Self.stopLimit))
             run(.stopping, now, &effects)
-        case .bus(.fenced(let failure)): fenced(failure, &effects)
+        case .bus(.fenced(let failure)): stop(failure, &effects)
         case .bus(.pulse): break
         }
-        if deferred.isEmpty { settle(now, &effects) }
+        if afterPublish.isEmpty { followUp(now, &effects) }
         return effects
     }
 
-    /// Does what is left of the last event; empty if nothing is.
+    /// Performs what is left of the last event.
     mutating func finish(now: Moment) -> [Effect] {
-        guard !deferred.isEmpty else { return [] }
+        guard !afterPublish.isEmpty else { return [] }
         var effects: [Effect] = []
-        mayDefer = false
-        let rest = deferred
-        deferred = []
+        mayPublishFirst = false
+        let rest = afterPublish
+        afterPublish = []
         for effect in rest { perform(effect, now, &effects) }
-        settle(now, &effects)
+        followUp(now, &effects)
         return effects
     }
 
-    /// What may be due after any event.
-    private mutating func settle(_ now: Moment, _ effects: inout [Effect]) {
+    /// Does what any event may have made possible.
+    private mutating func followUp(_ now: Moment, _ effects: inout [Effect]) {
         if pipeline.needsRepair, repairAt == nil { repairAt = now.monotonic.advanced(by: Self.repairRetry.wait()) }
         probeIfRestarted(now, &effects)
         verifyNextPodcast(now, &effects)
-        announceIfDue(now, &effects)
+        publishRetainedIfDue(now, &effects)
         putWholeIfDue(now, &effects)
         stopIfDone(now, &effects)
     }
 
-    /// What it retains may hold changes whose fate is not known; nobody sees them before they are durable.
-    private mutating func announceIfDue(_ now: Moment, _ effects: inout [Effect]) {
-        guard case .serving = phase, epoch != nil, !isAnnounced, pipeline.isIdle else { return }
-        isAnnounced = true
-        toPutWhole = []
+    /// Waits for an idle pipeline: what is retained may show changes without an outcome, which nobody sees before they are
+    /// durable.
+    private mutating func publishRetainedIfDue(_ now: Moment, _ effects: inout [Effect]) {
+        guard case .serving = phase, epoch != nil, !hasPublishedRetained, pipeline.isIdle else { return }
+        hasPublishedRetained = true
+        topicsToPutWhole = []
         effects.append(.publish(machine.retained(now: now)))
         effects.append(.ready)
     }
@@ -172,11 +172,10 @@ struct OwnerRuntime<Machine: OwnerMachine>: ServiceHandler {
         let isDone = pipeline.isIdle && machine.hasStopped
         guard case .stopping(let until) = phase, isDone || now.monotonic >= until else { return }
         if !pipeline.isIdle { effects.append(.log(.warning, "stopping with changes that are not saved")) }
-        phase = .stopped
-        effects.append(.stop(nil))
+        stop(nil, &effects)
     }
 
-    mutating func fenced(_ failure: Failure, _ effects: inout [Effect]) {
+    mutating func stop(_ failure: Failure?, _ effects: inout [Effect]) {
         phase = .stopped
         effects.append(.stop(failure))
     }
@@ -193,14 +192,14 @@ extension OwnerRuntime {
         let publications = wanted.flatMap { effect -> [Publication] in
             if case .publish(let publications) = effect { publications } else { [] }
         }
-        guard mayDefer, isAnnounced, deferred.isEmpty, !publications.isEmpty else {
-            // Behind what is deferred, in order.
-            if !deferred.isEmpty { return deferred += wanted }
+        guard mayPublishFirst, hasPublishedRetained, afterPublish.isEmpty, !publications.isEmpty else {
+            // Behind what waits already, in order.
+            if !afterPublish.isEmpty { return afterPublish += wanted }
             for effect in wanted { perform(effect, now, &effects) }
             return
         }
         publish(publications, &effects)
-        deferred = wanted.filter { if case .publish = $0 { false } else { true } }
+        afterPublish = wanted.filter { if case .publish = $0 { false } else { true } }
     }
 
     private mutating func perform(_ effect: Machine.Effect, _ now: Moment, _ effects: inout [Effect]) {
@@ -213,127 +212,57 @@ extension OwnerRuntime {
                 id: call.request ?? .random(), service: call.service, payload: call.payload,
                 deadline: call.limit.map { now.monotonic.advanced(by: $0) }, mayBeRepeat: call.mayBeRepeat)
             effects.append(.ask(asking) { .answered(.call(call.query), $0) })
-        case .timer(let name, let time): timers[name] = time
+        case .timer(let timer, let time): timers[timer] = time
         case .perform(let action): effects.append(.run { [performer] in performer(action) })
         case .log(let level, let text): effects.append(.log(level.level, text))
         }
     }
 
-    private mutating func commit(_ transaction: Machine.Transaction, _ now: Moment, _ effects: inout [Effect]) {
-        if let answer = transaction.answer {
-            note(ledger.handle(.committing(answer.request), now: now.monotonic), now, &effects)
-        }
-        lastTransaction += 1
-        let id = TransactionID(lastTransaction)
-        pendingTransactions.append(
-            PendingTransaction(id: id, step: transaction.step, onRefusal: transaction.onRefusal))
-        let numbered = Transaction(
-            id, changes: transaction.changes, publications: transaction.publications, answering: transaction.answer)
-        note(pipeline.handle(.enqueue(numbered)), now, &effects)
-    }
-
-    /// A success that changes nothing may owe that to a change that is not durable yet: it is told when that is. What is
-    /// told in spite of a refusal was decided before the changes that came later.
-    private mutating func reply(
-        _ id: RequestID, _ result: Result<[UInt8], Failure>, _ now: Moment, _ effects: inout [Effect]
-    ) {
-        if case .success(let reply) = result, id != refusing, let last = pendingTransactions.indices.last {
-            pendingTransactions[last].heldReplies.append((id, reply))
-            note(ledger.handle(.committing(id), now: now.monotonic), now, &effects)
-        } else {
-            note(ledger.handle(.answered(id, result), now: now.monotonic), now, &effects)
-        }
-    }
-
-    /// The outcome of a transaction is known, and with it that of the replies that waited for it.
-    private mutating func settle(
-        _ id: TransactionID, isDurable: Bool, _ now: Moment, _ effects: inout [Effect]
-    ) -> PendingTransaction? {
-        guard let index = pendingTransactions.firstIndex(where: { $0.id == id }) else { return nil }
-        let pending = pendingTransactions.remove(at: index)
-        for held in pending.heldReplies {
-            let result: Result<[UInt8], Failure> =
-                isDurable
-                ? .success(held.reply)
-                : .failure(Failure(.busy, "An earlier change couldn’t be saved; try this one again."))
-            note(ledger.handle(.answered(held.id, result), now: now.monotonic), now, &effects)
-        }
-        return pending
-    }
-
-    private mutating func committed(_ transaction: Transaction, _ now: Moment, _ effects: inout [Effect]) {
-        publish(transaction.publications, &effects)
-        if let answer = transaction.answer {
-            note(ledger.handle(.answered(answer.request, .success(answer.reply)), now: now.monotonic), now, &effects)
-        }
-        guard let pending = settle(transaction.id, isDurable: true, now, &effects) else { return }
-        run(.committed(pending.step), now, &effects)
-    }
-
-    /// The machine rolls back first, so that whoever is answered sees the state without what was refused.
-    private mutating func refused(
-        _ transaction: Transaction, _ failure: Failure, stored: [UInt8]?, _ now: Moment, _ effects: inout [Effect]
-    ) {
-        if let stored, let answer = transaction.answer {
-            note(ledger.handle(.answered(answer.request, .success(stored)), now: now.monotonic), now, &effects)
-        }
-        guard let pending = settle(transaction.id, isDurable: false, now, &effects) else { return }
-        refusing = transaction.answer?.request
-        run(.refused(pending.step, failure), now, &effects)
-        refusing = nil
-        forgottenPodcasts.reportAgain(machine.knownPodcasts, now: now.monotonic)
-        guard let answer = transaction.answer else { return }
-        let result = pending.onRefusal.result(failure)
-        note(ledger.handle(.answered(answer.request, result), now: now.monotonic), now, &effects)
-    }
-
-    /// What is published before the owner is ready in this epoch is part of what it puts then.
+    /// Publishes; what comes before everything that is retained has been put in this epoch is part of that.
     func publish(_ publications: [Publication], _ effects: inout [Effect]) {
-        guard isAnnounced, !publications.isEmpty else { return }
+        guard hasPublishedRetained, !publications.isEmpty else { return }
         effects.append(.publish(publications))
     }
 
-    private mutating func alarm(_ now: Moment, _ effects: inout [Effect]) {
-        note(ledger.handle(.tick, now: now.monotonic), now, &effects)
+    private mutating func performDueWork(_ now: Moment, _ effects: inout [Effect]) {
+        deduplicate(.tick, now, &effects)
         if let repairAt, now.monotonic >= repairAt {
             self.repairAt = nil
-            note(pipeline.handle(.repair), now, &effects)
+            updatePipeline(.repair, now, &effects)
         }
         retryRefusedPuts(now, &effects)
         let due = timers.filter { $0.value <= now.monotonic }.sorted { $0.value < $1.value }
-        // A timer that an earlier one of these moves or takes back is not due any more.
-        for (name, time) in due where timers[name] == time {
-            timers[name] = nil
-            run(.timer(name), now, &effects)
+        // A timer that an earlier one of these moves or cancels is not due any more.
+        for (timer, time) in due where timers[timer] == time {
+            timers[timer] = nil
+            run(.timer(timer), now, &effects)
         }
     }
 
-    /// What was refused as a delta is put whole, once all that it shows is durable.
+    /// Puts whole what was refused as a delta, once all that it shows is durable.
     private mutating func putWholeIfDue(_ now: Moment, _ effects: inout [Effect]) {
-        guard !toPutWhole.isEmpty, isAnnounced, pipeline.isIdle else { return }
-        publish(machine.retained(now: now).filter { toPutWhole.contains($0.topic) }, &effects)
-        toPutWhole = []
+        guard !topicsToPutWhole.isEmpty, hasPublishedRetained, pipeline.isIdle else { return }
+        publish(machine.retained(now: now).filter { topicsToPutWhole.contains($0.topic) }, &effects)
+        topicsToPutWhole = []
     }
+}
 
-    // MARK: - Requests and commits
+// MARK: - Requests
 
-    private mutating func arrived(_ command: IncomingCommand, _ now: Moment, _ effects: inout [Effect]) {
+extension OwnerRuntime {
+    private mutating func handle(_ command: IncomingCommand, _ now: Moment, _ effects: inout [Effect]) {
         guard case .serving = phase else {
             let failure = Failure(.unavailable, "\(Machine.owner) is not ready.")
-            effects.append(.reply(command.ticket, command.id, .failure(failure)))
-            return
+            return effects.append(.reply(command.ticket, command.id, .failure(failure)))
         }
         let refusal = RequestLimits.refusal(
             origin: command.command.origin, payload: command.payload, service: Machine.owner)
-        if let refusal {
-            effects.append(.reply(command.ticket, command.id, .failure(refusal)))
-            return
-        }
-        note(ledger.handle(.arrived(command), now: now.monotonic), now, &effects)
+        if let refusal { return effects.append(.reply(command.ticket, command.id, .failure(refusal))) }
+        deduplicate(.arrived(command), now, &effects)
     }
 
-    mutating func note(_ wanted: [RequestLedger.Effect], _ now: Moment, _ effects: inout [Effect]) {
-        for effect in wanted {
+    mutating func deduplicate(_ event: RequestDeduplicator.Event, _ now: Moment, _ effects: inout [Effect]) {
+        for effect in requests.handle(event, now: now.monotonic) {
             switch effect {
             case .start(let command): run(.command(command), now, &effects)
             case .answer(let ticket, let id, let result): effects.append(.reply(ticket, id, result))
@@ -346,26 +275,16 @@ extension OwnerRuntime {
         }
     }
 
-    mutating func note(_ wanted: [CommitPipeline.Effect], _ now: Moment, _ effects: inout [Effect]) {
-        for effect in wanted {
-            switch effect {
-            case .send(let batch):
-                var request = WirePersistenceRequest()
-                request.commit = batch
-                ask(request, .batch, &effects)
-            case .committed(let transaction): committed(transaction, now, &effects)
-            case .refused(let transaction, let failure, let stored):
-                refused(transaction, failure, stored: stored, now, &effects)
-            case .fenced(let failure): fenced(failure, &effects)
-            case .collectEverything:
-                effects.append(.log(.warning, "the database is another one: everything is written to it again"))
-                note(pipeline.handle(.everything(machine.everything())), now, &effects)
-                // Said once for each, however often the writing has to be tried.
-                guard pipeline.incarnation != database else { continue }
-                database = pipeline.incarnation
-                run(.databaseReplaced, now, &effects)
-            }
+    /// Answers a request. A success that changes nothing may build on a change that is not durable yet: it is sent when that
+    /// is.
+    private mutating func reply(
+        _ id: RequestID, _ result: Result<[UInt8], Failure>, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        guard case .success(let reply) = result, let last = pendingTransactions.indices.last else {
+            return deduplicate(.answered(id, result), now, &effects)
         }
+        pendingTransactions[last].repliesAwaitingCommit.append((id, reply))
+        deduplicate(.committing(id), now, &effects)
     }
 
     func ask(
@@ -375,5 +294,74 @@ extension OwnerRuntime {
         let asking = RequestTracker.Asking(
             id: .random(), service: .persistence, payload: request.wireBytes, deadline: deadline)
         effects.append(.ask(asking) { .answered(purpose, $0) })
+    }
+}
+
+// MARK: - Commits
+
+extension OwnerRuntime {
+    private mutating func commit(_ transaction: Machine.Transaction, _ now: Moment, _ effects: inout [Effect]) {
+        if let answer = transaction.answer { deduplicate(.committing(answer.request), now, &effects) }
+        lastTransaction += 1
+        let id = TransactionID(lastTransaction)
+        pendingTransactions.append(
+            PendingTransaction(id: id, step: transaction.step, onRefusal: transaction.onRefusal))
+        let numbered = Transaction(
+            id, changes: transaction.changes, publications: transaction.publications, answering: transaction.answer)
+        updatePipeline(.enqueue(numbered), now, &effects)
+    }
+
+    mutating func updatePipeline(_ event: CommitPipeline.Event, _ now: Moment, _ effects: inout [Effect]) {
+        for effect in pipeline.handle(event) {
+            switch effect {
+            case .send(let batch):
+                var request = WirePersistenceRequest()
+                request.commit = batch
+                ask(request, .batch, &effects)
+            case .committed(let transaction): committed(transaction, now, &effects)
+            case .refused(let transaction, let failure, let stored):
+                refused(transaction, failure, stored: stored, now, &effects)
+            case .fenced(let failure): stop(failure, &effects)
+            case .collectEverything:
+                effects.append(.log(.warning, "the database is another one: everything is written to it again"))
+                updatePipeline(.everything(machine.everything()), now, &effects)
+                // The machine hears of each database once, however often the writing has to be tried.
+                guard pipeline.incarnation != database else { continue }
+                database = pipeline.incarnation
+                run(.databaseReplaced, now, &effects)
+            }
+        }
+    }
+
+    private mutating func committed(_ transaction: Transaction, _ now: Moment, _ effects: inout [Effect]) {
+        publish(transaction.publications, &effects)
+        if let answer = transaction.answer {
+            deduplicate(.answered(answer.request, .success(answer.reply)), now, &effects)
+        }
+        guard let pending = removePending(transaction.id) else { return }
+        for held in pending.repliesAwaitingCommit {
+            deduplicate(.answered(held.id, .success(held.reply)), now, &effects)
+        }
+        run(.committed(pending.step), now, &effects)
+    }
+
+    /// The machine rolls back first, so that whoever is answered sees the state without what was refused.
+    private mutating func refused(
+        _ transaction: Transaction, _ failure: Failure, stored: [UInt8]?, _ now: Moment, _ effects: inout [Effect]
+    ) {
+        guard let pending = removePending(transaction.id) else { return }
+        for held in pending.repliesAwaitingCommit {
+            let failure = Failure(.busy, "An earlier change couldn’t be saved; try this one again.")
+            deduplicate(.answered(held.id, .failure(failure)), now, &effects)
+        }
+        run(.refused(pending.step, failure), now, &effects)
+        forgottenPodcasts.reportAgain(machine.knownPodcasts, now: now.monotonic)
+        guard let answer = transaction.answer else { return }
+        let result = stored.map { .success($0) } ?? pending.onRefusal.result(failure)
+        deduplicate(.answered(answer.request, result), now, &effects)
+    }
+
+    private mutating func removePending(_ id: TransactionID) -> PendingTransaction? {
+        pendingTransactions.firstIndex { $0.id == id }.map { pendingTransactions.remove(at: $0) }
     }
 }

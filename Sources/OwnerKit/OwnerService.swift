@@ -9,7 +9,6 @@ import WireMessages
 package final class OwnerService<Machine: OwnerMachine>: Service {
     private let loop: ServiceLoop<OwnerRuntime<Machine>>
 
-    /// A service that runs `machine`.
     /// - Parameter perform: does what only the shell can do. It must not block: it starts tasks or threads, which
     ///   report through the inputs.
     package init(
@@ -44,7 +43,7 @@ extension ServiceInputs {
 }
 
 extension LogLevel {
-    /// The same, as the logger calls it.
+    /// The level of the logger.
     package var level: Logger.Level {
         switch self {
         case .debug: .debug

@@ -2,23 +2,21 @@ package import BusKit
 package import PodcastModel
 package import WireMessages
 
-/// The settings that one owner keeps: for all podcasts, and for single ones, which inherit from those for all what they
-/// do not set themselves. Pure: the owner commits and publishes what a change gives.
+/// The settings of one owner: for all podcasts, and for single ones, which inherit what they don't set themselves. Pure: the
+/// owner commits and publishes what a change returns.
 package struct OwnerSettings: Sendable {
-    /// The collections of its records begin so; the podcast's id, or `all`, follows.
+    /// The beginning of its collections; the podcast's id, or `all`, follows.
     private static let collection = "setting/"
 
     private let owner: ServiceName
-    /// By podcast (empty: for all), then by key. A later version's keys are carried along.
+    /// The values by podcast (empty: for all), then by key. Keys of later versions are kept.
     private var values: [String: [String: String]] = [:]
 
-    /// An owner's settings with nothing set.
     package init(_ owner: ServiceName) {
         self.owner = owner
     }
 
-    /// Takes a stored record over, if it is one of a setting.
-    /// - Returns: whether it was.
+    /// Takes a stored record over; false if it is of another kind.
     package mutating func restore(_ record: StoredRecord) -> Bool {
         guard record.collection.hasPrefix(Self.collection) else { return false }
         let podcast = String(record.collection.dropFirst(Self.collection.count))
@@ -27,17 +25,17 @@ package struct OwnerSettings: Sendable {
         return true
     }
 
-    // MARK: What holds
+    // MARK: Values in force
 
-    /// What holds for a podcast (empty: for none in particular): its own value, else that for all, else the standard.
+    /// The value in force for a podcast (empty: for none in particular): its own, else that for all, else the default.
     package func value(_ key: SettingKey, podcast: String = "") -> String {
         own(key, podcast: podcast) ?? own(key, podcast: "") ?? key.rule.standard
     }
 
-    /// What is set there and nowhere else.
+    /// The value that is set for this podcast itself (empty: for all).
     package func own(_ key: SettingKey, podcast: String) -> String? { values[podcast]?[key.rawValue] }
 
-    /// A number that holds for a podcast.
+    /// The number in force for a podcast.
     package func number(_ key: SettingKey, podcast: String = "") -> Double {
         Double(value(key, podcast: podcast)) ?? Double(key.rule.standard) ?? 0
     }
@@ -50,20 +48,22 @@ package struct OwnerSettings: Sendable {
 
     // MARK: Changing
 
-    /// Sets a value, or (an empty one) takes it back. Nil: it was so already.
+    /// Sets a value, or (an empty one) removes it.
     ///
-    /// - Throws: `invalidArgument` for a key of another owner or of none, a value that it cannot take, a podcast's id that
-    ///   is none, and a key that podcasts cannot have.
+    /// - Returns: nil if nothing changed.
+    /// - Throws: `invalidArgument` for a key of another owner or of none, an invalid value, an invalid podcast ID, and a key
+    ///   that podcasts cannot have.
     package mutating func set(_ setting: WireSetSetting) throws(Failure) -> OwnerChange? {
         guard let key = SettingKey(rawValue: setting.key), key.rule.owner == owner else {
-            throw Failure(.invalidArgument, "There is no setting “\(setting.key)” of \(owner).")
+            throw Failure(.invalidArgument, "The \(owner) service has no setting “\(setting.key)”.")
         }
         if !setting.podcast.isEmpty {
             guard PodcastID(setting.podcast) != nil else {
                 throw Failure(.invalidArgument, "“\(setting.podcast)” isn’t a valid podcast ID.")
             }
             guard key.rule.isPerPodcast else {
-                throw Failure(.invalidArgument, "\(key.rawValue) holds for all podcasts; one cannot have its own.")
+                throw Failure(
+                    .invalidArgument, "“\(key.rawValue)” applies to all podcasts; a podcast can’t have its own.")
             }
         }
         let value = setting.value.isEmpty ? nil : try key.value(of: setting.value)
@@ -74,7 +74,8 @@ package struct OwnerSettings: Sendable {
             changes: [record(setting.podcast, key.rawValue)], publications: [publication(of: setting.podcast)])
     }
 
-    /// The reply to a request that has been carried out; `changed`: whether it changed anything.
+    /// The reply to a request that has been carried out.
+    /// - Parameter changed: whether it changed anything.
     package func reply(to setting: WireSetSetting, changed: Bool) -> WireSettingReply {
         var reply = WireSettingReply()
         reply.changed = changed
@@ -86,7 +87,7 @@ package struct OwnerSettings: Sendable {
         return reply
     }
 
-    /// Drops what is set for a podcast that was forgotten. Nil: nothing was.
+    /// Removes the settings of a podcast that was forgotten; nil if it had none.
     package mutating func forget(podcast: String) -> OwnerChange? {
         guard !podcast.isEmpty, let keys = values.removeValue(forKey: podcast)?.keys.sorted() else { return nil }
         return OwnerChange(changes: keys.map { record(podcast, $0) }, publications: [publication(of: podcast)])
@@ -103,14 +104,14 @@ package struct OwnerSettings: Sendable {
         return change
     }
 
-    // MARK: All of it
+    // MARK: Everything
 
-    /// Everything, for a database that has lost some.
+    /// Every setting, for a database that has lost some.
     package var everything: [WireChange] {
         values.sorted { $0.key < $1.key }.flatMap { podcast, keys in keys.keys.sorted().map { record(podcast, $0) } }
     }
 
-    /// Everything, for the stream.
+    /// Every setting, for the stream.
     package var retained: [Publication] { values.keys.sorted().map(publication) }
 
     private func publication(of podcast: String) -> Publication {

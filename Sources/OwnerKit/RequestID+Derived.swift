@@ -2,7 +2,7 @@ import CSodium
 package import WireMessages
 
 extension RequestID {
-    /// The id of a request that this one causes: the same for the same step, so that a repeated cause repeats no effect.
+    /// Derives the id of a request that this one causes: the same for the same step, so that a repeat takes no effect twice.
     ///
     /// It is a UUID of version 8 (RFC 9562, section 5.8): the first 16 bytes are BLAKE2b of this id and the step.
     package func derived(_ step: String) -> RequestID {

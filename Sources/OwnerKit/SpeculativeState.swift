@@ -1,4 +1,4 @@
-/// A value that is changed before it is known whether the change can be saved, and that finds back.
+/// A value that is changed before it is known whether the change can be saved, and that can be rolled back.
 ///
 /// Snapshots are cheap: the value's storage is shared until it is written to.
 package struct SpeculativeState<State: Sendable>: Sendable {
@@ -7,7 +7,6 @@ package struct SpeculativeState<State: Sendable>: Sendable {
     private var pending: [(id: TransactionID, before: State)] = []
     private var lastID: UInt64 = 0
 
-    /// A durable value.
     package init(_ state: State) {
         current = state
     }
@@ -31,19 +30,18 @@ package struct SpeculativeState<State: Sendable>: Sendable {
         return id
     }
 
-    /// Changes the value without a transaction: a refusal of an earlier one takes this back too.
+    /// Changes the value without a transaction: a refusal of an earlier one rolls this back too.
     package mutating func amend<Result>(_ change: (inout State) throws -> Result) rethrows -> Result {
         try change(&current)
     }
 
-    /// The transaction is durable.
+    /// Records that the transaction is durable.
     package mutating func committed(_ id: TransactionID) {
         // They are in order.
         pending.removeFirst(pending.firstIndex { $0.id > id } ?? pending.count)
     }
 
-    /// The transaction will never be: back to the value before it, and so without all that came after it.
-    /// Nothing happens for one that was undone with an earlier one already.
+    /// Rolls the transaction back, with all that came after it. Does nothing for one that was rolled back with an earlier one.
     package mutating func refused(_ id: TransactionID) {
         guard let index = pending.firstIndex(where: { $0.id == id }) else { return }
         current = pending[index].before

@@ -2,7 +2,7 @@ import BusKit
 import CProcess
 import LibC
 
-/// Sees to it that a service does not outlive its supervisor, however that one ends.
+/// Ends a service with its supervisor, however that ends.
 ///
 /// Three ties, because each has a gap: the kernel's parent death signal (Linux only), the check that the supervisor was
 /// still there when it was set, and the standard input, a pipe that nobody writes to and that ends with the supervisor.
@@ -10,7 +10,7 @@ package enum ChildGuard {
     /// The supervisor's pid; absent for a service that was started by hand.
     package static let supervisorVariable = "LOCKSTEP_SUPERVISOR_PID"
 
-    /// One value for the life of a supervisor: by it a service tells its own restart from that of the whole fleet.
+    /// The ID of a supervisor's life: by it a service tells its own restart from that of the whole fleet.
     package static let fleetRunVariable = "LOCKSTEP_FLEET_RUN"
 
     /// The supervisor that started this process; nil: it was started by hand.
@@ -18,11 +18,11 @@ package enum ChildGuard {
         environment[supervisorVariable].flatMap(Int32.init).flatMap { $0 > 0 ? $0 : nil }
     }
 
-    /// To be called first in a service's `main`. Without a supervisor nothing is tied.
-    package static func arm(environment: [String: String] = ProcessEnvironment.current) {
+    /// Ties the process to its supervisor, if it has one; the first call in a service's `main`.
+    package static func install(environment: [String: String] = ProcessEnvironment.current) {
         guard let supervisor = supervisor(environment) else { return }
         _ = lockstep_set_parent_death_signal(SIGKILL)
-        // It may have died between the fork and here: then no signal will come.
+        // The supervisor may have died between the fork and here: then no signal comes.
         if getppid() != supervisor { _exit(0) }
         watchStandardInput()
     }

@@ -7,7 +7,7 @@ import WireMessages
 /// Sets work aside that crashes its process again and again, so that nothing durable keeps a service from running.
 ///
 /// A small file names the work in hand: a line is appended when work begins or ends, and now and then it is written anew.
-/// What was in hand when the process crashed is suspect in the next one: it runs while no other suspect does, and after
+/// Work that was in hand when the process crashed is suspect in the next one: it runs while no other suspect does, and after
 /// `crashLimit` crashes it is refused until it is released, or until `pause` has passed: it may have been in hand by chance
 /// when something else crashed. Work that ends, however it ends, is no longer suspect. A crash counts if the supervisor says
 /// that the previous process crashed or hung, and the work had begun at most `window` before: a process that was killed from
@@ -19,23 +19,23 @@ package final class CrashLoopQuarantine: Sendable {
     package static let previousCrash = "crash"
     /// Work that crashes the process when it begins, keys separated by commas: for tests.
     static let injectionVariable = "LOCKSTEP_CRASH_INJECTION"
-    /// So many crashes set work aside.
+    /// The number of crashes after which work is set aside.
     static let crashLimit = 2
     /// Work that crashes the process later than this after its start is in no loop, in seconds.
     static let window: Int64 = 600
-    /// What was set aside gets one more try this long after its last crash, in seconds.
+    /// The time after its last crash at which work that was set aside is retried once, in seconds.
     static let pause: Int64 = 86_400
     /// The maximum number of suspects that are remembered.
     static let suspectLimit = 256
     /// The size at which the file is written anew, in bytes.
     static let fileLimit = 256 << 10
 
-    /// What is known of one piece of work. Times are monotonic, in seconds.
+    /// The record of one piece of work. Times are monotonic, in seconds.
     private struct Record: Sendable {
         var crashes = 0
         var crashedAt: Int64 = 0
         var begunAt: Int64?
-        /// How many pieces in hand have this key.
+        /// The number of pieces in hand with this key.
         var count = 0
         var isSuspectInHand: Bool { crashes > 0 && count > 0 }
     }
@@ -53,7 +53,7 @@ package final class CrashLoopQuarantine: Sendable {
         var keys: [UInt64: String] = [:]
         /// Suspects that wait until none is in hand, in order.
         var waiting: [Waiting] = []
-        /// Where lines are appended; −1: the file must be written anew first.
+        /// The descriptor that lines are appended to; −1: the file must be written anew first.
         var file: Int32 = -1
         /// Bytes in the file.
         var size = 0
@@ -64,7 +64,6 @@ package final class CrashLoopQuarantine: Sendable {
     private let clock: @Sendable () -> MonotonicTime
     private let state: NIOLockedValueBox<State>
 
-    /// The quarantine of a service in its life.
     package convenience init(_ context: ServiceContext) {
         self.init(
             path: context.home.runFile("\(context.name.text).work"),
@@ -81,7 +80,7 @@ package final class CrashLoopQuarantine: Sendable {
         self.clock = clock
         let suspects = Self.suspects(in: Self.contents(of: path), hasCrashed: hasCrashed, now: Self.seconds(clock()))
         state = NIOLockedValueBox(State(records: suspects))
-        // What the last process had in hand is judged: it must not be judged again in the next.
+        // The work of the last process is judged now, and must not be judged again by the next one.
         state.withLockedValue { rewrite(&$0) }
     }
 
@@ -132,7 +131,7 @@ package final class CrashLoopQuarantine: Sendable {
         }
     }
 
-    /// Somebody asks for the work anew: it gets one more try, unless it crashed the process less than `pause` ago.
+    /// Allows one more attempt at work that somebody asks for again, unless it crashed the process less than `pause` ago.
     package func release(_ key: String, after pause: Duration = .zero) {
         state.withLockedValue { state in
             guard let record = state.records[key], record.crashes >= Self.crashLimit,
@@ -183,7 +182,7 @@ package final class CrashLoopQuarantine: Sendable {
         if state.file >= 0 { close(state.file) }
         state.file = -1
         let text = state.records.sorted { $0.key < $1.key }.map(Self.line).joined()
-        // It need not survive more than this process.
+        // The file only has to survive this process.
         do throws(Failure) { try SmallFile.replaceWhole(path, with: text, isDurable: false) } catch { return }
         state.size = text.utf8.count
         state.file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC)

@@ -21,7 +21,7 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
 
     package init() {}
 
-    /// Whether there is none.
+    /// Whether there are no secrets.
     package var isEmpty: Bool { podcasts.isEmpty }
 
     /// Everything of a podcast, by server.
@@ -49,7 +49,7 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
         podcasts[podcast] = nil
     }
 
-    /// Those of these podcasts.
+    /// Returns the secrets of these podcasts only.
     package func only(of podcasts: Set<String>) -> FeedSecrets {
         var some = self
         some.podcasts = self.podcasts.filter { podcasts.contains($0.key) }
@@ -63,9 +63,9 @@ package struct FeedSecrets: Sendable, Hashable, CustomStringConvertible, CustomR
         }
     }
 
-    /// Names none of them.
+    /// A text that doesn’t show the secrets.
     package var description: String { "(secrets of \(podcasts.count) podcasts)" }
-    /// Shows none of them.
+    /// A mirror that doesn’t show the secrets.
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 

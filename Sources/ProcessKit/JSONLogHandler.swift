@@ -26,7 +26,7 @@ struct JSONLogHandler: LogHandler {
         all.merge(event.metadata ?? [:]) { _, new in new }
         if let error = event.error { all["error"] = "\(error)" }
         let line = self.line(event.level, event.message.description, all)
-        // One call for each line, so that the lines of two threads never mix; what the reader does not take is lost.
+        // One call a line, so that the lines of two threads never mix; what the reader does not take is lost.
         guard Self.isTaken else { return }
         _ = line.withCString { write(STDERR_FILENO, $0, strlen($0)) }
     }

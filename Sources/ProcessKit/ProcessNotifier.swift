@@ -1,7 +1,7 @@
 import BusKit
 import LibC
 
-/// Tells whoever started this process how it fares, by systemd's notification protocol (`man sd_notify`): datagrams to
+/// Tells whoever started this process about its state, by systemd's notification protocol (`man sd_notify`): datagrams to
 /// the socket that `NOTIFY_SOCKET` names. Without one, nothing happens.
 package struct ProcessNotifier: Sendable {
     private let address: [UInt8]?
@@ -19,16 +19,16 @@ package struct ProcessNotifier: Sendable {
         address = bytes
     }
 
-    /// Whether anybody listens.
+    /// Whether there is a socket to report to.
     package var isListenedTo: Bool { address != nil }
 
-    /// It serves now.
+    /// Reports that the process serves now.
     package func ready() { send("READY=1") }
-    /// It lives; to be sent from the loop that does the work.
+    /// Reports that the process is alive; to be called from the loop that does the work.
     package func watchdog() { send("WATCHDOG=1") }
-    /// It is about to end.
+    /// Reports that the process is about to end.
     package func stopping() { send("STOPPING=1") }
-    /// What it is doing, in a line for people.
+    /// Reports what the process is doing, in a line for people.
     package func status(_ line: String) { send("STATUS=\(line.split(separator: "\n").joined(separator: " "))") }
 
     /// Sends a datagram. What cannot be delivered is dropped: nobody may hang on whether anybody listens.

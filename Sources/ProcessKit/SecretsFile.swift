@@ -5,18 +5,17 @@ package import PodcastModel
 
 /// The file of the feeds’ users and passwords (`secrets.json`, mode 0600). One service writes it.
 package struct SecretsFile: Sendable, Hashable {
-    /// Where it lies.
+    /// The path of the file.
     package let path: String
 
     /// The largest file that is read, in bytes.
     static let limit = 16 << 20
 
-    /// The file at `path`, which need not exist.
     package init(path: String) {
         self.path = path
     }
 
-    /// What it holds; without a file, nothing.
+    /// Reads the secrets; none without a file.
     ///
     /// - Throws: `storageFailed` for a file that can’t be read now; `malformed` for one that isn’t what this service writes.
     package func read() throws(Failure) -> FeedSecrets {
@@ -51,7 +50,7 @@ package struct SecretsFile: Sendable, Hashable {
         Failure(.storageFailed, "The file of passwords \(path) can’t be read: \(String(cString: strerror(errno))).")
     }
 
-    /// What it holds. A damaged file is moved aside first, so that it is neither read again nor written over.
+    /// Reads the secrets. A damaged file is moved aside first, so that it is neither read again nor overwritten.
     ///
     /// - Returns: the secrets, and for a damaged file a sentence about it.
     /// - Throws: `storageFailed` for a file that can’t be read, or moved aside, now: it stays as it is.
@@ -77,7 +76,8 @@ package struct SecretsFile: Sendable, Hashable {
         try SmallFile.replaceWhole(path, with: String(decoding: bytes, as: UTF8.self))
     }
 
-    /// Moves it out of the way. Returns its new path.
+    /// Moves the file aside.
+    /// - Returns: its new path.
     private func setAside(at moment: Timestamp) throws(Failure) -> String {
         let target = "\(path).damaged-\(moment.milliseconds)"
         guard rename(path, target) == 0 else {
@@ -88,7 +88,7 @@ package struct SecretsFile: Sendable, Hashable {
         return target
     }
 
-    /// Removes it, if it is there.
+    /// Removes the file if it exists.
     package func remove() {
         _ = unlink(path)
     }
@@ -118,7 +118,6 @@ package final class SecretsReader: Sendable {
     private let file: SecretsFile
     private let known = NIOLockedValueBox<(version: Version, secrets: FeedSecrets)?>(nil)
 
-    /// A reader of a home’s secrets.
     package init(_ file: SecretsFile) {
         self.file = file
     }

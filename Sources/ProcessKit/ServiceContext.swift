@@ -2,16 +2,16 @@ package import BusKit
 package import Logging
 package import PodcastModel
 
-/// What a service is given at its start.
+/// The environment that a service starts in.
 package struct ServiceContext: Sendable {
     package var name: ServiceName
-    /// Its life: larger than that of any process of the same service before it.
+    /// The generation: larger than that of any process of the same service before it.
     package var generation: UInt32
-    /// Where the fleet keeps its files.
+    /// The folders of the fleet.
     package var home: LockstepHome
-    /// For its log.
+    /// The logger of the service.
     package var logger: Logger
-    /// For whoever started the process.
+    /// The connection to whoever started the process.
     package var notifier: ProcessNotifier
     /// The process's environment.
     package var environment: [String: String]
@@ -20,10 +20,9 @@ package struct ServiceContext: Sendable {
     /// Called once a second from its work loop, as long as the loop and the poll thread turn.
     package var notifyAlive: @Sendable () -> Void
 
-    /// Where the bus's sockets are.
+    /// The folder of the bus's sockets.
     package var runDirectory: String { home.runDirectory }
 
-    /// A context of these parts.
     package init(
         name: ServiceName, generation: UInt32, home: LockstepHome, logger: Logger,
         notifier: ProcessNotifier = ProcessNotifier(environment: [:]), environment: [String: String] = [:]

@@ -5,11 +5,11 @@ package import PodcastModel
 import ServiceLifecycle
 package import WireMessages
 
-/// What happens to a service, on the bus or in its own shell.
+/// An event of a service, on the bus or in its own shell.
 package enum ServiceEvent<Input: Sendable>: Sendable {
-    /// The thread runs; before everything else.
+    /// The thread has started; before everything else.
     case started
-    /// The bus tells something; `pulse` stays with the loop.
+    /// The bus reports something; `pulse` stays with the loop.
     case bus(BusEvent)
     /// The service's own shell reports.
     case input(Input)
@@ -17,7 +17,7 @@ package enum ServiceEvent<Input: Sendable>: Sendable {
     case stopping
 }
 
-/// What a service wants of the bus. Effects are performed in order.
+/// An effect of a service’s decision. Effects are performed in order.
 package enum ServiceEffect<Input: Sendable>: Sendable {
     /// Publish; without a bus it is dropped, and what is retained must be put again after the next `began`.
     case publish([Publication])
@@ -39,7 +39,7 @@ package enum ServiceEffect<Input: Sendable>: Sendable {
 ///
 /// It must not block: what takes time runs elsewhere and reports through the inputs.
 package protocol ServiceHandler: SendableMetatype {
-    /// What the service's own shell reports.
+    /// The reports of the service’s own shell.
     associatedtype Input: Sendable
 
     /// When `BusEvent.alarm` is due; nil: never. Read after each turn.
@@ -48,20 +48,18 @@ package protocol ServiceHandler: SendableMetatype {
     /// Handles an event.
     mutating func handle(_ event: ServiceEvent<Input>, now: Moment) -> [ServiceEffect<Input>]
 
-    /// Does what `handle` has left for after its effects; empty if nothing is left.
+    /// Returns the effects that `handle` has left for later.
     mutating func finish(now: Moment) -> [ServiceEffect<Input>]
 }
 
 extension ServiceHandler {
-    /// Nothing is left.
     package mutating func finish(now: Moment) -> [ServiceEffect<Input>] { [] }
 }
 
-/// Where a service's shell reports what happened outside its handler.
+/// Delivers the reports of a service’s shell to its handler.
 package struct ServiceInputs<Input: Sendable>: Sendable {
     private let deliver: @Sendable (Input) -> Void
 
-    /// Inputs that go to `deliver`.
     package init(_ deliver: @escaping @Sendable (Input) -> Void) {
         self.deliver = deliver
     }
@@ -75,12 +73,11 @@ package struct ServiceInputs<Input: Sendable>: Sendable {
 /// A service's connection to the bus and its handler, on one thread.
 package final class ServiceLoop<Handler: ServiceHandler>: Service {
     private let context: ServiceContext
-    private let inbox: ServiceInbox<Handler.Input>
+    private let inbox: EventMailbox<Handler.Input>
     private let thread: BusThread
     private let ended: AsyncStream<Failure?>
     private let end: AsyncStream<Failure?>.Continuation
 
-    /// A service in this context.
     /// - Parameters:
     ///   - observes: the topics of which the handler gets `update`; nil: none.
     ///   - makeHandler: called once, on the service's thread.
@@ -88,24 +85,24 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
         _ context: ServiceContext, observes: TopicSelection?,
         makeHandler: @escaping @Sendable (ServiceInputs<Handler.Input>) -> Handler
     ) {
-        let inbox = ServiceInbox<Handler.Input>()
+        let inbox = EventMailbox<Handler.Input>()
         let (ended, end) = AsyncStream<Failure?>.makeStream()
         let thread = BusThread(
             BusConfiguration(
                 runDirectory: context.runDirectory, origin: context.name.text, observes: observes,
                 service: (context.name, context.generation), logger: context.logger),
             makeResident: {
-                var resident = Resident(
+                var loop = HandlerLoop(
                     handler: makeHandler(ServiceInputs { inbox.send(.input($0)) }), context: context, inbox: inbox,
                     end: end)
-                return { resident.turn() }
+                return { loop.turn() }
             },
             hear: { event in
-                // The bus lets 256 requests be with a service; so many wait here at most.
-                if case .pulse = event { context.notifyAlive() } else { inbox.note(.bus(event)) }
+                // The bus lets 256 requests be with a service: no more wait here.
+                if case .pulse = event { context.notifyAlive() } else { inbox.enqueue(.bus(event)) }
             })
         inbox.onArrival { [weak thread] in thread?.send(.attend) }
-        inbox.note(.started)
+        inbox.enqueue(.started)
         self.context = context
         self.inbox = inbox
         self.thread = thread
@@ -113,7 +110,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
         self.end = end
     }
 
-    /// Where the shell reports; also before `run()`.
+    /// The inputs of the shell; usable before `run()`.
     package var inputs: ServiceInputs<Handler.Input> {
         ServiceInputs { [inbox] in inbox.send(.input($0)) }
     }
@@ -128,7 +125,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
             }
             let failure = await withTaskCancellationHandler {
                 await withGracefulShutdownHandler {
-                    await self.untilOver()
+                    await self.waitForStop()
                 } onGracefulShutdown: {
                     self.inbox.send(.stopping)
                 }
@@ -140,14 +137,14 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
             thread.stop()
             try await group.waitForAll()
             guard let failure else { return }
-            // Else the next process would be fenced too, for as long as the clock is behind what is registered.
+            // Otherwise the next process is fenced too while its clock is behind the registered generation.
             try context.recordGeneration(failure.fencingGeneration)
             throw failure
         }
     }
 
-    /// Waits for the handler's end; why it ended.
-    private func untilOver() async -> Failure? {
+    /// Waits until the handler stops; returns the failure that stopped it.
+    private func waitForStop() async -> Failure? {
         for await failure in ended { return failure }
         return nil
     }
@@ -159,21 +156,22 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
         }
     }
 
-    /// The handler on its thread.
-    private struct Resident {
+    /// Runs the handler on its thread.
+    private struct HandlerLoop {
         var handler: Handler
         let context: ServiceContext
-        let inbox: ServiceInbox<Handler.Input>
+        let inbox: EventMailbox<Handler.Input>
         let end: AsyncStream<Failure?>.Continuation
         var isReady = false
         var isOver = false
 
-        /// Handles what has arrived; what is to be done for it, or nil if nothing has arrived.
+        /// Handles what has arrived.
+        /// - Returns: the commands for the bus; nil if nothing has arrived.
         mutating func turn() -> [BusCommand]? {
             guard !isOver else { return nil }
-            // What was published last time is on its way.
+            // The publications of the last turn have been sent.
             let rest = handler.finish(now: SystemClocks.now())
-            let events = inbox.takeAll()
+            let events = inbox.removeAll()
             guard !events.isEmpty || !rest.isEmpty else { return nil }
             var commands: [BusCommand] = []
             for effect in rest { perform(effect, &commands) }
@@ -189,7 +187,7 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
             case .publish(let publications): commands.append(.publish(publications) { _ in })
             case .reply(let ticket, let id, let result): commands.append(.reply(ticket, id, result))
             case .ask(let asking, let input):
-                commands.append(.ask(asking) { [inbox] in inbox.note(.input(input($0.map(\.payload)))) })
+                commands.append(.ask(asking) { [inbox] in inbox.enqueue(.input(input($0.map(\.payload)))) })
             case .run(let body): commands.append(.run(body))
             case .log(let level, let text): context.logger.log(level: level, "\(text)")
             case .ready:
@@ -205,8 +203,8 @@ package final class ServiceLoop<Handler: ServiceHandler>: Service {
     }
 }
 
-/// Events for a handler, in the order in which they came. Adding one never blocks; whoever adds keeps its own bound.
-private final class ServiceInbox<Input: Sendable>: Sendable {
+/// The events for a handler in order. Adding one never blocks; each producer has its own bound.
+private final class EventMailbox<Input: Sendable>: Sendable {
     private struct State {
         var waiting: [ServiceEvent<Input>] = []
         var wake: @Sendable () -> Void = {}
@@ -215,22 +213,23 @@ private final class ServiceInbox<Input: Sendable>: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
-    /// What wakes the handler's thread.
+    /// Sets the closure that wakes the handler's thread.
     func onArrival(_ wake: @escaping @Sendable () -> Void) {
         state.withLockedValue { $0.wake = wake }
     }
 
-    /// Adds what happened on the handler's own thread, which looks here at the end of its turn.
-    func note(_ event: ServiceEvent<Input>) {
+    /// Adds an event from the handler's own thread, which looks here at the end of its turn.
+    func enqueue(_ event: ServiceEvent<Input>) {
         _ = add(event)
     }
 
-    /// Adds what happened elsewhere.
+    /// Adds an event from elsewhere, and wakes the thread.
     func send(_ event: ServiceEvent<Input>) {
         add(event)?()
     }
 
-    /// What is to be called, if the thread may not know that something waits.
+    /// Adds an event.
+    /// - Returns: the closure that wakes the thread, if it may not know that something waits.
     private func add(_ event: ServiceEvent<Input>) -> (@Sendable () -> Void)? {
         state.withLockedValue { state in
             guard !state.isClosed else { return nil }
@@ -239,7 +238,7 @@ private final class ServiceInbox<Input: Sendable>: Sendable {
         }
     }
 
-    func takeAll() -> [ServiceEvent<Input>] {
+    func removeAll() -> [ServiceEvent<Input>] {
         state.withLockedValue { state in
             guard !state.waiting.isEmpty else { return [] }
             defer { state.waiting = [] }

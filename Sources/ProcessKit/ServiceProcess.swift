@@ -7,7 +7,7 @@ package import ServiceLifecycle
 import UnixSignals
 import ZeroMQ
 
-/// The start and the end that all services have in common.
+/// The start and the end of every service’s process.
 package enum ServiceProcess {
     /// Runs a service as this process, until SIGTERM or SIGINT ends it gracefully or it fails.
     ///
@@ -24,8 +24,10 @@ package enum ServiceProcess {
         umask(0o077)
         signal(SIGPIPE, SIG_IGN)
         if returnsMemoryEarly { lockstep_limit_free_memory() }
-        ChildGuard.arm()
-        HangDrill.arm()
+        ChildGuard.install()
+        #if DEBUG
+        HangInjection.install()
+        #endif
         let environment = ProcessEnvironment.current
         let level = environment["LOCKSTEP_LOG_LEVEL"].flatMap(Logger.Level.init(rawValue:)) ?? .info
         LoggingSystem.bootstrap { _ in JSONLogHandler(service: name.text, level: level) }
@@ -41,7 +43,7 @@ package enum ServiceProcess {
         }
     }
 
-    /// What a process exits with.
+    /// The exit code of a process.
     static func exitCode(of failure: Failure?) -> Int32 {
         switch failure?.known {
         case .badConfiguration, .newerDatabase: 78
@@ -58,7 +60,7 @@ package enum ServiceProcess {
         do {
             _ = try FileDescriptorLimit.raise()
         } catch {
-            logger.warning("the limit of descriptors cannot be raised", metadata: ["why": "\(error)"])
+            logger.warning("the limit of descriptors can’t be raised", metadata: ["why": "\(error)"])
         }
         // The bus keeps a lock and an epoch of its own.
         let lock = name == .bus ? nil : try await takeLock(home.runFile("\(name.text).lock"))

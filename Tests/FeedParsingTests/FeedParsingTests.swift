@@ -25,7 +25,7 @@ let sampleFeed = """
     </channel></rss>
     """
 
-@Test func `reads podcast and episodes`() throws {
+@Test func `a podcast and its episodes are read`() throws {
     let document = try FeedParser.parse(sampleFeed.utf8)
     let channel = document.channel
     #expect(channel.title == "Sea & Sky")
@@ -52,7 +52,7 @@ let sampleFeed = """
 }
 
 @Test(arguments: [1, 2, 3, 7, 64, 511, 512, 513])
-func `reads the same in pieces of any size`(size: Int) throws {
+func `a feed in pieces of any size reads the same`(size: Int) throws {
     let bytes = Array(sampleFeed.utf8)
     var parser = FeedParser()
     for start in stride(from: 0, to: bytes.count, by: size) {
@@ -61,7 +61,7 @@ func `reads the same in pieces of any size`(size: Int) throws {
     #expect(try parser.finish() == FeedParser.parse(bytes))
 }
 
-@Test func `reads atom`() throws {
+@Test func `an Atom feed is read`() throws {
     let document = try FeedParser.parse(
         """
         <feed xmlns="http://www.w3.org/2005/Atom"><title>Air</title><subtitle>Of air</subtitle><author><name>Bo</name></author>
@@ -129,7 +129,7 @@ func feed(_ items: String, title: String = "T") -> String {
         "http://h/1"
     ),
 ])
-func `forgives`(_ what: String, items: String, title: String, audio: String) throws {
+func `a common mistake in a feed is repaired`(_ what: String, items: String, title: String, audio: String) throws {
     let document = try FeedParser.parse(feed(items).utf8)
     try #require(!document.items.isEmpty, "\(what)")
     #expect(document.items[0].title == title, "\(what)")
@@ -147,7 +147,7 @@ func `forgives`(_ what: String, items: String, title: String, audio: String) thr
         ("an encoding that does not exist", "x-nonsense", [0x61], "a"),
         ("both at once", "utf-8", [0xe9, 0xc3, 0xa9, 0xe2, 0x80, 0xa6], "éé…"),
     ] as [(String, String, [UInt8], String)])
-func `reads wrong encodings`(_ what: String, declared: String, bytes: [UInt8], title: String) throws {
+func `text in a wrong encoding is repaired`(_ what: String, declared: String, bytes: [UInt8], title: String) throws {
     let head = Array("<?xml version=\"1.0\" encoding=\"\(declared)\"?><rss><channel><title>".utf8)
     let tail = Array("</title><item><title>é</title><enclosure url=\"http://h/1\"/></item></channel></rss>".utf8)
     let document = try FeedParser.parse(head + bytes + tail)
@@ -155,7 +155,7 @@ func `reads wrong encodings`(_ what: String, declared: String, bytes: [UInt8], t
     #expect(document.items.count == 1, "\(what)")
 }
 
-@Test func `reads UTF 16`() throws {
+@Test func `a feed in UTF-16 is read`() throws {
     let text =
         "<?xml version=\"1.0\" encoding=\"utf-16\"?>"
         + feed("<item><title>é</title><enclosure url=\"http://h/1\"/></item>")
@@ -191,7 +191,7 @@ func `reads wrong encodings`(_ what: String, declared: String, bytes: [UInt8], t
         "<!DOCTYPE rss [<!ENTITY % x SYSTEM \"http://127.0.0.1:9/evil.dtd\"> %x;]>" + feed(""), "evil.dtd"
     ),
 ])
-func `refuses`(_ what: String, text: String, says: String) {
+func `a document that can’t be read safely is refused`(_ what: String, text: String, says: String) {
     #expect {
         _ = try FeedParser.parse(text.utf8)
     } throws: { error in
@@ -200,13 +200,13 @@ func `refuses`(_ what: String, text: String, says: String) {
     }
 }
 
-@Test func `ignores an external DTD that nobody reads`() throws {
+@Test func `an external DTD is ignored`() throws {
     let doctype =
         "<!DOCTYPE rss PUBLIC \"-//Netscape Communications//DTD RSS 0.91//EN\" \"http://127.0.0.1:9/rss.dtd\">"
     #expect(try FeedParser.parse((doctype + feed("")).utf8).channel.title == "T")
 }
 
-@Test func `gives up garbage early`() {
+@Test func `reading garbage stops early`() {
     let chunk = (0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 131 &+ $0 >> 7) }
     var taken = 0
     #expect {
@@ -219,7 +219,7 @@ func `refuses`(_ what: String, text: String, says: String) {
     #expect(taken < 8)
 }
 
-@Test func `refuses what is too long`() {
+@Test func `a feed that is too long is refused`() {
     var limits = FeedLimits()
     limits.bytes = 1 << 20
     #expect {
@@ -227,7 +227,7 @@ func `refuses`(_ what: String, text: String, says: String) {
     } throws: { ($0 as? Failure)?.code == "tooLarge" }
 }
 
-@Test func `cuts long texts and many items`() throws {
+@Test func `long texts and too many items are cut`() throws {
     var limits = FeedLimits()
     limits.text = 10_000
     limits.items = 3
@@ -240,7 +240,7 @@ func `refuses`(_ what: String, text: String, says: String) {
     #expect(Set(document.warnings.map(\.code)).isSuperset(of: ["longText", "tooManyItems"]))
 }
 
-@Test func `keeps what came before the cut`() throws {
+@Test func `episodes before a cut-off end are kept`() throws {
     let whole = feed(
         "<item><title>1</title><enclosure url=\"http://h/1\"/></item><item><title>2</title><enclosure url=\"http://h/2\"/><guid>"
     )
@@ -249,14 +249,14 @@ func `refuses`(_ what: String, text: String, says: String) {
     #expect(document.warnings.contains { $0.code == "cutOff" })
 }
 
-@Test func `survives deep nesting`() throws {
+@Test func `deep nesting is survived`() throws {
     let deep = String(repeating: "<a>", count: 100_000)
     let document = try? FeedParser.parse(
         feed("<item><title>1</title><enclosure url=\"http://h/1\"/></item>" + deep).utf8)
     #expect(document?.items.count == 1)
 }
 
-@Test func `reports on a feed`() throws {
+@Test func `a report counts the episodes of a feed`() throws {
     let report = FeedReport(try FeedParser.parse(sampleFeed.utf8))
     #expect(report.episodes == 2)
     #expect(report.withGUID == 2)
@@ -265,7 +265,7 @@ func `refuses`(_ what: String, text: String, says: String) {
     #expect(report.newest == report.oldest)
 }
 
-@Test func `a report names the episodes that are newest and those that something is wrong with`() throws {
+@Test func `a report names the newest episodes and those with problems`() throws {
     let items = (1...8).map { number in
         let date = number == 3 ? "yesterday" : "0\(number) Oct 2024 13:00:00 GMT"
         let title = number == 4 ? "" : "<title>Episode \(number)</title>"

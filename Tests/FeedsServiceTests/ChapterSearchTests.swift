@@ -19,7 +19,7 @@ struct ChapterSearchTests {
         return (driver, id)
     }
 
-    @Test func `chapters are read once a day, stored apart from what feeds say, told of, and every asker is answered`()
+    @Test func `chapters are read once a day, stored apart from the feed’s, announced, and every asker is answered`()
         throws
     {
         var (driver, id) = try withEpisode(chapters: "http://a/chapters.json")
@@ -41,7 +41,7 @@ struct ChapterSearchTests {
         #expect(driver.chapterFetches.count == 2)
     }
 
-    @Test func `without chapters to read, or when they cannot be read, the asker is answered and nothing changes`()
+    @Test func `an asker is answered and nothing changes when chapters are missing or unreadable`()
         throws
     {
         var (driver, id) = try withEpisode(chapters: "")
@@ -73,16 +73,16 @@ struct ChapterSearchTests {
         (#"{"chapters":[{"startTime":1,"title":"Ad","toc":false},{"startTime":2,"title":"B"}]}"#, ["B"]),
         (#"{"chapters":[]}"#, []),
     ])
-    func `a file is read as far as it makes sense`(text: String, titles: [String]) throws {
+    func `the valid chapters of a file are read`(text: String, titles: [String]) throws {
         #expect(try ChaptersFile.parse(Array(text.utf8)).map(\.title) == titles)
     }
 
     @Test(arguments: ["", "<html>", "[]", "{}", #"{"chapters":1}"#])
-    func `what is no file of chapters is refused`(text: String) {
+    func `a file that doesn’t hold chapters is refused`(text: String) {
         #expect(throws: Failure.self) { try ChaptersFile.parse(Array(text.utf8)) }
     }
 
-    @Test func `a file is fetched through redirects, and what is no file of chapters is a failure, however it fails`()
+    @Test func `chapters are fetched through redirects, and anything but chapters is a failure`()
         async throws
     {
         let fetcher = FeedFetcher()

@@ -32,7 +32,7 @@ import WireMessages
         return order
     }
 
-    @Test func `fetches only what changed`() async throws {
+    @Test func `a conditional request fetches only what changed`() async throws {
         try await fetching { server, fetcher in
             server.route("/feed", .feed(text, etag: "\"v1\"", lastModified: "Wed, 02 Oct 2002 13:00:00 GMT"))
             let first = await fetcher.fetch(try order(server.url("/feed")))
@@ -67,7 +67,7 @@ import WireMessages
         #expect(FeedLoader.isDowngrade(from: old, to: new) == refused)
     }
 
-    @Test func `follows a feed that says it has moved`() async throws {
+    @Test func `a feed that says it has moved is read at its new address`() async throws {
         try await fetching { server, fetcher in
             let moved = text.replacing(
                 "<title>Waves", with: "<itunes:new-feed-url>\(server.url("/new"))</itunes:new-feed-url><title>Waves")
@@ -115,7 +115,9 @@ import WireMessages
                 "closed the connection"
             ),
         ] as [(String, HTTPTestResponse, String, String)])
-    func `fails with a sentence`(_ what: String, response: HTTPTestResponse, code: String, says: String) async throws {
+    func `a failed fetch says why in a sentence`(_ what: String, response: HTTPTestResponse, code: String, says: String)
+        async throws
+    {
         try await fetching { server, fetcher in
             server.route("/feed", response)
             let outcome = await fetcher.fetch(try order(server.url("/feed")))
@@ -128,7 +130,7 @@ import WireMessages
     @Test(arguments: [
         (401, false), (403, false), (404, false), (410, false), (408, true), (429, true), (500, true), (503, true),
     ])
-    func `only what a server may grant later is worth a repetition`(status: Int, retry: Bool) async throws {
+    func `only failures that may pass are worth a retry`(status: Int, retry: Bool) async throws {
         try await fetching { server, fetcher in
             server.route("/feed", .status(status))
             let outcome = await fetcher.fetch(try order(server.url("/feed")))
@@ -149,7 +151,7 @@ import WireMessages
         }
     }
 
-    @Test func `stops reading a feed that is too long`() async throws {
+    @Test func `reading stops when a feed is too long`() async throws {
         var limits = FeedLimits()
         limits.bytes = 1 << 20
         try await fetching(limits: limits) { server, fetcher in
@@ -161,7 +163,7 @@ import WireMessages
         }
     }
 
-    @Test func `passes on how long a server asks to wait`() async throws {
+    @Test func `the wait that a server asks for is passed on`() async throws {
         try await fetching { server, fetcher in
             server.route("/feed", .status(429, headers: [("Retry-After", "120")]))
             let outcome = await fetcher.fetch(try order(server.url("/feed")))
@@ -182,7 +184,7 @@ import WireMessages
         }
     }
 
-    @Test func `reads a local feed with relative audio`() async throws {
+    @Test func `a local feed with relative audio addresses is read`() async throws {
         let folder = try TemporaryFolder()
         let path = try folder.file("feed one.xml", text.utf8)
         try await fetching { _, fetcher in
@@ -200,7 +202,7 @@ import WireMessages
     @Test(arguments: [
         ("file:///nowhere/feed.xml", "fileMissing"), ("file:///dev/null", "notAFeed"), ("file:///tmp", "notAFeed"),
     ])
-    func `refuses files that hold no feed`(url: String, code: String) async throws {
+    func `files that don’t hold a feed are refused`(url: String, code: String) async throws {
         try await fetching { _, fetcher in
             let outcome = await fetcher.fetch(try order(url))
             guard case .failed(let failure, _) = outcome else { throw Unexpected("\(outcome)") }

@@ -83,7 +83,7 @@ import WireMessages
         #expect(driver.podcasts.count == 1 && !leaks(driver))
     }
 
-    @Test func `a password that is given while the same feed is being fetched is tried and stored`() throws {
+    @Test func `a password that is given during a fetch of the same feed is tried and stored`() throws {
         var driver = MachineDriver()
         let first = driver.send {
             $0.subscribe.urls = ["https://host.example/feed"]
@@ -106,7 +106,7 @@ import WireMessages
         #expect(credentials(driver).values.map(\.password) == [Self.planted] && !leaks(driver))
     }
 
-    @Test func `a password for an http address follows it to https, with a warning`() throws {
+    @Test func `a password for an http address is used for https too, with a warning`() throws {
         var driver = MachineDriver()
         func subscribe(_ driver: inout MachineDriver, _ password: String) -> RequestID {
             driver.send {
@@ -160,7 +160,7 @@ import WireMessages
         #expect(!leaks(driver))
     }
 
-    @Test func `what persistence found in an older database is taken over once it is saved`() throws {
+    @Test func `passwords from an older database are migrated once they are saved`() throws {
         var moved = FeedSecrets()
         moved.set(
             WebCredentials(user: "u", password: Self.planted), for: "p1",
@@ -178,7 +178,7 @@ import WireMessages
         return moved
     }
 
-    @Test func `what persistence found stays in its file until a save that has it succeeds`() throws {
+    @Test func `passwords from an older database stay in their file until a save with them succeeds`() throws {
         var driver = MachineDriver()
         driver.holdsSecrets = true
         _ = driver.subscribe("https://u:\(Self.planted)@host.example/feed")
@@ -195,7 +195,7 @@ import WireMessages
         #expect(driver.dropsMovedSecrets)
     }
 
-    @Test func `a save that fails behind one that succeeded is tried again`() throws {
+    @Test func `a save that fails behind one that succeeded is retried`() throws {
         var driver = MachineDriver()
         driver.holdsSecrets = true
         driver.handle(.input(.secretsMoved(try moved())))
@@ -207,7 +207,7 @@ import WireMessages
         #expect(driver.saves.count == 3)
     }
 
-    @Test func `a damaged file of what persistence found raises an alert`() throws {
+    @Test func `a damaged file of passwords from an older database raises an alert`() throws {
         var driver = MachineDriver()
         driver.handle(.input(.secretsDamaged("The file of passwords is damaged.")))
         let alert = try #require(driver.published.first.flatMap { try? WireAlert(wireBytes: $0.payload) })

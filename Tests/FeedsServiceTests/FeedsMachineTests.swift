@@ -9,7 +9,7 @@ import WireMessages
 private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
 
 @Suite struct FeedsMachineTests {
-    @Test func `subscribing answers when the feed is stored`() throws {
+    @Test func `a subscription is acknowledged when the feed is stored`() throws {
         var driver = MachineDriver()
         let request = driver.subscribe("https://waves.example/feed.xml")
         #expect(driver.replies.isEmpty)
@@ -147,7 +147,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         }
     }
 
-    @Test func `an address that redirects to a known podcast is there`() throws {
+    @Test func `an address that redirects to a known podcast is already subscribed to`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(two)
@@ -231,7 +231,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(events.flatMap { $0 } == ids)
     }
 
-    @Test func `a refused commit leaves nothing behind and says so`() throws {
+    @Test func `a refused commit leaves nothing behind and reports the failure`() throws {
         var driver = MachineDriver()
         driver.holdsCommits = true
         let request = driver.subscribe("https://a.example/feed")
@@ -243,7 +243,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.machine.retained(now: driver.now).isEmpty)
     }
 
-    @Test func `a restarted service puts what it held`() throws {
+    @Test func `a restarted service publishes its stored podcasts`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(two, etag: "e")
@@ -268,7 +268,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
         #expect(driver.episodes.count == 2)
     }
 
-    @Test func `checking changes nothing`() throws {
+    @Test func `checking a feed changes nothing`() throws {
         var driver = MachineDriver()
         let request = driver.send { $0.check.urls = ["https://a.example/feed", "gopher://b"] }
         try driver.deliver(two)
@@ -279,7 +279,7 @@ private let two = rss([("1", "1.mp3", "One"), ("2", "2.mp3", "Two")])
     }
 
     @Test(arguments: [[UInt8](), [0xff, 0xff, 0xff], [0x0a, 0x00]])
-    func `answers what it cannot read`(payload: [UInt8]) {
+    func `an unreadable request is answered with a failure`(payload: [UInt8]) {
         var driver = MachineDriver()
         let id = RequestID.random()
         driver.handle(.command(Command(id: id, origin: "test", payload: payload)))

@@ -44,7 +44,7 @@ import WireMessages
         #expect(schedule.next(after: now, failures: .max).seconds <= 86_400 * 1.1)
     }
 
-    @Test func `a servers wish for patience is respected within reason`() {
+    @Test func `the wait that a server asks for is respected up to a day`() {
         var schedule = RefreshSchedule()
         let now = Timestamp(milliseconds: 0)
         #expect(schedule.next(after: now, failures: 1, retryAfter: .seconds(7_200)).seconds >= 7_200)
@@ -64,7 +64,7 @@ import WireMessages
         #expect(driver.episodes.count == 1)
     }
 
-    @Test func `at most eight are fetched at once unless they stall`() {
+    @Test func `at most eight feeds are fetched at once, not counting stalled ones`() {
         var driver = MachineDriver()
         driver.send { $0.subscribe.urls = (0..<30).map { "https://h\($0).example/" } }
         #expect(driver.orders.count == 8)
@@ -84,7 +84,7 @@ import WireMessages
         #expect(driver.results(other).map(\.kind) == [.added])
     }
 
-    @Test func `a fetch without end is given up`() {
+    @Test func `a fetch that takes too long is cancelled`() {
         var driver = MachineDriver()
         let request = driver.subscribe("https://a.example/feed")
         driver.advance(.seconds(46))
@@ -111,7 +111,7 @@ import WireMessages
         #expect(driver.timers[.limit(number)] == nil, "a late report sets no timer")
     }
 
-    @Test func `somebody who waits comes first`() throws {
+    @Test func `a fetch that somebody waits for comes first`() throws {
         var driver = MachineDriver()
         for index in 0..<20 {
             _ = driver.subscribe("https://h\(index).example/")
@@ -124,7 +124,7 @@ import WireMessages
         #expect(driver.orders.last?.address.text == "https://new.example/")
     }
 
-    @Test func `what cannot be saved is not repeated at once`() throws {
+    @Test func `a refresh that can’t be saved isn’t repeated at once`() throws {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         try driver.deliver(feed)
@@ -138,7 +138,7 @@ import WireMessages
         #expect(driver.orders.count == 3)
     }
 
-    @Test func `stopping cancels what runs`() {
+    @Test func `stopping cancels running fetches`() {
         var driver = MachineDriver()
         _ = driver.subscribe("https://a.example/feed")
         driver.handle(.stopping)

@@ -7,7 +7,7 @@ import WireMessages
 
 @testable import FeedsService
 
-@Test func `ten thousand hostile addresses in every field of a feed leave usable addresses or none`() throws {
+@Test func `hostile addresses in every field of a feed leave usable addresses or none`() throws {
     let base = try #require(WebAddress("http://feed.example/a/feed.xml"))
     let addresses = HostileAddresses.addresses(10_000, seed: 3)
     for start in stride(from: 0, to: addresses.count, by: 500) {
@@ -49,7 +49,7 @@ private func escaped(_ text: String) -> String {
         .replacing(">", with: "&gt;").replacing("\"", with: "&quot;")
 }
 
-@Test func `a podcast whose stored address is not usable shows that and stops nothing`() throws {
+@Test func `a podcast with an unusable stored address shows that and doesn’t stop the others`() throws {
     var driver = MachineDriver()
     _ = driver.subscribe("https://a.example/feed")
     try driver.deliver(rss([("1", "1.mp3", "One")]))

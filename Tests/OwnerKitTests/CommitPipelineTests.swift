@@ -69,7 +69,7 @@ struct PipelineTrial {
 }
 
 struct CommitPipelineTests {
-    @Test func `what gathers while a batch is under way goes into the next in order`() {
+    @Test func `transactions that gather while a batch is in flight go into the next one in order`() {
         var trial = PipelineTrial()
         for number in 1...5 { trial.commit(UInt64(number), "w\(number)") }
         #expect(trial.batches.map(\.commits.count) == [1])
@@ -142,7 +142,7 @@ struct CommitPipelineTests {
         #expect(trial.committed == [1, 3])
     }
 
-    @Test func `an older life is fenced`() {
+    @Test func `a stale generation is fenced`() {
         var trial = PipelineTrial()
         trial.database.generation = 2
         trial.commit(1, "late")
@@ -180,7 +180,7 @@ struct CommitPipelineTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func `what waits for a dead database is bounded`() {
+    @Test func `the queue for an absent database is bounded`() {
         var limits = CommitPipeline.Limits()
         limits.waitingCount = 3
         var trial = PipelineTrial(limits: limits)
@@ -261,7 +261,7 @@ struct CommitPipelineTests {
         #expect(trial.committed == [1, 2, 22])
     }
 
-    @Test(arguments: 1...6) func `a commit of which parts were lost begins again under its ID`(answered: Int) throws {
+    @Test(arguments: 1...6) func `a commit of which parts were lost is sent again under its ID`(answered: Int) throws {
         var trial = trialOfALongCommit()
         for _ in 0..<answered { trial.answer() }
         trial.database.restart()
@@ -273,7 +273,7 @@ struct CommitPipelineTests {
         #expect(ids.count == 1)
     }
 
-    @Test func `a commit whose parts are never kept is refused in the end`() {
+    @Test func `a commit whose parts are lost every time is refused`() {
         var trial = trialOfALongCommit()
         var rounds = 0
         while !trial.pipeline.isIdle, rounds < 100 {

@@ -31,7 +31,7 @@ struct OwnerAlertsTests {
         #expect(throws: Failure.self) { try alerts.answer(answer("b"), at: Timestamp(milliseconds: 3)) }
     }
 
-    @Test func `the oldest answer is forgotten first, also after a restart`() throws {
+    @Test func `the oldest answer is evicted first, also after a restart`() throws {
         var alerts = OwnerAlerts(.queue)
         // Ids in another order than time.
         let ids = (0..<OwnerAlerts.answerLimit + 2).map { "\(($0 * 37) % 100 + 100)" }

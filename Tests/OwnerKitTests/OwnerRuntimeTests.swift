@@ -106,7 +106,7 @@ struct OwnerTrial {
 struct OwnerRuntimeTests {
     private let id = RequestID(high: 1, low: 1)
 
-    @Test func `it is ready once its records are read and it has put everything`() {
+    @Test func `an owner is ready once its records are read and it has put everything`() {
         var database = ScriptedDatabase()
         for (index, word) in ["a", "b", "c", "d", "e"].enumerated() {
             database.records[String(index + 1_000)] = Array(word.utf8)
@@ -145,7 +145,7 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.answers == ["q!"])
     }
 
-    @Test func `it is answered when it is durable`() {
+    @Test func `a command is answered when it is durable`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         #expect(trial.replies.isEmpty)
@@ -208,7 +208,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func `a new bus sees nothing that is not durable`() {
+    @Test func `a new bus is sent nothing that isn’t durable`() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
         trial.command("a")
@@ -234,7 +234,7 @@ struct OwnerRuntimeTests {
         #expect(trial.replies.last?.result == .success([1]))
     }
 
-    @Test func `a reply that built on a refused change is tried again`() {
+    @Test func `a reply that built on a refused change fails and can be retried`() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
         trial.command("bad")
@@ -256,7 +256,7 @@ struct OwnerRuntimeTests {
         #expect(trial.codes == [nil, .busy])
     }
 
-    @Test func `a refusal says what has been done all the same`() {
+    @Test func `a refusal says what was done although it isn’t saved`() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["paused"] = Failure(.diskFull, "The disk is full.")
         trial.command("paused")
@@ -266,7 +266,7 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.words.current.isEmpty)
     }
 
-    @Test func `a reply that waits for an absent database says not saved in time`() {
+    @Test func `a reply that waits for an absent database is “not saved” after five seconds`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.command("count")
@@ -274,7 +274,7 @@ struct OwnerRuntimeTests {
         #expect(trial.codes == [.notSaved, .notSaved])
     }
 
-    @Test func `a refusal in the middle of a chain takes back all behind it`() {
+    @Test func `a refusal rolls back all transactions behind it`() {
         var trial = OwnerTrial.serving()
         trial.database.refusedWords["bad"] = Failure(.diskFull, "full")
         for word in ["a", "b", "bad", "d"] { trial.command(word) }
@@ -317,7 +317,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a", "b", "c"])
     }
 
-    @Test func `what the bus refused as a delta is put whole when all of it is durable`() {
+    @Test func `a value whose delta the bus refused is put whole when all of it is durable`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.published = []
@@ -370,7 +370,7 @@ struct OwnerRuntimeTests {
         #expect(trial.waiting.isEmpty && trial.runtime.machine.words.current.isEmpty)
     }
 
-    @Test func `a fact is published before anything else is done about it`() {
+    @Test func `a fact is published before the other effects of its event`() {
         var trial = OwnerTrial.serving()
         let first = trial.runtime.handle(.input(.machine(.say("fact"))), now: trial.now)
         #expect(first.count == 1)
@@ -387,7 +387,7 @@ struct OwnerRuntimeTests {
         #expect(trial.actions == [.heard("fact"), .heard("one")])
     }
 
-    @Test func `a restarted database is asked which it is though nothing is to be committed`() {
+    @Test func `a restarted database is asked for its incarnation though nothing is to be committed`() {
         var trial = OwnerTrial.serving()
         trial.handle(.status(.persistence, ready: 1))
         trial.command("a")
@@ -405,7 +405,7 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.replacements == 1)
     }
 
-    @Test func `a database that is another one before all is loaded is found out`() throws {
+    @Test func `a database that is replaced while the records are loaded is noticed`() throws {
         var trial = OwnerTrial()
         trial.handle(.started)
         trial.handle(.began(epoch: 5))
@@ -442,7 +442,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a", "b"])
     }
 
-    @Test func `a client hears not saved when the database is away and the change is kept`() {
+    @Test func `a client is told “not saved” while the database is away, and the change is kept`() {
         var trial = OwnerTrial.serving()
         trial.command("a", id: id)
         trial.pass(.seconds(5))
@@ -453,7 +453,7 @@ struct OwnerRuntimeTests {
         #expect(trial.replies.last?.result == .success([1]))
     }
 
-    @Test func `a late commit of a dead life stops it`() {
+    @Test func `a late commit of a fenced process stops it`() {
         var trial = OwnerTrial.serving()
         var next = OwnerTrial.serving(trial.database, generation: 2)
         trial.database = next.database
@@ -480,7 +480,7 @@ struct OwnerRuntimeTests {
         #expect(trial.database.words == ["a"])
     }
 
-    @Test func `stopping waits for the shell’s last reports, but not for ever`() {
+    @Test func `stopping waits for the shell’s last reports for a limited time`() {
         for isHeard in [true, false] {
             var trial = OwnerTrial.serving()
             trial.runtime.machine.hasStopped = false
@@ -496,7 +496,7 @@ struct OwnerRuntimeTests {
         }
     }
 
-    @Test func `stopping does not wait for a database that is gone`() {
+    @Test func `stopping doesn’t wait for a database that is gone`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
         trial.handle(.stopping)
@@ -504,7 +504,7 @@ struct OwnerRuntimeTests {
         #expect(trial.stop == .some(nil))
     }
 
-    @Test func `what others retain is seen once they are ready and its end too`() {
+    @Test func `retained values of others are reported once their owner is ready, and so is their end`() {
         var trial = OwnerTrial.serving()
         var bus = ModelBus(epoch: 5)
         let put = bus.publish(.put, .playbackState, [1])
@@ -522,7 +522,7 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.observed.last?.header.kind == .delete)
     }
 
-    @Test func `derived requests are the same for the same step only`() {
+    @Test func `derived request IDs are equal for the same step only`() {
         #expect(id.derived("load") == id.derived("load"))
         #expect(id.derived("load") != id.derived("save"))
         let fixed = RequestID(high: 0x0001_0203_0405_0607, low: 0x0809_0a0b_0c0d_0e0f).derived("load")

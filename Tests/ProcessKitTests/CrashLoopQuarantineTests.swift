@@ -68,18 +68,18 @@ struct CrashLoopQuarantineTests {
         }
     }
 
-    @Test func `a process that was killed from outside proves nothing`() {
+    @Test func `a process that was killed from outside makes no work suspect`() {
         for _ in 1...5 { #expect(begin(["a"], in: process(hasCrashed: false)).withLockedValue(\.self) == ["+a"]) }
     }
 
-    @Test func `a crash long after the beginning is no loop`() {
+    @Test func `a crash long after the work began doesn’t count`() {
         for _ in 1...5 {
             #expect(begin(["a"], in: process()).withLockedValue(\.self) == ["+a"])
             advance(.seconds(CrashLoopQuarantine.window + 1))
         }
     }
 
-    @Test func `a request that is repeated right after the crash releases nothing`() {
+    @Test func `a request that is repeated right after a crash doesn’t release its work`() {
         _ = begin(["a"], in: process())
         _ = begin(["a"], in: process())
         let third = process()
@@ -90,7 +90,7 @@ struct CrashLoopQuarantineTests {
         #expect(begin(["a"], in: third).withLockedValue(\.self) == ["+a"])
     }
 
-    @Test func `what was in hand at a crash is judged once`() {
+    @Test func `work in hand at a crash is counted once`() {
         _ = begin(["a"], in: process())
         // This one crashes before it begins anything.
         _ = process()
@@ -124,7 +124,7 @@ struct CrashLoopQuarantineTests {
         #expect(begin(["a", "b", key], in: process()).withLockedValue(\.self) == ["+a", "-b", "+\(key)"])
     }
 
-    @Test func `work that was set aside is tried again after a day`() {
+    @Test func `work that was set aside is retried after a day`() {
         _ = begin(["a"], in: process())
         _ = begin(["a"], in: process())
         let third = process()
@@ -167,7 +167,7 @@ struct CrashLoopQuarantineTests {
     }
 
     @Test(arguments: ["", "garbage", "1 2\n", "x 1 1 a\n", "9999999999999999999999 1 1 a\n", "2 0 -1 other\n"])
-    func `a file that cannot be read sets nothing aside`(text: String) throws {
+    func `an unreadable file sets nothing aside`(text: String) throws {
         try text.write(toFile: folder.path + "/work", atomically: true, encoding: .utf8)
         #expect(begin(["a"], in: process()).withLockedValue(\.self) == ["+a"])
     }

@@ -11,7 +11,7 @@ import Testing
 
     private func origin(_ text: String) throws -> WebOrigin { try #require(WebOrigin(text)) }
 
-    @Test func `credentials are for their own podcast and server alone`() throws {
+    @Test func `credentials are used for their own podcast and server only`() throws {
         var secrets = FeedSecrets()
         secrets.set(mine, for: "p1", at: try origin("https://host.example"), isGiven: true)
         func found(_ podcast: String, _ url: String) throws -> WebCredentials? {
@@ -25,7 +25,7 @@ import Testing
         #expect(try found("p2", "https://host.example/") == nil)
     }
 
-    @Test func `what a feed says never replaces what a person gave`() throws {
+    @Test func `credentials from a feed never replace those that a person gave`() throws {
         var secrets = FeedSecrets()
         let origin = try origin("https://host.example")
         secrets.set(feeds, for: "p1", at: origin, isGiven: false)
@@ -38,7 +38,7 @@ import Testing
         #expect(secrets.credentials(of: "p1").count == FeedSecrets.originLimit)
     }
 
-    @Test func `the file is the user’s alone and gives back what was written`() throws {
+    @Test func `the file of passwords is readable by the user only, and returns what was written`() throws {
         let folder = try TemporaryFolder()
         let file = SecretsFile(path: folder.path + "/secrets.json")
         #expect(try file.read().isEmpty)
@@ -72,7 +72,7 @@ import Testing
         #expect(try file.load(at: Timestamp(milliseconds: 8)).damage == nil)
     }
 
-    @Test func `a file that can’t be read now is no damaged one, and stays where it is`() throws {
+    @Test func `a file of passwords that can’t be read now stays where it is`() throws {
         let folder = try TemporaryFolder()
         // Whoever the tests run as: a folder opens and can’t be read, and a link to itself doesn’t open.
         let directory = SecretsFile(path: folder.path + "/directory.json")

@@ -71,7 +71,7 @@ struct CrashReportTests {
                     #expect(["crashReport", "supervisorReport"].contains(report.kind))
                     #expect(!report.description.isEmpty)
                     if death == .hang, report.kind == "crashReport" {
-                        #expect(String(decoding: data, as: UTF8.self).contains("HangDrill"), "where it hangs")
+                        #expect(String(decoding: data, as: UTF8.self).contains("HangInjection"), "where it hangs")
                     }
                     let lines = try JSONDecoder().decode(
                         [Line].self, from: Data(try await fleet.succeed("ps", "--json").utf8))

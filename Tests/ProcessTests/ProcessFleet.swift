@@ -114,7 +114,7 @@ final class ProcessFleet: Sendable {
         var environment = ProcessInfo.processInfo.environment
         environment["LOCKSTEP_HOME"] = root
         environment["LOCKSTEP_AO"] = "null"
-        environment["LOCKSTEP_HANG_DRILL"] = "1"
+        environment["LOCKSTEP_HANG_INJECTION"] = "1"
         for name in ["XDG_RUNTIME_DIR", "NOTIFY_SOCKET", "LOCKSTEP_SUPERVISOR_PID"] { environment[name] = nil }
         return environment
     }

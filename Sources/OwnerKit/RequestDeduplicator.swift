@@ -2,29 +2,30 @@ package import BusKit
 package import PodcastModel
 package import WireMessages
 
-/// The owner's memory of requests: one id takes effect once, however often it is sent.
-package struct RequestLedger: Sendable {
+/// Deduplicates an owner's requests: one id takes effect once, however often it is sent. Answers are remembered.
+package struct RequestDeduplicator: Sendable {
     package enum Event: Sendable {
-        /// A request arrived.
+        /// A request arrived, or a repeat of one.
         case arrived(IncomingCommand)
-        /// Persistence's answer to `lookUp`: the stored reply, or nil if there is none.
+        /// Persistence answered a `lookUp`: the stored reply, or nil if there is none.
         case found(RequestID, Result<[UInt8]?, Failure>)
         /// The owner has answered.
         case answered(RequestID, Result<[UInt8], Failure>)
         /// The answer waits for the database from now on.
         case committing(RequestID)
-        /// The bus is another one: its tickets mean nothing any more.
+        /// The bus is another one, which doesn't know the tickets.
         case connectionLost
-        /// The deadline may have come.
+        /// The deadline may have passed.
         case tick
     }
 
-    /// What is to be done.
+    /// What the caller must do.
     package enum Effect: Sendable, Hashable {
+        /// Have the machine handle the command.
         case start(Command)
         /// Ask persistence for a stored reply.
         case lookUp(RequestID)
-        /// Send an answer.
+        /// Send an answer to this ticket.
         case answer(ReplyTicket, RequestID, Result<[UInt8], Failure>)
     }
 
@@ -40,8 +41,8 @@ package struct RequestLedger: Sendable {
         var phase: Phase
     }
 
-    /// How long an answer may wait for the database before the client hears that nothing is saved yet.
-    package static let patience = Duration.seconds(5)
+    /// How long an answer may wait for the database before the client is told that nothing is saved yet.
+    package static let commitTimeout = Duration.seconds(5)
     private static let margin = Duration.milliseconds(250)
 
     private let capacity: Int
@@ -51,13 +52,15 @@ package struct RequestLedger: Sendable {
     private var finishedOrder: [RequestID] = []
     private var finishedBytes = 0
 
-    /// Remembers that many replies, of that many bytes in all.
+    /// - Parameters:
+    ///   - capacity: the maximum number of replies that are remembered.
+    ///   - byteCapacity: the maximum size of those replies in all.
     package init(capacity: Int = 1_024, byteCapacity: Int = 4 << 20) {
         self.capacity = capacity
         self.byteCapacity = byteCapacity
     }
 
-    /// How many requests are unanswered.
+    /// The number of requests without an answer.
     package var count: Int { running.count }
 
     /// When `tick` is due; nil: never.
@@ -67,11 +70,11 @@ package struct RequestLedger: Sendable {
 
     package mutating func handle(_ event: Event, now: MonotonicTime) -> [Effect] {
         switch event {
-        case .arrived(let command): return arrived(command, now)
+        case .arrived(let command): return handle(command, now)
         case .found(let id, let result): return found(id, result, now)
         case .answered(let id, let result): return answered(id, result)
         case .committing(let id):
-            running[id]?.phase = .committing(until: now.advanced(by: Self.patience))
+            running[id]?.phase = .committing(until: now.advanced(by: Self.commitTimeout))
             return []
         case .connectionLost:
             for id in running.keys { running[id]?.tickets = [] }
@@ -81,8 +84,8 @@ package struct RequestLedger: Sendable {
     }
 }
 
-extension RequestLedger {
-    private mutating func arrived(_ command: IncomingCommand, _ now: MonotonicTime) -> [Effect] {
+extension RequestDeduplicator {
+    private mutating func handle(_ command: IncomingCommand, _ now: MonotonicTime) -> [Effect] {
         let id = command.id
         if running[id] != nil {
             running[id]?.tickets.append((command.ticket, command.deadline))
@@ -117,7 +120,7 @@ extension RequestLedger {
         return done.tickets.map { .answer($0.ticket, id, result) }
     }
 
-    /// The client is told before it gives up; the effect stands, and a repeat of the request still joins it.
+    /// Tells clients before they give up. The effect stands, and a repeat of the request still joins it.
     private mutating func tick(_ now: MonotonicTime) -> [Effect] {
         var effects: [Effect] = []
         for (id, request) in running {
@@ -146,7 +149,7 @@ extension RequestLedger {
         }
     }
 
-    private static let expired = Failure(.expired, "The command arrived too late: nothing was done.")
+    private static let expired = Failure(.expired, "The command arrived too late; nothing was done.")
     private static let notSaved = Failure(
-        .notSaved, "The database does not answer: the change is kept and written as soon as it does.")
+        .notSaved, "The database isn’t answering. The change is kept, and is written as soon as it does.")
 }

@@ -6,7 +6,7 @@ import ProcessKit
 import SwiftProtobuf
 import WireMessages
 
-// What comes from others: the stored records, answers, the stream.
+// The input of an owner from other services: the stored records, answers, the stream.
 
 extension OwnerRuntime {
     mutating func load(_ effects: inout [Effect]) {
@@ -24,8 +24,8 @@ extension OwnerRuntime {
         ask(request, .records, &effects)
     }
 
-    mutating func answered(
-        _ purpose: Purpose, _ result: Result<[UInt8], Failure>, _ now: Moment, _ effects: inout [Effect]
+    mutating func handle(
+        _ result: Result<[UInt8], Failure>, for purpose: Purpose, _ now: Moment, _ effects: inout [Effect]
     ) {
         switch purpose {
         case .call(let query): run(.answered(query, result), now, &effects)
@@ -33,12 +33,12 @@ extension OwnerRuntime {
         case .podcast(let podcast): verified(podcast, result.persistenceReply, now, &effects)
         case .batch:
             switch result.persistenceReply {
-            case .success(let reply): note(pipeline.handle(.outcomes(reply.outcomes)), now, &effects)
-            case .failure(let failure): note(pipeline.handle(.failed(failure)), now, &effects)
+            case .success(let reply): updatePipeline(.outcomes(reply.outcomes), now, &effects)
+            case .failure(let failure): updatePipeline(.failed(failure), now, &effects)
             }
         case .lookUp(let id):
             let found = result.persistenceReply.map { $0.foundReply.found ? [UInt8]($0.foundReply.reply) : nil }
-            note(ledger.handle(.found(id, found), now: now.monotonic), now, &effects)
+            deduplicate(.found(id, found), now, &effects)
         }
     }
 
@@ -48,9 +48,8 @@ extension OwnerRuntime {
         guard case .loading = phase else { return }
         switch result {
         case .failure(let failure):
-            phase = .stopped
-            effects.append(.log(.error, "what is stored cannot be read: \(failure)"))
-            effects.append(.stop(failure))
+            effects.append(.log(.error, "the stored records can’t be read: \(failure)"))
+            stop(failure, &effects)
         case .success(let reply):
             switch reply.result {
             case .loaded(let answer):
@@ -62,53 +61,66 @@ extension OwnerRuntime {
                 }
                 if page.more, !page.records.isEmpty { return loadRecords(after: records.last, &effects) }
                 restore(now, &effects)
-            default:
-                phase = .stopped
-                effects.append(.stop(Failure(.malformed, "The database’s answer cannot be read.")))
+            default: stop(Failure(.malformed, "The database’s answer can’t be read."), &effects)
             }
         }
     }
 
     private mutating func restore(_ now: Moment, _ effects: inout [Effect]) {
-        note(pipeline.handle(.loaded(revision: loaded.revision, incarnation: loaded.incarnation)), now, &effects)
+        updatePipeline(.loaded(revision: loaded.revision, incarnation: loaded.incarnation), now, &effects)
         let stored = records
         records = []
         phase = .serving
         database = loaded.incarnation
         perform(machine.restore(stored, now: now), now, &effects)
         if Machine.followsPodcasts { forgottenPodcasts.verify(machine.knownPodcasts) }
-        // What others retain may have come before the machine was ready to hear it.
-        observe(replica, since: Replica(), now, &effects)
+        // Others may have put values before the machine was ready to hear of them.
+        reportChanges(to: replica, since: Replica(), now, &effects)
+    }
+
+    /// A new process of persistence may have another database.
+    mutating func serviceStatusChanged(_ service: ServiceName, ready generation: UInt32?) {
+        guard service == .persistence, let generation else { return }
+        forgottenPodcasts.libraryReturned()
+        if let known = persistenceGeneration, known != generation { persistenceHasRestarted = true }
+        persistenceGeneration = generation
+    }
+
+    /// Sends an empty batch: its answer names the database.
+    mutating func probeIfRestarted(_ now: Moment, _ effects: inout [Effect]) {
+        guard case .serving = phase, persistenceHasRestarted, pipeline.isIdle else { return }
+        persistenceHasRestarted = false
+        updatePipeline(.probe, now, &effects)
     }
 }
 
 // MARK: - The stream
 
 extension OwnerRuntime {
-    mutating func observed(_ update: ReplicaUpdate, _ now: Moment, _ effects: inout [Effect]) {
+    mutating func handle(_ update: ReplicaUpdate, _ now: Moment, _ effects: inout [Effect]) {
         switch update {
         case .snapshot(let snapshot):
             let before = replica
             replica = snapshot
-            observe(snapshot, since: before, now, &effects)
+            reportChanges(to: snapshot, since: before, now, &effects)
         case .event(let event):
             let changed = replica.apply(event)
             followPodcasts(changed)
             if isObserved(event.topic) {
-                // What is kept aside until its owner is ready is seen then.
+                // What is kept aside until its owner is ready is reported then.
                 let isVisible = event.header.kind == .event || changed.contains(event.topic)
-                if isVisible { see(event, now, &effects) }
+                if isVisible { report(event, now, &effects) }
             }
             for topic in changed where topic != event.topic && isObserved(topic) && !replica.isStale(topic) {
                 guard let value = replica.entries[topic] else { continue }
-                see(value, now, &effects)
+                report(value, now, &effects)
             }
         case .live, .connection: break
         }
     }
 
-    private mutating func observe(
-        _ snapshot: Replica, since before: Replica, _ now: Moment, _ effects: inout [Effect]
+    private mutating func reportChanges(
+        to snapshot: Replica, since before: Replica, _ now: Moment, _ effects: inout [Effect]
     ) {
         followPodcasts(snapshot, since: before)
         guard !Machine.observes.isEmpty else { return }
@@ -116,40 +128,25 @@ extension OwnerRuntime {
             let header = BusHeader(
                 .delete, generation: old.put.header.generation, epoch: snapshot.position.epoch,
                 sequence: snapshot.position.sequence)
-            see(StreamEvent(topic: topic, header: header, payload: []), now, &effects)
+            report(StreamEvent(topic: topic, header: header, payload: []), now, &effects)
         }
         for value in snapshot.ordered where isObserved(value.put.topic) && !snapshot.isStale(value.put.topic) {
-            see(value, now, &effects)
+            report(value, now, &effects)
         }
     }
 
-    private mutating func see(_ value: RetainedValue, _ now: Moment, _ effects: inout [Effect]) {
-        see(value.put, now, &effects)
-        for delta in value.deltas { see(delta, now, &effects) }
+    private mutating func report(_ value: RetainedValue, _ now: Moment, _ effects: inout [Effect]) {
+        report(value.put, now, &effects)
+        for delta in value.deltas { report(delta, now, &effects) }
     }
 
-    private mutating func see(_ event: StreamEvent, _ now: Moment, _ effects: inout [Effect]) {
+    private mutating func report(_ event: StreamEvent, _ now: Moment, _ effects: inout [Effect]) {
         if case .loading = phase { return }
         run(.observed(event), now, &effects)
     }
 
     private func isObserved(_ topic: Topic) -> Bool {
         Machine.observes.contains { topic.text.hasPrefix($0) }
-    }
-
-    /// A new process of persistence may have another database.
-    mutating func stands(_ service: ServiceName, ready generation: UInt32?) {
-        guard service == .persistence, let generation else { return }
-        forgottenPodcasts.libraryReturned()
-        if let known = persistenceGeneration, known != generation { persistenceHasRestarted = true }
-        persistenceGeneration = generation
-    }
-
-    /// An empty batch tells which database it is.
-    mutating func probeIfRestarted(_ now: Moment, _ effects: inout [Effect]) {
-        guard case .serving = phase, persistenceHasRestarted, pipeline.isIdle else { return }
-        persistenceHasRestarted = false
-        note(pipeline.handle(.probe), now, &effects)
     }
 }
 
