@@ -7,15 +7,15 @@ package enum ChaptersFile {
     /// The largest file that is read, in bytes.
     package static let limit = 1 << 20
 
-    /// The chapters of a file. One that makes no sense is left out, and so are those that are not for the list of contents.
+    /// Reads the chapters of a file, without invalid ones and those that are not for the list of contents.
     ///
-    /// - Throws: `malformed` for what is no such file.
+    /// - Throws: `malformed` for anything but such a file.
     package static func parse(_ bytes: [UInt8]) throws(Failure) -> [ChapterMark] {
         do {
             let file = try JSONDecoder().decode(File.self, from: Data(bytes))
             return ChapterMark.normalised(file.chapters.compactMap(\.mark))
         } catch {
-            throw Failure(.malformed, "This is no file of chapters.")
+            throw Failure(.malformed, "This isn’t a file of chapters.")
         }
     }
 

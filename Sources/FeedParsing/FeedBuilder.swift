@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// Collects what the elements of a feed say. Of several that say the same thing the better source counts, then the first.
+/// Collects the values of a feed's elements. Of several elements for one value the better source counts, then the first.
 struct FeedBuilder {
     private let limits: FeedLimits
     private var channel = FeedChannel()
@@ -11,8 +11,8 @@ struct FeedBuilder {
     private var enclosureRank = 0
     private var warnings: [FeedWarning] = []
     private var warned: [String: Int] = [:]
-    /// The warnings that the open item has caused, by their indices.
-    private var ofItem: Set<Int>?
+    /// The indices of the warnings that the open item has caused.
+    private var itemWarnings: Set<Int>?
     private var itemNumber = 0
 
     init(limits: FeedLimits) {
@@ -22,7 +22,7 @@ struct FeedBuilder {
     mutating func beginItem() {
         item = FeedItem()
         itemNumber += 1
-        ofItem = []
+        itemWarnings = []
         ranks.removeAll(keepingCapacity: true)
         enclosureRank = 0
     }
@@ -45,30 +45,32 @@ struct FeedBuilder {
         items.append(done)
     }
 
-    /// Tells the warnings of the item that has ended which one it is.
+    /// Adds the name of the item that has ended to its warnings.
     private mutating func nameItem(_ title: String) {
-        for index in ofItem ?? [] where warnings[index].items.count < FeedWarning.itemLimit {
+        for index in itemWarnings ?? [] where warnings[index].items.count < FeedWarning.itemLimit {
             warnings[index].items.append(title.isEmpty ? "item \(itemNumber)" : title)
         }
-        ofItem = nil
+        itemWarnings = nil
     }
 
     mutating func warn(_ code: String, _ message: String, count: Int = 1) {
         if let index = warned[code] {
             warnings[index].count += count
-            ofItem?.insert(index)
+            itemWarnings?.insert(index)
             return
         }
         guard count > 0 else { return }
         warned[code] = warnings.count
-        ofItem?.insert(warnings.count)
+        itemWarnings?.insert(warnings.count)
         warnings.append(FeedWarning(code: code, message: message, count: count))
     }
 
     mutating func warn(_ repairs: FeedRepairs) {
-        warn("wrongBytes", "A byte or character is not what the encoding allows", count: repairs.wrongBytes)
+        warn("wrongBytes", "A byte or character isn’t valid in the encoding", count: repairs.wrongBytes)
         warn("bareAmpersand", "An “&” stands for itself", count: repairs.bareAmpersands)
-        warn("undeclaredEntity", "A character’s name is HTML’s, not XML’s", count: repairs.undeclaredEntities)
+        warn(
+            "undeclaredEntity", "The feed uses a character name of HTML, which XML doesn’t have",
+            count: repairs.undeclaredEntities)
     }
 
     consuming func document() -> FeedDocument {
@@ -79,7 +81,7 @@ struct FeedBuilder {
 
     // MARK: - Elements with text
 
-    mutating func set(_ tag: FeedTag, _ text: [UInt8], inImage: Bool, inPerson: Bool) {
+    mutating func set(_ tag: FeedTag, _ text: [UInt8], inImage: Bool) {
         let bytes = trimmed(text)
         guard !bytes.isEmpty else { return }
         if inImage || tag == .url {
@@ -95,23 +97,23 @@ struct FeedBuilder {
         switch tag {
         case .title: put(line(bytes), \.title, .title, rank: 2)
         case .itunesTitle: put(line(bytes), \.title, .title, rank: 1)
-        case .content: put(long(bytes), \.description, .description, rank: 3)
-        case .description: put(long(bytes), \.description, .description, rank: 2)
-        case .summary: put(long(bytes), \.description, .description, rank: 1)
+        case .content: put(text(bytes), \.description, .description, rank: 3)
+        case .description: put(text(bytes), \.description, .description, rank: 2)
+        case .summary: put(text(bytes), \.description, .description, rank: 1)
         case .link: put(line(bytes), \.link, .link, rank: 1)
         case .guid: put(line(bytes), \.guid, .guid, rank: 1)
         case .itunesImage: setImage(line(bytes), rank: 2)
         case .published, .updated:
             let text = line(bytes)
             guard let date = InternetDate.parse(text) else {
-                return warn("badDate", "A publication date cannot be read, the first is “\(text.prefix(40))”")
+                return warn("badDate", "A publication date can’t be read, the first is “\(text.prefix(40))”")
             }
             put(date, \.published, .published, rank: tag == .published ? 2 : 1)
         case .duration:
             let text = line(bytes)
             guard let duration = FeedDuration.parse(text) else {
                 if FeedDuration.isZero(text) { return }
-                return warn("badDuration", "A duration cannot be read, the first is “\(text.prefix(40))”")
+                return warn("badDuration", "A duration can’t be read, the first is “\(text.prefix(40))”")
             }
             put(duration, \.duration, .duration, rank: 1)
         case .season: put(number(bytes), \.season, .season, rank: 1)
@@ -125,8 +127,8 @@ struct FeedBuilder {
         switch tag {
         case .title: putChannel(line(bytes), \.title, .title, rank: 2)
         case .itunesTitle: putChannel(line(bytes), \.title, .title, rank: 1)
-        case .description, .content: putChannel(long(bytes), \.description, .description, rank: 2)
-        case .summary: putChannel(long(bytes), \.description, .description, rank: 1)
+        case .description, .content: putChannel(text(bytes), \.description, .description, rank: 2)
+        case .summary: putChannel(text(bytes), \.description, .description, rank: 1)
         case .link: putChannel(line(bytes), \.link, .link, rank: 1)
         case .language: putChannel(line(bytes), \.language, .language, rank: 1)
         case .itunesAuthor: putChannel(line(bytes), \.author, .author, rank: 2)
@@ -140,7 +142,7 @@ struct FeedBuilder {
 
     // MARK: - Elements with attributes
 
-    /// A picture; the larger rank counts.
+    /// Sets a picture; the larger rank counts.
     mutating func setImage(_ url: String, rank: Int = 3) {
         let url = cut(url)
         guard !url.isEmpty else { return }
@@ -155,17 +157,17 @@ struct FeedBuilder {
         put(cut(url), \.chaptersURL, .chapters, rank: 1)
     }
 
-    /// A chapter that the feed itself names; one without a place is left out.
+    /// Adds a chapter of the feed itself; one without a start is left out.
     mutating func addChapter(start: String, title: String, url: String, image: String) {
         guard let count = item?.chapters.count, count < ChapterMark.limit * 2 else { return }
         guard let start = FeedDuration.position(start) else {
-            return warn("badChapter", "A chapter was left out: its start cannot be read")
+            return warn("badChapter", "A chapter was left out: its start can’t be read")
         }
         let mark = ChapterMark(start: start, title: title, url: cut(url), imageURL: cut(image))
         item?.chapters.append(mark)
     }
 
-    /// A link with attributes, as Atom has it.
+    /// Adds a link with attributes, as in Atom.
     mutating func addLink(_ address: String, relation: String, type: String, length: String) {
         let address = cut(address)
         switch relation.lowercased() {
@@ -181,7 +183,7 @@ struct FeedBuilder {
         }
     }
 
-    /// A file of the item: audio counts more than video, that more than what has no type; anything else is no audio.
+    /// Adds a file of the item: audio counts more than video, and that more than a file without a type; others are ignored.
     mutating func addEnclosure(url: String, type: String, length: String, isPrimary: Bool) {
         let url = cut(url)
         let type = cut(type)
@@ -218,14 +220,6 @@ struct FeedBuilder {
         item?[keyPath: path] = value
     }
 
-    private mutating func put<Value>(
-        _ value: Value, _ path: WritableKeyPath<FeedItem, Value?>, _ key: FeedTag, rank: Int
-    ) {
-        guard item != nil, rank > ranks[key, default: 0] else { return }
-        ranks[key] = rank
-        item?[keyPath: path] = value
-    }
-
     private mutating func putChannel(
         _ value: String, _ path: WritableKeyPath<FeedChannel, String>, _ key: FeedTag, rank: Int
     ) {
@@ -253,14 +247,12 @@ struct FeedBuilder {
             }
             last = byte
         }
-        guard needsWork else { return valid(short) }
-        return valid(ArraySlice(short.split { $0 <= 0x20 }.joined(separator: [0x20])))
+        guard needsWork else { return text(short) }
+        return text(ArraySlice(short.split { $0 <= 0x20 }.joined(separator: [0x20])))
     }
 
-    private func long(_ bytes: ArraySlice<UInt8>) -> String { valid(bytes) }
-
-    /// The text; a character that was cut in half at the end is dropped.
-    private func valid(_ bytes: ArraySlice<UInt8>) -> String {
+    /// Makes a text; a character that was cut in half at the end is dropped.
+    private func text(_ bytes: ArraySlice<UInt8>) -> String {
         var bytes = bytes
         if bytes.count >= limits.line {
             var tail = 0

@@ -1,19 +1,18 @@
 package import PodcastModel
 
-/// Limits that keep a hostile feed from harming anybody.
+/// The limits against hostile feeds.
 package struct FeedLimits: Sendable, Hashable {
-    /// The longest feed, in bytes.
+    /// The maximum size of a feed, in bytes.
     package var bytes = 32 << 20
-    /// The most episodes; more are left out with a warning.
+    /// The maximum number of episodes; more are left out with a warning.
     package var items = 20_000
-    /// The longest text of one element, in bytes; more is cut with a warning.
+    /// The maximum size of the text of one element, in bytes; more is cut with a warning.
     package var text = 256 << 10
-    /// The longest title, name or address, in bytes; a longer one is cut.
+    /// The maximum size of a title, name or address, in bytes; a longer one is cut.
     package var line = 4_096
     /// The maximum distance of the first element from the start, in bytes.
     package var prologue = 256 << 10
 
-    /// The limits of the service.
     package init() {}
 }
 
@@ -30,19 +29,18 @@ package struct FeedParser: ~Copyable {
     private var input: FeedInput
     private let source: XMLPushParser
     private var received = 0
-    /// The first bytes, by which a page is known that is no XML.
+    /// The first bytes, by which an HTML page is recognised.
     private var beginning: [UInt8] = []
     private var failure: Failure?
 
-    /// A parser that has read nothing.
     package init(limits: FeedLimits = FeedLimits()) {
         self.limits = limits
         source = XMLPushParser(FeedReader(limits: limits))
         input = FeedInput()
     }
 
-    /// Reads on. Throws as soon as it is sure that this is no feed (`notAFeed`) or too long a one (`tooLarge`); after that
-    /// it throws the same again.
+    /// Reads the next bytes. Throws as soon as it is certain that this isn’t a feed (`notAFeed`) or is too long (`tooLarge`);
+    /// after that it throws the same again.
     package mutating func feed(_ bytes: some Sequence<UInt8>) throws(Failure) {
         if let failure { throw failure }
         do throws(Failure) {
@@ -74,7 +72,7 @@ package struct FeedParser: ~Copyable {
         received += bytes.count
         beginning += bytes.prefix(max(0, OtherContent.beginning - beginning.count))
         guard received <= limits.bytes else {
-            throw Failure(.tooLarge, "The feed is longer than \(limits.bytes >> 20) MiB and was not read.")
+            throw Failure(.tooLarge, "The feed is longer than \(limits.bytes >> 20) MiB and wasn’t read.")
         }
         // Slices, so that a large chunk of garbage is given up early and the parser's own buffer stays small.
         var start = 0
@@ -98,7 +96,7 @@ package struct FeedParser: ~Copyable {
         }
     }
 
-    /// Ends the reading. Throws `notAFeed` for what was empty, or is no feed.
+    /// Ends reading. Throws `notAFeed` for an empty document, or one that isn’t a feed.
     package consuming func finish() throws(Failure) -> FeedDocument {
         if let failure { throw failure }
         guard received > 0 else { throw Failure(.notAFeed, "This isn’t a podcast feed: it is empty.") }

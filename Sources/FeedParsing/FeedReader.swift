@@ -17,7 +17,7 @@ struct FeedReader {
     private var firstProblem: (message: String, line: Int)?
     private var problems = 0
 
-    /// Why this is no feed.
+    /// The reason why this isn’t a feed.
     private(set) var failure: Failure?
     /// Whether the first element has been seen.
     private(set) var hasRoot = false
@@ -78,7 +78,7 @@ struct FeedReader {
         if frames.isEmpty { isComplete = true }
     }
 
-    /// A piece of text.
+    /// Adds a piece of text.
     mutating func text(_ bytes: UnsafeBufferPointer<UInt8>) {
         guard field != nil else { return }
         let room = limits.text - text.count
@@ -90,7 +90,7 @@ struct FeedReader {
         }
     }
 
-    /// `&name;` of an entity that is none of XML's own five.
+    /// Adds the text of an entity that isn’t one of the five of XML.
     mutating func reference(_ name: String) {
         guard field != nil else { return }
         if let known = HTMLEntities.named[name] {
@@ -98,15 +98,15 @@ struct FeedReader {
         } else {
             text.append(contentsOf: "&\(name);".utf8)
         }
-        builder.warn("undeclaredEntity", "The feed uses a name for a character that it does not declare")
+        builder.warn("undeclaredEntity", "The feed uses a name for a character that it doesn’t declare")
     }
 
-    /// The document has a DTD with this root name.
+    /// Records the root name of the document’s DTD.
     mutating func documentType(_ name: String) {
         sawHTMLType = name.lowercased() == "html"
     }
 
-    /// The document declares an entity of its own.
+    /// Refuses documents with dangerous entities of their own.
     mutating func declared(entity name: String, isPlain: Bool, externalName: String?) {
         guard failure == nil else { return }
         if let externalName {
@@ -119,7 +119,7 @@ struct FeedReader {
         }
     }
 
-    /// Something is wrong at a line.
+    /// Records a problem at a line.
     mutating func problem(_ message: String, line: Int) {
         problems += 1
         if firstProblem == nil {
@@ -128,15 +128,15 @@ struct FeedReader {
         }
     }
 
-    /// The document, or why there is none.
+    /// Returns the document; throws why it can’t be read.
     mutating func finish(repairs: FeedRepairs, stoppedAt line: Int?) throws(Failure) -> FeedDocument {
         if let failure { throw failure }
         guard hasRoot else {
             let detail = firstProblem.map { " (line \($0.line): \($0.message))" } ?? ""
-            throw Failure(.notAFeed, "This isn’t a podcast feed: it holds no XML element\(detail).")
+            throw Failure(.notAFeed, "This isn’t a podcast feed: it has no XML element\(detail).")
         }
         if let line, !isComplete {
-            builder.warn("givenUp", "The feed could not be read beyond line \(line)")
+            builder.warn("givenUp", "The feed couldn’t be read beyond line \(line)")
         } else if !isComplete {
             builder.warn("cutOff", "The feed ends in the middle")
         } else {
@@ -197,7 +197,7 @@ struct FeedReader {
         guard let open = field else { return }
         field = nil
         let inner = frames.count >= open.depth - 1 ? frames.prefix(open.depth - 1).last : frames.last
-        builder.set(open.tag, text, inImage: inner == .image, inPerson: inner == .person)
+        builder.set(open.tag, text, inImage: inner == .image)
     }
 
     /// Determines the meaning of an element, and reads its attributes.

@@ -7,7 +7,7 @@ enum FeedTag: Hashable {
     case simpleChapters, simpleChapter
     case other
 
-    /// Whether it can only be a feed's own, so that it ends an element that was not closed.
+    /// Whether only feeds have this element, so that it ends another one that was not closed.
     var isUnmistakable: Bool {
         switch self {
         case .guid, .published, .enclosure, .duration, .itunesAuthor, .itunesImage, .itunesTitle, .season, .episode,
@@ -45,7 +45,7 @@ enum FeedTag: Hashable {
         if name.contains("search.yahoo.com/mrss") { return .media }
         if name.contains("podlove.org/simple-chapters") { return .podlove }
         if name.contains("purl.org/dc/") { return .dublinCore }
-        // The many names under which plain RSS has gone.
+        // Plain RSS has had many names.
         if name.contains("purl.org/rss/1.0") || name.contains("backend.userland.com") || name.contains("/rss") {
             return .plain
         }

@@ -68,7 +68,7 @@ final class XMLPushParser {
     var hasRoot: Bool { reader.pointee.hasRoot }
     /// Whether the first element has ended.
     var isComplete: Bool { reader.pointee.isComplete }
-    /// Why this is no feed.
+    /// The reason why this isn’t a feed.
     var failure: Failure? { reader.pointee.failure }
 
     /// The document, or why there is none.

@@ -19,37 +19,34 @@ package final class FeedFetcher: Sendable {
         loader = FeedLoader(client: client, limits: limits)
     }
 
-    /// Begins what the machine asks for; `report` is called once for each fetch that is not cancelled.
+    /// Performs an action of the machine; `report` is called once for each fetch that is not cancelled.
     package func perform(_ action: FeedsAction, report: @escaping @Sendable (FeedsInput) -> Void) {
         switch action {
         case .fetch(let order):
-            // The task waits for the lock before it may remove itself.
-            tasks.withLockedValue { tasks in
-                tasks[order.number] = Task {
-                    let outcome = await self.fetch(order)
-                    self.tasks.withLockedValue { _ = $0.removeValue(forKey: order.number) }
-                    guard !Task.isCancelled else { return }
-                    report(.fetched(order.number, outcome))
-                }
-            }
+            start(order.number, report) { .fetched(order.number, await self.fetch(order)) }
         case .fetchChapters(let number, let address, let credentials):
-            let key = UInt64.max - number
-            tasks.withLockedValue { tasks in
-                tasks[key] = Task {
-                    let outcome = await self.fetchChapters(address, credentials)
-                    self.tasks.withLockedValue { _ = $0.removeValue(forKey: key) }
-                    guard !Task.isCancelled else { return }
-                    report(.chapters(number, outcome))
-                }
-            }
-        case .saveSecrets, .migrateSecrets, .dropMovedSecrets: break
+            start(.max - number, report) { .chapters(number, await self.fetchChapters(address, credentials)) }
         case .cancel(let number):
             tasks.withLockedValue { $0.removeValue(forKey: number) }?.cancel()
-        case .settled: break
+        case .settled, .saveSecrets, .migrateSecrets, .dropMovedSecrets: break
         }
     }
 
-    /// Cancels what is under way and closes every connection.
+    private func start(
+        _ key: UInt64, _ report: @escaping @Sendable (FeedsInput) -> Void,
+        _ work: @escaping @Sendable () async -> FeedsInput
+    ) {
+        // The task waits for the lock before it may remove itself.
+        tasks.withLockedValue { tasks in
+            tasks[key] = Task {
+                let input = await work()
+                self.tasks.withLockedValue { _ = $0.removeValue(forKey: key) }
+                if !Task.isCancelled { report(input) }
+            }
+        }
+    }
+
+    /// Cancels running fetches and closes every connection.
     package func shutdown() async {
         let tasks = tasks.withLockedValue { tasks in
             defer { tasks = [:] }
@@ -98,7 +95,7 @@ package final class FeedFetcher: Sendable {
         } catch let failure as WebFailure {
             return .failure(failure.failure(.fetchFailed))
         } catch {
-            return .failure(error as? Failure ?? Failure(.internalError, "The file of chapters cannot be read."))
+            return .failure(error as? Failure ?? Failure(.internalError, "The file of chapters can’t be read."))
         }
     }
 }

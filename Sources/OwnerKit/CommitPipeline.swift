@@ -308,7 +308,7 @@ extension CommitPipeline {
 
     /// Sends all parts of a transaction again, as the database lacks those before this one. They keep the id, so that what took
     /// effect all the same is not done twice.
-    /// - Returns: false if it is no part of a transaction, or was sent often enough.
+    /// - Returns: false if it isn’t a part of a transaction, or was sent often enough.
     private mutating func resendParts(_ part: Item) -> Bool {
         guard let id = part.partOf, Self.retry.allowsRetry(after: part.attempts) else { return false }
         let waiting = queue.filter { $0.partOf == id }

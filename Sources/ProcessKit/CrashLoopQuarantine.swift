@@ -194,12 +194,7 @@ package final class CrashLoopQuarantine: Sendable {
     }
 
     private static func contents(of path: String) -> String {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "" }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 2 * fileLimit)
-        let count = read(descriptor, &bytes, bytes.count)
-        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+        String(decoding: (try? SmallFile.contents(path, limit: 2 * fileLimit)) ?? [], as: UTF8.self)
     }
 
     private static func suspects(in text: String, hasCrashed: Bool, now: Int64) -> [String: Record] {

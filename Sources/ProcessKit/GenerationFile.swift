@@ -22,12 +22,7 @@ struct GenerationFile {
 
     /// A file that is missing or cannot be read counts for nothing: the clock alone decides then.
     private var last: UInt32? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 32)
-        let count = read(descriptor, &bytes, bytes.count)
-        guard count > 0 else { return nil }
-        return UInt32(String(decoding: bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+        guard let bytes = try? SmallFile.contents(path, limit: 32) else { return nil }
+        return UInt32(String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
     }
 }

@@ -19,24 +19,12 @@ package struct SecretsFile: Sendable, Hashable {
     ///
     /// - Throws: `storageFailed` for a file that can’t be read now; `malformed` for one that isn’t what this service writes.
     package func read() throws(Failure) -> FeedSecrets {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return FeedSecrets() }
-            throw unreadable()
-        }
-        defer { _ = close(descriptor) }
-        var bytes: [UInt8] = []
-        while bytes.count <= Self.limit {
-            var count = 0
-            let chunk = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, filled in
-                repeat {
-                    count = PlatformFile.read(descriptor, buffer.baseAddress, buffer.count)
-                } while count < 0 && errno == EINTR
-                filled = max(0, count)
-            }
-            guard count >= 0 else { throw unreadable() }
-            if count == 0 { break }
-            bytes += chunk
+        let bytes: [UInt8]
+        do throws(SystemError) {
+            bytes = try SmallFile.contents(path, limit: Self.limit)
+        } catch {
+            if error.number == ENOENT { return FeedSecrets() }
+            throw Failure(.storageFailed, "The file of passwords \(path) can’t be read: \(error.reason).")
         }
         do {
             return try FeedSecrets(content: bytes)
@@ -44,10 +32,6 @@ package struct SecretsFile: Sendable, Hashable {
             // The reason could quote what stands there.
             throw Failure(.malformed, "The file of passwords \(path) is damaged.")
         }
-    }
-
-    private func unreadable() -> Failure {
-        Failure(.storageFailed, "The file of passwords \(path) can’t be read: \(String(cString: strerror(errno))).")
     }
 
     /// Reads the secrets. A damaged file is moved aside first, so that it is neither read again nor overwritten.
@@ -91,18 +75,6 @@ package struct SecretsFile: Sendable, Hashable {
     /// Removes the file if it exists.
     package func remove() {
         _ = unlink(path)
-    }
-}
-
-private enum PlatformFile {
-    static func read(_ descriptor: Int32, _ buffer: UnsafeMutableRawPointer?, _ count: Int) -> Int {
-        #if canImport(Glibc)
-        Glibc.read(descriptor, buffer, count)
-        #elseif canImport(Musl)
-        Musl.read(descriptor, buffer, count)
-        #else
-        Darwin.read(descriptor, buffer, count)
-        #endif
     }
 }
 

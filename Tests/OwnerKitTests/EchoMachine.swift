@@ -9,6 +9,7 @@ struct EchoMachine: OwnerMachine {
     enum Input: Sendable, Hashable {
         case say(String)
         case call(OwnerCall<String>)
+        case timer(String, MonotonicTime?)
     }
     enum Action: Sendable, Hashable { case heard(String) }
     typealias Query = String
@@ -61,6 +62,7 @@ struct EchoMachine: OwnerMachine {
         case .timer(let name): return [.perform(.heard("timer \(name)"))]
         case .input(.say(let word)): return [.perform(.heard(word)), .publish([put])]
         case .input(.call(let call)): return [.call(call)]
+        case .input(.timer(let timer, let time)): return [.timer(timer, at: time)]
         case .databaseReplaced: replacements += 1
         case .stopping: stopped = true
         }

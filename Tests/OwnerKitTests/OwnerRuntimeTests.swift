@@ -145,6 +145,23 @@ struct OwnerRuntimeTests {
         #expect(trial.runtime.machine.answers == ["q!"])
     }
 
+    @Test func `a timer that is set again is moved, and nil cancels it`() {
+        var trial = OwnerTrial.serving()
+        func set(_ timer: String, in wait: Duration?) {
+            let time = wait.map { trial.now.monotonic.advanced(by: $0) }
+            trial.handle(.input(.machine(.timer(timer, time))))
+        }
+        for wait in [1, 3, 3] { set("moved", in: .seconds(wait)) }
+        set("cancelled", in: .seconds(1))
+        set("cancelled", in: nil)
+        trial.pass(.seconds(2))
+        #expect(trial.actions.isEmpty)
+        trial.pass(.seconds(1))
+        #expect(trial.actions == [.heard("timer moved")])
+        trial.pass(.seconds(10))
+        #expect(trial.actions.count == 1)
+    }
+
     @Test func `a command is answered when it is durable`() {
         var trial = OwnerTrial.serving()
         trial.command("a")
