@@ -208,6 +208,14 @@ struct StreamReducerTests {
         #expect(trial.reducer.replica.entries.mapValues(\.put) == [state: before])
     }
 
+    @Test func `telemetry is subscribed to by the prefixes that name it and never fetched`() {
+        let selection = TopicSelection(prefixes: ["stream/downloads/download/", "live/downloads/"])
+        #expect(selection.telemetryPrefixes == [Array("live/downloads/".utf8)])
+        #expect(selection.prefixesToInclude?.contains { $0.starts(with: Array("live/".utf8)) } == false)
+        #expect(TopicSelection.all.telemetryPrefixes == [Array("live/".utf8)])
+        #expect(TopicSelection.all(except: ["stream/queue/"]).telemetryPrefixes.isEmpty)
+    }
+
     @Test(arguments: [TopicSelection.all(except: ["stream/queue/"]), TopicSelection(prefixes: ["stream/playback/"])])
     func `a bus that does not know prefixes in a fetch is asked for everything`(_ selection: TopicSelection) {
         var bus = ModelBus(epoch: 5)

@@ -199,12 +199,12 @@ extension BusLoop {
     mutating func openStream(nonce: String, _ sockets: SocketSet) throws(ZeroMQError) {
         if let old = stream { sockets.close(old) }
         stream = nil
-        let telemetry = configuration.observes?.isAll ?? false ? ["live/"] : []
-        let prefixes = [Topic.streamPrefix, Topic.heartbeat.text, "sync/" + nonce] + telemetry
+        let telemetry = configuration.observes?.telemetryPrefixes ?? []
+        let prefixes = [Topic.streamPrefix, Topic.heartbeat.text, "sync/" + nonce].map { Array($0.utf8) } + telemetry
         let id = try sockets.open(
             .subscribe,
             options: Self.options + [.maximumMessageSize(Self.streamFrameLimit)]
-                + prefixes.map { .subscribe(Array($0.utf8)) })
+                + prefixes.map { .subscribe($0) })
         stream = id
         try sockets.connect(id, to: endpoints.stream)
     }

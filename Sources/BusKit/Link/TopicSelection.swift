@@ -32,7 +32,17 @@ package struct TopicSelection: Sendable, Hashable {
     var prefixesToExclude: [[UInt8]] { excludedPrefixes.count <= Self.fetchLimit ? excludedPrefixes : [] }
 
     /// The only prefixes that the bus is asked for in a snapshot; nil: for all.
-    var prefixesToInclude: [[UInt8]]? { prefixes.flatMap { $0.count <= Self.fetchLimit ? $0 : nil } }
+    var prefixesToInclude: [[UInt8]]? {
+        prefixes.flatMap { $0.count <= Self.fetchLimit ? $0.filter { !$0.starts(with: Self.telemetry) } : nil }
+    }
+
+    /// The prefixes of the telemetry that is kept.
+    var telemetryPrefixes: [[UInt8]] {
+        guard let prefixes else { return isAll ? [Self.telemetry] : [] }
+        return prefixes.filter { $0.starts(with: Self.telemetry) }
+    }
+
+    private static let telemetry = Array("live/".utf8)
 
     /// Whether nothing is left out.
     var isAll: Bool { prefixes == nil && excludedPrefixes.isEmpty }
