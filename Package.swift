@@ -43,7 +43,7 @@ let process: [Target.Dependency] = [
 ]
 let owner: [Target.Dependency] = ["OwnerKit"] + process
 let shared: [Target.Dependency] = [
-    "LockstepClient", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging,
+    "LockstepClient", "FleetHome", "BusKit", "WireMessages", "PodcastModel", "TestSupport", protobuf, locks, logging,
 ]
 
 let package = Package(
@@ -88,8 +88,11 @@ let package = Package(
         library("PodcastModel", ["LibC"]),
         library("WireMessages", ["PodcastModel", protobuf]),
         library("ZeroMQ", ["CZeroMQ", "LibC", locks]),
+        // The folders and files of a fleet, and whether one runs.
+        library("FleetHome", ["PodcastModel", "LibC"]),
         // The bus, as clients see it; what every process needs; what every owner of a part of the state needs.
-        library("BusKit", ["ZeroMQ", "WireMessages", "PodcastModel", "LibC", protobuf, locks, logging, lifecycle]),
+        library(
+            "BusKit", ["FleetHome", "ZeroMQ", "WireMessages", "PodcastModel", "LibC", protobuf, locks, logging, lifecycle]),
         library(
             "ProcessKit",
             [
@@ -120,9 +123,10 @@ let package = Package(
         // The command line.
         library(
             "LockstepCommands",
-            process + [
-                "LockstepClient", "FeedParsing", "FeedFetching", "WebClient", "SupervisorControl", "CNcurses",
-                arguments,
+            [
+                "LockstepClient", "FleetHome", "SupervisorControl", "PodcastModel", "LibC", "CNcurses", arguments, locks,
+                // `feed check` reads feeds by itself, with the passwords that are kept for them.
+                "FeedParsing", "FeedFetching", "WebClient", "ProcessKit",
             ]),
 
         // Processes.

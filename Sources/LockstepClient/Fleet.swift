@@ -1,39 +1,41 @@
 package import BusKit
 import Logging
-import NIOConcurrencyHelpers
 public import PodcastModel
 package import SwiftProtobuf
 package import WireMessages
 
 /// A program’s connection to a running fleet: what a screen is written with.
 ///
-/// It follows the fleet from `connect` until `disconnect`, or until it is released, and joins it again by itself when the bus
-/// is restarted. `state` is what is known now; `states` and `changes` tell what becomes of it. Every command returns when its
-/// effect is in `state`. Texts are safe for a terminal; times are seconds.
+/// It follows the fleet from `connect` until `disconnect`, or until it and its sequences are released, and joins it again by
+/// itself when the bus is restarted. `state` is the newest state; `states` and `updates` bring those that follow. Every command
+/// returns when its effect is in `state`. Texts are safe for a terminal; times are seconds.
 public final class Fleet: Sendable {
     let hub: FleetHub
     package let client: BusClient
     /// How long a request is tried that reaches no service; nil: as long as any.
     private let reachLimit: Duration?
     /// Nil: nothing is observed.
-    private let updates: FeedSubscription?
+    private let subscription: FeedSubscription?
     private let tasks: [Task<Void, Never>]
 
-    private init(client: BusClient, observes: Bool, reachLimit: Duration?) {
-        let hub = FleetHub(observes: observes)
-        let updates = observes ? client.subscribe() : nil
+    private init(client: BusClient, observing selection: TopicSelection?, reachLimit: Duration?) {
+        let hub = FleetHub(observing: selection)
+        let subscription = selection.map { _ in client.subscribe() }
         self.client = client
         self.hub = hub
-        self.updates = updates
+        self.subscription = subscription
         self.reachLimit = reachLimit
         tasks = [
             Task {
-                // It fails only where the run directory can’t be one, which was found out before.
-                try? await client.run()
-                hub.end()
+                do {
+                    try await client.run()
+                    hub.end(nil)
+                } catch {
+                    hub.end(error as? Failure ?? Failure(.internalError, "The connection has ended: \(error)"))
+                }
             },
             Task {
-                while let update = await updates?.feed.next() { hub.apply(update) }
+                while let update = await subscription?.feed.next() { hub.apply(update) }
             },
         ]
     }
@@ -45,8 +47,8 @@ public final class Fleet: Sendable {
     /// Connects to the fleet of this user.
     ///
     /// - Parameters:
-    ///   - origin: who asks, in a word or two, as the histories show it: `tray`.
-    ///   - home: the folder that the fleet keeps its files in; nil: the one that `LOCKSTEP_HOME` names, or else the user’s own.
+    ///   - origin: the program’s name in a word or two, as the histories show it: `tray`.
+    ///   - home: the folder with the fleet’s files; nil: the one that `LOCKSTEP_HOME` names, or else the user’s own.
     ///   - observing: what the state holds.
     /// - Throws: `noFleet` at once when none runs; `badConfiguration` for a home that can’t be one.
     public static func connect(
@@ -67,7 +69,7 @@ public final class Fleet: Sendable {
         logger.logLevel = .critical
         let client = BusClient(
             runDirectory: home.runDirectory, origin: origin, observes: selection, logger: logger)
-        return Fleet(client: client, observes: selection != nil, reachLimit: reachLimit)
+        return Fleet(client: client, observing: selection, reachLimit: reachLimit)
     }
 
     /// Ends the connection. The sequences of states and changes end; commands under way fail with `unavailable`.
@@ -78,44 +80,69 @@ public final class Fleet: Sendable {
 
     // MARK: - State
 
-    /// What is known now. Never waits.
+    /// The newest state. Never waits.
     public var state: FleetState { hub.state }
 
-    /// The state now, as soon as there has been one, and after every change; a slow consumer gets the newest one.
+    /// The state now, as soon as there is one, and after every change; a slow consumer gets the newest one.
     ///
-    /// - Parameter tick: also after this time, for as long as something is counting: the position of what plays, the rest of a
-    ///   sleep timer, the wait for another attempt; nil: only after changes.
-    public func states(every tick: Duration? = nil) -> AsyncStream<FleetState> { hub.states(every: tick) }
+    /// - Parameter tick: also after this time while something is counting: the position of what plays, the rest of a sleep timer,
+    ///   the wait for another attempt; nil: only after changes.
+    public func states(every tick: Duration? = nil) -> FleetStates { FleetStates(fleet: self, tick: tick) }
 
-    /// Every change, in order. In place of changes that a slow consumer or a broken connection has missed comes `.everything`.
-    public func changes() -> AsyncStream<FleetChange> { hub.changes() }
+    /// Every change with the state after it, in order. In place of changes that a slow consumer or a broken connection has missed
+    /// comes `everything`.
+    public func updates() -> FleetUpdates { FleetUpdates(fleet: self) }
+
+    /// The events of the stream as they come, of the topics that the connection observes.
+    ///
+    /// - Parameters:
+    ///   - prefixes: only topics that begin with one of these, such as `playback`; empty: all.
+    ///   - changesOnly: without the events that were retained before.
+    public func events(prefixes: [String] = [], changesOnly: Bool = false) -> FleetEvents {
+        FleetEvents(fleet: self, log: WatchLog(prefixes: prefixes, changesOnly: changesOnly))
+    }
 
     /// The state once it is live and none of these parts is stale.
     ///
-    /// - Throws: `unavailable` naming what isn’t there when the time is over.
+    /// - Parameter services: these services must be ready, too.
+    /// - Throws: `unavailable` naming what isn’t there when the time is over or the task is cancelled; `invalidArgument` for a part
+    ///   that the connection doesn’t observe.
     public func current(
-        _ parts: Set<FleetPart> = [.player, .queues], within limit: Duration = .seconds(2)
+        _ parts: Set<FleetPart> = [.player], services: Set<ServiceName> = [], within limit: Duration = .seconds(2)
     ) async throws(Failure) -> FleetState {
-        try await current(of: parts.map(\.owner).sorted(), within: limit)
-    }
-
-    /// The state once it is live and all that these services put is up to date.
-    ///
-    /// - Throws: `unavailable` naming the services that aren’t ready when the time is over.
-    package func current(of owners: [ServiceName], within limit: Duration) async throws(Failure) -> FleetState {
+        let known = self.state
+        if let part = parts.first(where: { !known.observes($0) }) {
+            throw Failure(.invalidArgument, "This connection doesn’t observe the \(part.title).")
+        }
+        let owners = services.union(parts.compactMap(\.owner)).sorted()
         let (state, isCurrent) = await hub.first(within: limit) { state in
-            state.connection == .live && owners.allSatisfy { !state.view.isStale($0) }
+            state.connection == .live && owners.allSatisfy(state.isReady)
         }
         guard !isCurrent else { return state }
+        if Task.isCancelled { throw Failure(.unavailable, "The program no longer waits for the state.") }
+        if case .ended(let failure) = state.connection {
+            throw failure ?? Failure(.unavailable, "The connection to the fleet has ended.")
+        }
         guard state.connection == .live else {
             throw Failure(
                 .unavailable,
                 "The bus isn’t answering. It may be starting; `lockstep ps` shows what the fleet is doing.")
         }
-        let missing = owners.filter { state.view.isStale($0) }.map(\.text).joined(separator: " and ")
+        let missing = owners.filter { !state.isReady($0) }.map(\.text).joined(separator: " and ")
         throw Failure(
             .unavailable,
             "The \(missing) service isn’t ready. It may be starting; `lockstep ps` shows what it is doing.")
+    }
+
+    /// The state once it is live and none of these services is starting, or the newest when the time is over: for programs that
+    /// show what there is without waiting for services that are down.
+    package func availableState(
+        of services: [ServiceName] = [.playback, .queue, .downloads], within limit: Duration = .seconds(2)
+    ) async -> FleetState {
+        await hub.first(within: limit) { state in
+            state.connection == .live
+                && services.allSatisfy { state.isReady($0) || state.view.services[$0]?.state != .starting }
+        }.state
     }
 
     /// The first state for which `condition` holds, or the newest when the time is over, and whether it holds.
@@ -128,27 +155,29 @@ public final class Fleet: Sendable {
     /// Returns when the effect of an answer is in `state`, or after two seconds: the command is done, and a late state is no
     /// failure of it.
     package func arrive(at position: StreamPosition?, of service: ServiceName) async {
-        guard let position, let updates else { return }
+        guard let position, let subscription else { return }
         do throws(Failure) {
             // Also where its topic isn’t observed.
             try await client.wait(for: position, of: service, within: .seconds(2))
         } catch { return }
-        await updates.feed.drained()
+        await subscription.feed.drained()
     }
 
     // MARK: - Commands
 
-    /// The player: what is loaded, and how it plays.
+    /// Commands to the player.
     public var player: PlayerClient { PlayerClient(fleet: self) }
-    /// Up Next and the other queues.
+    /// Commands to Up Next and the other queues.
     public var queue: QueueClient { QueueClient(fleet: self) }
-    /// Subscriptions.
+    /// Commands about subscriptions.
     public var feeds: FeedsClient { FeedsClient(fleet: self) }
-    /// Downloaded files.
+    /// Commands about downloaded files.
     public var downloads: DownloadsClient { DownloadsClient(fleet: self) }
-    /// What needs an answer.
+    /// Commands about settings.
+    public var settings: SettingsClient { SettingsClient(fleet: self) }
+    /// Answers to alerts.
     public var alerts: AlertsClient { AlertsClient(fleet: self) }
-    /// Podcasts and episodes, as the database has them.
+    /// Questions to the library of podcasts and episodes.
     public var library: LibraryClient { LibraryClient(fleet: self) }
 
     /// Asks a service, and returns when the effect of its answer is in `state`.
@@ -156,12 +185,17 @@ public final class Fleet: Sendable {
         _ service: ServiceName, _ request: some SwiftProtobuf.Message, reply: Reply.Type,
         within limit: Duration = .seconds(10)
     ) async throws(Failure) -> Reply {
-        let answer = try await client.ask(service, request, reply: reply, within: limit, reaching: reachLimit)
+        let answer: (reply: Reply, position: StreamPosition?)
+        do throws(Failure) {
+            answer = try await client.ask(service, request, reply: reply, within: limit, reaching: reachLimit)
+        } catch {
+            throw error.sanitised
+        }
         await arrive(at: answer.position, of: service)
         return answer.reply
     }
 
-    /// Questions to the database.
+    /// Questions to the database, as messages.
     package var persistence: PersistenceClient { PersistenceClient(client) }
 }
 

@@ -5,164 +5,128 @@ import WireMessages
 
 /// The state of a connection and those who observe it. Updates come from one task; everything else may be called from any.
 ///
-/// Subscribers are told under the lock, so that each gets the states in order. No handler of a stream’s end may take the lock:
-/// it runs while the runtime holds a lock of the cancelled task, which telling that task needs too. A stream that has ended is
-/// found when it is told the next time.
+/// Feeds are filled under the lock, so that each gets the states in order. A feed whose consumer is gone is found when it is
+/// filled the next time.
 final class FleetHub: Sendable {
-    private struct ChangeSubscriber {
-        let continuation: AsyncStream<FleetChange>.Continuation
-        /// Whether changes were dropped that a `.everything` must stand for.
-        var hasMissed = false
+    private struct Subscriber {
+        weak var states: Feed<FleetState>?
+        weak var updates: Feed<FleetUpdate>?
+        var isGone: Bool { states == nil && updates == nil }
     }
 
     private struct Shared {
-        var view = FleetView()
+        var state: FleetState
         var hasState = false
         var isEnded = false
-        var nextID: UInt64 = 0
-        var states: [UInt64: AsyncStream<FleetState>.Continuation] = [:]
-        var changes: [UInt64: ChangeSubscriber] = [:]
+        var subscribers: [Subscriber] = []
     }
 
-    private let shared = NIOLockedValueBox(Shared())
-    private let observes: Bool
+    private let shared: NIOLockedValueBox<Shared>
 
-    /// The shortest time between two ticks.
-    private static let shortestTick = Duration.milliseconds(10)
-    /// The maximum number of changes that wait for a slow consumer.
-    static let changeLimit = 4_096
+    /// The maximum number of updates that wait for a slow consumer. Each holds a state.
+    static let updateLimit = 256
 
-    init(observes: Bool) {
-        self.observes = observes
+    /// A hub of a connection that observes `selection`; nil: nothing.
+    init(observing selection: TopicSelection?) {
+        shared = NIOLockedValueBox(Shared(state: FleetState(FleetView(), observing: selection)))
     }
 
-    var state: FleetState { shared.withLockedValue { FleetState($0.view) } }
+    var state: FleetState { shared.withLockedValue { $0.state } }
 
-    /// Takes over an update and tells everybody.
+    /// Applies an update and tells everybody.
     func apply(_ update: ReplicaUpdate) {
         shared.withLockedValue { shared in
-            guard !shared.isEnded else { return }
-            Self.apply(update, to: &shared)
+            if !shared.isEnded { Self.apply(update, to: &shared) }
         }
     }
 
     private static func apply(_ update: ReplicaUpdate, to shared: inout Shared) {
-        var changes = shared.view.apply(update)
-        if !shared.hasState, shared.view.connection == .live {
-            shared.hasState = true
-            changes = [.everything]
-        }
+        let changes = shared.state.view.apply(update)
+        let isFirst = !shared.hasState && shared.state.connection == .live
+        if isFirst { shared.hasState = true }
         guard shared.hasState, !changes.isEmpty else { return }
-        if !shared.states.isEmpty { tell(FleetState(shared.view), &shared.states) }
-        for change in changes { tell(FleetChange(change), &shared.changes) }
+        tell(isFirst ? [.everything] : Set(changes.compactMap(FleetChange.init)), &shared)
     }
 
-    private static func tell(
-        _ state: FleetState, _ subscribers: inout [UInt64: AsyncStream<FleetState>.Continuation]
-    ) {
-        for (id, subscriber) in subscribers {
-            if case .terminated = subscriber.yield(state) { subscribers[id] = nil }
-        }
-    }
-
-    private static func tell(_ change: FleetChange, _ subscribers: inout [UInt64: ChangeSubscriber]) {
-        for (id, subscriber) in subscribers {
-            switch subscriber.continuation.yield(subscriber.hasMissed ? .everything : change) {
-            case .terminated: subscribers[id] = nil
-            case .dropped: subscribers[id]?.hasMissed = true
-            default: subscribers[id]?.hasMissed = false
-            }
+    private static func tell(_ changes: Set<FleetChange>, _ shared: inout Shared) {
+        shared.subscribers.removeAll(where: \.isGone)
+        for subscriber in shared.subscribers {
+            subscriber.states?.push(shared.state)
+            subscriber.updates?.push(FleetUpdate(state: shared.state, changes: changes))
         }
     }
 
     /// Ends all sequences.
-    func end() {
-        let (states, changes) = shared.withLockedValue { shared in
-            if !shared.isEnded {
-                Self.apply(.connection(.disconnected(since: SystemClocks.monotonic())), to: &shared)
-            }
-            defer {
-                shared.isEnded = true
-                shared.states = [:]
-                shared.changes = [:]
-            }
-            return (Array(shared.states.values), Array(shared.changes.values))
+    ///
+    /// - Parameter failure: why the connection has ended; nil: somebody has ended it.
+    func end(_ failure: Failure?) {
+        let subscribers = shared.withLockedValue { shared -> [Subscriber] in
+            guard !shared.isEnded else { return [] }
+            shared.isEnded = true
+            shared.state.ending = .some(failure)
+            Self.tell([.connection], &shared)
+            defer { shared.subscribers = [] }
+            return shared.subscribers
         }
-        for subscriber in states { subscriber.finish() }
-        for subscriber in changes { subscriber.continuation.finish() }
+        for subscriber in subscribers {
+            subscriber.states?.finish()
+            subscriber.updates?.finish()
+        }
     }
 
     // MARK: - Observing
 
-    func states(every tick: Duration?) -> AsyncStream<FleetState> {
-        let (stream, continuation) = AsyncStream<FleetState>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        let id = shared.withLockedValue { shared -> UInt64? in
-            guard !shared.isEnded, observes else { return nil }
-            shared.nextID += 1
-            shared.states[shared.nextID] = continuation
-            if shared.hasState { continuation.yield(FleetState(shared.view)) }
-            return shared.nextID
-        }
-        guard let id else {
-            continuation.finish()
-            return stream
-        }
-        guard let tick else { return stream }
-        let ticker = Task { [weak self] in
-            while !Task.isCancelled, self?.tick(id) ?? false {
-                try? await Task.sleep(for: max(tick, Self.shortestTick))
-            }
-        }
-        continuation.onTermination = { _ in ticker.cancel() }
-        return stream
+    /// A feed of the newest states; the first one is there already if anything is known.
+    func states() -> Feed<FleetState> {
+        let feed = Feed<FleetState>(limit: 1) { $0 }
+        subscribe(Subscriber(states: feed)) { if $0.hasState { feed.push($0.state) } }
+        return feed
     }
 
-    /// Tells a subscriber the state again while something is counting.
-    ///
-    /// - Returns: whether there is such a subscriber.
-    private func tick(_ id: UInt64) -> Bool {
-        shared.withLockedValue { shared in
-            guard let subscriber = shared.states[id] else { return false }
-            let state = FleetState(shared.view)
-            guard shared.hasState, state.player.isCounting else { return true }
-            guard case .terminated = subscriber.yield(state) else { return true }
-            shared.states[id] = nil
-            return false
+    /// A feed of all updates from now on.
+    func updates() -> Feed<FleetUpdate> {
+        let feed = Feed<FleetUpdate>(limit: Self.updateLimit) { FleetUpdate(state: $0.state, changes: [.everything]) }
+        subscribe(Subscriber(updates: feed)) {
+            if $0.hasState { feed.push(.init(state: $0.state, changes: [.everything])) }
         }
+        return feed
     }
 
-    func changes() -> AsyncStream<FleetChange> {
-        let (stream, continuation) = AsyncStream<FleetChange>.makeStream(
-            bufferingPolicy: .bufferingOldest(Self.changeLimit))
+    private func subscribe(_ subscriber: Subscriber, _ begin: (Shared) -> Void) {
         let isObserved = shared.withLockedValue { shared in
-            guard !shared.isEnded, observes else { return false }
-            shared.nextID += 1
-            shared.changes[shared.nextID] = ChangeSubscriber(continuation: continuation)
+            guard !shared.isEnded, shared.state.selection != nil else { return false }
+            shared.subscribers.append(subscriber)
+            begin(shared)
             return true
         }
-        if !isObserved { continuation.finish() }
-        return stream
+        guard !isObserved else { return }
+        subscriber.states?.finish()
+        subscriber.updates?.finish()
     }
 
-    /// The first state for which `condition` holds, or the newest when the time is over.
+    /// Gives a feed the state again while something in it is counting.
+    func tick(_ feed: Feed<FleetState>) {
+        shared.withLockedValue { shared in
+            if !shared.isEnded, shared.hasState, shared.state.player.isCounting { feed.push(shared.state) }
+        }
+    }
+
+    /// The first state for which `condition` holds, or the newest when the time is over or the task is cancelled.
     ///
     /// - Returns: the state, and whether the condition holds.
     func first(
         within limit: Duration, where condition: @escaping @Sendable (FleetState) -> Bool
     ) async -> (state: FleetState, isMet: Bool) {
-        await withTaskGroup(of: FleetState?.self) { group in
-            group.addTask {
-                for await state in self.states(every: nil) where condition(state) { return state }
-                return nil
-            }
-            group.addTask {
-                try? await Task.sleep(for: limit)
-                return nil
-            }
-            let result = await group.next() ?? nil
-            group.cancelAll()
-            if let result { return (result, true) }
-            return (self.state, false)
+        let feed = states()
+        // A cancelled wait ends the feed.
+        let timer = Task {
+            try? await Task.sleep(for: limit)
+            feed.finish()
         }
+        defer { timer.cancel() }
+        while let state = await feed.next() {
+            if condition(state) { return (state, true) }
+        }
+        return (state, false)
     }
 }

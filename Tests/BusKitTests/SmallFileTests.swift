@@ -3,7 +3,7 @@ import PodcastModel
 import TestSupport
 import Testing
 
-@testable import BusKit
+@testable import FleetHome
 
 struct SmallFileTests {
     private let temporary: TemporaryFolder

@@ -1,5 +1,6 @@
 import BusKit
 import PodcastModel
+import SwiftProtobuf
 import TestSupport
 import Testing
 import WireMessages
@@ -20,7 +21,7 @@ import WireMessages
 
     /// A hub that has joined a bus on which playback is ready.
     private static func joined(_ bus: inout ModelBus) -> FleetHub {
-        let hub = FleetHub(observes: true)
+        let hub = FleetHub(observing: .all)
         _ = bus.makeReady(.playback)
         let put = bus.publish(.put, .playbackState, player(.paused, position: 12).wireBytes)
         var replica = Replica()
@@ -32,7 +33,7 @@ import WireMessages
     }
 
     @Test func `the state is empty and stale before the first snapshot`() {
-        let hub = FleetHub(observes: true)
+        let hub = FleetHub(observing: .all)
         #expect(hub.state.connection == .connecting)
         #expect(hub.state.isStale(.player))
         #expect(hub.state.player.status == .idle)
@@ -61,36 +62,91 @@ import WireMessages
         #expect(PlayerState(state).position(at: later) == 16)
     }
 
-    @Test func `changes arrive in order`() async {
+    @Test func `updates arrive in order, each with its state`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
-        var changes = hub.changes().makeAsyncIterator()
+        let updates = hub.updates()
         hub.apply(.event(bus.publish(.put, .playbackState, Self.player(.playing).wireBytes)))
         hub.apply(.connection(.resyncing))
-        #expect(await changes.next() == .player)
-        #expect(await changes.next() == .connection)
+        let first = await updates.next()
+        #expect(first?.changes == [.everything] && first?.state.player.isPlaying == false)
+        let second = await updates.next()
+        #expect(second?.changes == [.player] && second?.state.connection == .live)
+        let third = await updates.next()
+        #expect(third?.changes == [.connection] && third?.state.connection == .reconnecting)
     }
 
-    @Test func `a slow consumer gets everything in place of what it missed`() async {
+    @Test func `a slow consumer is told at once that it has missed updates`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
-        var changes = hub.changes().makeAsyncIterator()
-        func change() { hub.apply(.event(bus.publish(.put, .playbackState, Self.player(.playing).wireBytes))) }
-        for _ in 0..<(FleetHub.changeLimit + 3) { change() }
-        for _ in 0..<FleetHub.changeLimit { #expect(await changes.next() == .player) }
-        change()
-        #expect(await changes.next() == .everything)
-        change()
-        #expect(await changes.next() == .player)
+        let updates = hub.updates()
+        #expect(await updates.next()?.changes == [.everything])
+        for _ in 0..<FleetHub.updateLimit {
+            hub.apply(.event(bus.publish(.put, .playbackState, Self.player(.playing).wireBytes)))
+        }
+        hub.apply(.event(bus.publish(.put, .playbackState, Self.player(.finished).wireBytes)))
+        let update = await updates.next()
+        #expect(update?.changes == [.everything] && update?.state.player.status == .finished)
+        hub.apply(.event(bus.publish(.put, .playbackState, Self.player(.playing).wireBytes)))
+        #expect(await updates.next()?.changes == [.player])
     }
 
     @Test func `a slow consumer of states gets the newest`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
-        var states = hub.states(every: nil).makeAsyncIterator()
+        let states = hub.states()
         hub.apply(.event(bus.publish(.put, .playbackState, Self.player(.playing).wireBytes)))
         hub.apply(.event(bus.publish(.put, .playbackState, Self.player(.finished).wireBytes)))
+        hub.tick(states)
         #expect(await states.next()?.player.status == .finished)
+    }
+
+    @Test func `a queue that isn’t observed is stale and never looks empty and current`() {
+        var bus = ModelBus(epoch: 1)
+        let hub = FleetHub(observing: Observation.player.selection)
+        for service in [ServiceName.playback, .queue] { hub.apply(.event(bus.makeReady(service))) }
+        hub.apply(.connection(.live))
+        #expect(!hub.state.isStale(.player) && !hub.state.isStale(.next))
+        #expect(hub.state.isStale(.queues) && hub.state.isReady(.queue))
+    }
+
+    @Test func `telemetry of a download is part of its state`() {
+        var bus = ModelBus(epoch: 1)
+        let hub = Self.joined(&bus)
+        let download = WireDownload.with {
+            $0.episode = "e1"
+            $0.state = .downloading
+        }
+        let progress = WireDownloadProgress.with {
+            $0.episode = "e1"
+            $0.receivedBytes = 70
+            $0.bytesPerSecond = 7
+        }
+        hub.apply(.event(bus.publish(.put, .download("e1"), download.wireBytes)))
+        hub.apply(
+            .live(
+                StreamEvent(
+                    topic: .downloadProgress("e1"), header: BusHeader(.live, epoch: 0, sequence: 0),
+                    payload: progress.wireBytes)))
+        #expect(hub.state.download(of: "e1")?.receivedBytes == 70)
+        #expect(hub.state.download(of: "e1")?.bytesPerSecond == 7)
+    }
+
+    @Test func `many marks in one event are a change of each episode`() async {
+        var bus = ModelBus(epoch: 1)
+        let hub = Self.joined(&bus)
+        let updates = hub.updates()
+        let changed = WireEpisodeStatesChanged.with { $0.episodes = ["e1", "e2"] }
+        hub.apply(.event(bus.publish(.event, .episodeStates, changed.wireBytes)))
+        _ = await updates.next()
+        #expect(await updates.next()?.changes == [.episode("e1"), .episode("e2")])
+    }
+
+    @Test func `waiting for a state ends with its task`() async {
+        let hub = FleetHub(observing: .all)
+        let waiting = Task { await hub.first(within: .seconds(3_600)) { _ in true } }
+        waiting.cancel()
+        #expect(await waiting.value.isMet == false)
     }
 
     @Test func `cancelling a consumer while it is told doesn’t deadlock`() async {
@@ -99,8 +155,14 @@ import WireMessages
         let put = bus.publish(.put, .playbackState, Self.player(.playing).wireBytes)
         let teller = Task.detached { while !Task.isCancelled { hub.apply(.event(put)) } }
         for _ in 0..<2_000 {
-            let consumer = Task.detached { for await _ in hub.states(every: nil) {} }
-            let other = Task.detached { for await _ in hub.changes() {} }
+            let consumer = Task.detached {
+                let states = hub.states()
+                while await states.next() != nil {}
+            }
+            let other = Task.detached {
+                let updates = hub.updates()
+                while await updates.next() != nil {}
+            }
             await Task.yield()
             consumer.cancel()
             other.cancel()
@@ -114,15 +176,16 @@ import WireMessages
     @Test func `the sequences end with the connection`() async {
         var bus = ModelBus(epoch: 1)
         let hub = Self.joined(&bus)
-        var states = hub.states(every: nil).makeAsyncIterator()
-        var changes = hub.changes().makeAsyncIterator()
-        hub.end()
-        #expect(await states.next() != nil)
+        let states = hub.states()
+        let updates = hub.updates()
+        hub.end(Failure(.internalError, "It broke."))
+        #expect(await states.next()?.connection == .ended(Failure(.internalError, "It broke.")))
         #expect(await states.next() == nil)
-        #expect(await changes.next() == .connection)
-        #expect(await changes.next() == nil)
-        #expect(hub.state.connection == .reconnecting)
-        var late = hub.states(every: nil).makeAsyncIterator()
-        #expect(await late.next() == nil)
+        #expect(await updates.next()?.changes == [.everything])
+        #expect(await updates.next()?.changes == [.connection])
+        #expect(await updates.next() == nil)
+        hub.end(nil)
+        #expect(hub.state.connection == .ended(Failure(.internalError, "It broke.")))
+        #expect(await hub.states().next() == nil)
     }
 }

@@ -10,6 +10,7 @@ struct FleetViewTests {
     private func entry(_ id: String) -> WireQueueEntry {
         var entry = WireQueueEntry()
         entry.id = id
+        entry.episode.id = "e" + id
         return entry
     }
 
@@ -40,6 +41,7 @@ struct FleetViewTests {
         #expect(view.apply(.event(bus.publish(.delta, .queue("main"), delta.wireBytes))) == [.queue("main")])
         #expect(view.mainQueue?.entries.map(\.id) == ["q3", "q1", "q2"])
         #expect(view.mainQueue?.revision == 3)
+        #expect(view.queueStates["main"]?.entries.map(\.id) == ["q3", "q1", "q2"])
     }
 
     @Test func `alerts come and go`() {
@@ -110,6 +112,6 @@ struct FleetViewTests {
         var state = WireEpisodeState()
         state.episode = "e1"
         state.position = 12
-        #expect(view.apply(.event(bus.publish(.event, .episodeState("e1"), state.wireBytes))) == [.episode(state)])
+        #expect(view.apply(.event(bus.publish(.event, .episodeState("e1"), state.wireBytes))) == [.episode("e1")])
     }
 }

@@ -1,12 +1,12 @@
 import ArgumentParser
 import BusKit
 import Foundation
-import LockstepClient
 import PodcastModel
 import SwiftProtobuf
 import Testing
 import WireMessages
 
+@testable import LockstepClient
 @testable import LockstepCommands
 
 /// What becomes of a command line before it is parsed, and how commands are refused.
@@ -51,9 +51,12 @@ import WireMessages
     }
 
     @Test func `a podcast is forgotten only by its whole name`() throws {
-        var podcast = WirePodcast()
-        (podcast.id, podcast.title, podcast.url) = ("p0123", "Many parts", "https://h/feed")
-        podcast.episodeCount = 3
+        let podcast = try #require(
+            Podcast(
+                .with {
+                    ($0.id, $0.title, $0.url) = ("p0123", "Many parts", "https://h/feed")
+                    $0.episodeCount = 3
+                }))
         for name in ["p0123", "Many parts", "many PARTS", "https://h/feed"] {
             try Unsubscribe.requireWholeName(name, podcast)
         }
@@ -175,13 +178,15 @@ import WireMessages
     }
 
     @Test func `entries that leave with a podcast are counted where they were`() {
-        #expect(Unsubscribe.sentence([("evening", 1)]) == "Removed 1 entry from “evening”.")
+        #expect(Unsubscribe.sentences([("evening", 1)], files: 0) == ["Removed 1 entry from “evening”."])
         #expect(
-            Unsubscribe.sentence([("main", 2), ("evening", 1)])
-                == "Removed 2 entries from Up Next and 1 entry from “evening”.")
+            Unsubscribe.sentences([("main", 2), ("evening", 1)], files: 1) == [
+                "Removed 2 entries from Up Next and 1 entry from “evening”.",
+                "1 downloaded file will be deleted when nothing uses it any more.",
+            ])
         #expect(
-            Unsubscribe.sentence([("main", 2), ("evening", 1), ("sl", 3)])
-                == "Removed 2 entries from Up Next, 1 entry from “evening” and 3 entries from “sl”.")
+            Unsubscribe.sentences([("main", 2), ("evening", 1), ("sl", 3)], files: 0)
+                == ["Removed 2 entries from Up Next, 1 entry from “evening” and 3 entries from “sl”."])
     }
 
     @Test(arguments: [
@@ -196,20 +201,25 @@ import WireMessages
     }
 
     @Test func `a queue says its limit only where it is not the usual one`() {
-        for (limit, words) in [(0, []), (50, ["holds 50 at most"]), (WireQueueModes.standardLimit, [])]
+        for (limit, words) in [(0, []), (50, ["holds 50 at most"]), (UInt32(RequestSizes.queueEntries), [])]
             as [(UInt32, [String])]
         {
-            #expect(WireQueueModes.with { $0.limit = limit }.words == words)
+            #expect(QueueModes(.with { $0.limit = limit }).words == words)
         }
     }
 
     @Test func `adding thousands says how many, though the answer doesn’t name them all`() {
         let reply = WireQueueReply.with { reply in
             reply.changed = true
-            reply.entries = Array(repeating: WireQueueEntry(), count: 500)
+            reply.queue = "evening"
+            reply.entries = Array(
+                repeating: .with {
+                    $0.id = "q1"
+                    $0.episode.id = "e1"
+                }, count: 500)
             reply.count = 1_200
         }
-        #expect(QueueAdd.sentence(reply, [], to: "evening") == "Added 1200 episodes to “evening”.")
+        #expect(QueueAdd.sentence(QueueAnswer(reply), []) == "Added 1200 episodes to “evening”.")
     }
 
     @Test func `a choice of words ends with or`() {
@@ -230,24 +240,27 @@ import WireMessages
     @Test func `what is wrong with a feed is said when somebody subscribes to it`() throws {
         var added = WireFeedResult()
         added.kind = .added
+        added.podcast.id = "p1"
         added.podcast.title = "Torn"
         added.podcast.episodeCount = 6
         added.warnings = ["The feed could not be read beyond line 1.", "a", "b", "c"]
         #expect(
-            FeedResults([added], of: .subscribing).lines == [
+            FeedResults([FeedsClient.Result(added)], of: .subscribing).lines == [
                 "Subscribed to Torn: 6 episodes.", "  Warning: The feed could not be read beyond line 1.",
                 "  Warning: a", "  Warning: b", "  … and 1 more: `lockstep feed check` lists them.",
             ])
     }
 
     @Test func `a feed that failed is named by its podcast`() {
-        let failed = WireFeedResult.with {
-            $0.url = "https://a.example/feed"
-            $0.kind = .failed
-            $0.podcast.title = "Later"
-            $0.failure.code = "fetchFailed"
-            $0.failure.message = "a.example could not be reached."
-        }
+        let failed = FeedsClient.Result(
+            .with {
+                $0.url = "https://a.example/feed"
+                $0.kind = .failed
+                $0.podcast.id = "p1"
+                $0.podcast.title = "Later"
+                $0.failure.code = "fetchFailed"
+                $0.failure.message = "a.example could not be reached."
+            })
         #expect {
             try FeedResults([failed], of: .refreshing).report(to: Output(json: false, quiet: false), doing: "refreshed")
         } throws: { ($0 as? Failure)?.message == "Later: a.example could not be reached." }

@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 import WireMessages
 
+@testable import LockstepClient
 @testable import LockstepCommands
 
 @Suite struct DoctorTests {
@@ -116,23 +117,28 @@ import WireMessages
     }
 
     @Test func `a fault that two checks find is told once`() {
-        var alert = WireAlert()
-        alert.code = "diskFull"
-        alert.title = "The disk is full"
-        alert.severity = .error
+        func alerts(of owner: ServiceName) -> [Finding] {
+            FleetCheck.alerts(
+                [
+                    AlertState(
+                        .with {
+                            ($0.id, $0.owner, $0.code) = ("a1", owner.text, "diskFull")
+                            ($0.title, $0.severity) = ("The disk is full", .error)
+                        })
+                ].compactMap(\.self))
+        }
         let disk = HomeCheck.disk(free: 0, at: "/x")
         let same = Finding.fault("fleet", "The path is too long.", do: "a")
-        let findings = [disk, same, .ok("a", "b"), .ok("a", "b")] + FleetCheck.alerts([alert]) + [same]
+        let findings = [disk, same, .ok("a", "b"), .ok("a", "b")] + alerts(of: .downloads) + [same]
         #expect(findings.withoutRepetitions == [disk, same, .ok("a", "b"), .ok("a", "b")])
         // A disk that is nearly full is something else than one that is full.
-        let scarce = [HomeCheck.disk(free: 200_000_000, at: "/x")] + FleetCheck.alerts([alert])
+        let scarce = [HomeCheck.disk(free: 200_000_000, at: "/x")] + alerts(of: .downloads)
         #expect(scarce.withoutRepetitions.count == 2)
         // Where the folder can’t be opened, its socket can’t either.
         let folder = Finding.fault("folders", "/x isn’t writable", do: "a")
         #expect([folder, .fault("fleet", "/x/run can’t be opened", do: "b")].withoutRepetitions == [folder])
         // The processes tell it themselves.
-        alert.owner = "supervisor"
-        #expect(FleetCheck.alerts([alert]).isEmpty)
+        #expect(alerts(of: .supervisor).isEmpty)
     }
 
     private static func service(_ name: ServiceName, _ state: String) throws -> ServiceReport {
@@ -143,12 +149,13 @@ import WireMessages
     @Test func `services in the same state and alerts with the same title are all named`() throws {
         let services = try [ServiceName.queue, .feeds].map { FleetCheck.finding(try Self.service($0, "failed")) }
         let alerts = FleetCheck.alerts(
-            ["a1", "a2"].map { id in
-                .with {
-                    $0.id = id
-                    $0.title = "A feed can’t be read"
-                    $0.severity = .error
-                }
+            ["a1", "a2"].compactMap { id in
+                AlertState(
+                    .with {
+                        ($0.id, $0.owner) = (id, "feeds")
+                        $0.title = "A feed can’t be read"
+                        $0.severity = .error
+                    })
             })
         #expect((services + alerts).withoutRepetitions == services + alerts)
     }
@@ -266,24 +273,26 @@ import WireMessages
 
     @Test(
         arguments: [
-            (.init(4, 2, 5), .warning), (.init(4, 3, 2), .warning), (.init(4, 3, 3), .ok), (.init(4, 3, 5), .ok),
-            (.init(5, 0, 0), .ok),
-        ] as [(BusLibrary.Version, Finding.Level)])
-    func `an old libzmq is worth a warning`(version: BusLibrary.Version, level: Finding.Level) {
+            ((4, 2, 5), .warning), ((4, 3, 2), .warning), ((4, 3, 3), .ok), ((4, 3, 5), .ok),
+            ((5, 0, 0), .ok),
+        ] as [((Int, Int, Int), Finding.Level)])
+    func `an old libzmq is worth a warning`(version: (Int, Int, Int), level: Finding.Level) {
         #expect(LibraryCheck.messaging(version).level == level)
     }
 
     @Test func `this machine's libraries can be asked`() {
-        #expect(BusLibrary.version.major >= 4)
+        #expect(Fleet.messagingVersion.major >= 4)
         #expect(LibraryCheck(environment: ["LOCKSTEP_AO": "null"]).sound().level == .ok)
         #expect(LibraryCheck(environment: [:]).player().level == .ok)
     }
 
-    @Test func `alerts are findings of their severity`() {
-        var alert = WireAlert()
-        alert.id = "a1"
-        alert.title = "The disk is full"
-        alert.severity = .error
+    @Test func `alerts are findings of their severity`() throws {
+        let alert = try #require(
+            AlertState(
+                .with {
+                    ($0.id, $0.owner) = ("a1", "downloads")
+                    ($0.title, $0.severity) = ("The disk is full", .error)
+                }))
         #expect(FleetCheck.alerts([]).map(\.level) == [.ok])
         #expect(FleetCheck.alerts([alert]).map(\.level) == [.fault])
         #expect(FleetCheck.alerts([alert]).first?.advice?.contains("lockstep alerts answer a1") == true)
@@ -294,13 +303,14 @@ import WireMessages
             ("episodeUnavailable", .warning), ("decoderFailed", .warning), ("downloadFailed", .warning),
             ("insufficientStorage", .fault), ("diskFull", .fault),
         ] as [(String, Finding.Level)])
-    func `an episode that can’t be played is no fault of the installation`(code: String, level: Finding.Level) {
-        let alert = WireAlert.with {
-            $0.code = code
-            $0.title = "Something about an episode"
-            $0.severity = .error
-            $0.episode = "e1"
-        }
+    func `an episode that can’t be played is no fault of the installation`(code: String, level: Finding.Level) throws {
+        let alert = try #require(
+            AlertState(
+                .with {
+                    ($0.id, $0.owner, $0.code) = ("a1", "playback", code)
+                    ($0.title, $0.severity) = ("Something about an episode", .error)
+                    $0.episode = "e1"
+                }))
         #expect(FleetCheck.alerts([alert]).map(\.level) == [level])
     }
 }

@@ -43,40 +43,41 @@ import WireMessages
                 payload: progress.wireBytes))
     }
 
-    private static func board(_ updates: [ReplicaUpdate]) -> DownloadsBoard {
-        var board = DownloadsBoard()
-        for update in updates { _ = board.apply(update) }
-        return board
+    private static func state(_ updates: [ReplicaUpdate]) -> FleetState {
+        updates.reduce(FleetState(FleetView())) { $0.after($1) }
     }
+
+    private static func board(_ updates: [ReplicaUpdate]) -> DownloadsBoard { DownloadsBoard(state(updates)) }
 
     @Test func `what comes stands before what waits, and what is there last`() {
         let board = Self.board(
             [.downloaded, .paused, .failed, .queued, .downloading].enumerated().map {
                 Self.put(Self.download("e\($0)", $1))
             })
-        #expect(board.ordered.map(\.state) == [.downloading, .queued, .failed, .paused, .downloaded])
+        #expect(board.downloads.map(\.wire.state) == [.downloading, .queued, .failed, .paused, .downloaded])
         #expect(board.isActive)
     }
 
     @Test func `telemetry is ahead of the state, and never behind it`() {
-        var board = Self.board([Self.put(Self.download("e1", .downloading, 100, 1_000))])
-        #expect(board.apply(Self.live("e1", 500, 1_000, rate: 100)) == true)
-        #expect(board.ordered[0].receivedBytes == 500)
-        #expect(board.apply(Self.live("e2", 500, 1_000, rate: 100)) == false)
-        _ = board.apply(Self.put(Self.download("e1", .paused, 600, 1_000), 2))
-        #expect(board.ordered[0].receivedBytes == 600)
-        #expect(!board.isActive)
+        var state = Self.state([Self.put(Self.download("e1", .downloading, 100, 1_000))])
+        var view = state.view
+        #expect(view.apply(Self.live("e1", 500, 1_000, rate: 100)) == [.download("e1")])
+        #expect(view.apply(Self.live("e2", 500, 1_000, rate: 100)).isEmpty)
+        #expect(FleetState(view).downloads.first?.receivedBytes == 500)
+        state = FleetState(view).after(Self.put(Self.download("e1", .paused, 600, 1_000), 2))
+        #expect(state.downloads.first?.receivedBytes == 600)
+        #expect(!DownloadsBoard(state).isActive)
     }
 
-    @Test func `what is under way has told how far it is once telemetry has come`() {
-        var board = Self.board([
+    @Test func `a download under way has progress once telemetry has come`() {
+        var state = Self.state([
             Self.put(Self.download("e1", .downloading, 0, 1_000)), Self.put(Self.download("e2", .paused, 5, 1_000), 2),
         ])
-        #expect(!board.isTold)
-        _ = board.apply(Self.live("e1", 500, 1_000, rate: 100))
-        #expect(board.isTold)
-        _ = board.apply(Self.put(Self.download("e3", .downloading, 0, 1_000), 3))
-        #expect(!board.isTold)
+        #expect(!DownloadsBoard(state).hasProgressForAll)
+        state = state.after(Self.live("e1", 500, 1_000, rate: 100))
+        #expect(DownloadsBoard(state).hasProgressForAll)
+        state = state.after(Self.put(Self.download("e3", .downloading, 0, 1_000), 3))
+        #expect(!DownloadsBoard(state).hasProgressForAll)
     }
 
     @Test func `what is under way has a bar, a rate and the time that is left`() {
@@ -102,7 +103,9 @@ import WireMessages
 
     @Test func `in words a change of the state is said, and each tenth`() {
         var narrator = DownloadsNarrator()
-        func said(_ downloads: [WireDownload]) -> [String] { narrator.news(downloads).map(DownloadsNarrator.line) }
+        func said(_ downloads: [WireDownload]) -> [String] {
+            narrator.news(downloads.compactMap { DownloadState($0) }).map(DownloadsNarrator.line)
+        }
         #expect(said([Self.download("e1", .queued)]) == ["“Title e1”: queued."])
         #expect(said([Self.download("e1", .queued)]) == [])
         #expect(
@@ -125,15 +128,14 @@ import WireMessages
     ) {
         var download = Self.download("e1", state, 5, 10)
         download.note = "Mind this."
-        #expect(DownloadText.state(download) == text)
+        #expect(DownloadState(download).map(DownloadText.state) == text)
         #expect(download.json.line.hasSuffix(#""note":"Mind this."}"#))
     }
 
     @Test(arguments: [("e12", "e12"), ("e1", "e1"), ("e2", "e2"), ("Title e2", "e2"), ("e", nil), ("x", nil)])
     func `a download is named by its id, the beginning of one or a part of its title`(text: String, episode: String?) {
-        let downloads = ["e1", "e12", "e2"].map { Self.download($0, .downloaded) }
-        let known = Dictionary(downloads.map { ($0.episode, $0) }) { first, _ in first }
-        #expect(DownloadText.named(text, in: known)?.episode == episode)
+        let downloads = ["e1", "e12", "e2"].compactMap { DownloadState(Self.download($0, .downloaded)) }
+        #expect(DownloadText.named(text, in: downloads)?.episode.text == episode)
     }
 
     @Test func `JSON has the documented members first`() {

@@ -11,15 +11,21 @@ import WireMessages
     private static func queue(_ name: String, _ episodes: [String]) -> WireQueueState {
         .with { queue in
             queue.name = name
-            queue.current = "\(name)1"
+            queue.current = "q\(name)1"
             queue.entries = episodes.enumerated().map { index, episode in
                 .with {
-                    $0.id = "\(name)\(index + 1)"
+                    $0.id = "q\(name)\(index + 1)"
                     $0.episode.id = episode
                     $0.reason = index == 0 ? "" : "a rule put it there"
                 }
             }
         }
+    }
+
+    private static func details(_ episode: WireEpisode, _ puts: [(Topic, any SwiftProtobuf.Message)] = []) throws
+        -> EpisodeDetails
+    {
+        EpisodeDetails(try #require(Episode(episode)), in: FleetState(FleetView(puts: puts)))
     }
 
     private static let episode = WireEpisode.with {
@@ -32,8 +38,8 @@ import WireMessages
         $0.state.reason = "heard to its end"
     }
 
-    @Test func `an episode is shown with its file, its queues, bookmarks and chapters`() {
-        let view = FleetView(puts: [
+    @Test func `an episode is shown with its file, its queues, bookmarks and chapters`() throws {
+        let puts: [(Topic, any SwiftProtobuf.Message)] = [
             (.queue("main"), Self.queue("main", ["e2", "e1"])), (.queue("evening"), Self.queue("evening", ["e1"])),
             (
                 .download("e1"),
@@ -50,11 +56,13 @@ import WireMessages
                     $0.bookmarks = [
                         .with {
                             $0.id = "b1"
+                            $0.episode = "e1"
                             $0.position = 90
                             $0.note = "here"
                         },
                         .with {
                             $0.id = "b2"
+                            $0.episode = "e1"
                             $0.position = 700
                         },
                     ]
@@ -63,6 +71,7 @@ import WireMessages
             (
                 .playbackState,
                 WirePlaybackState.with {
+                    $0.status = .paused
                     $0.episode.id = "e1"
                     $0.chapters = [
                         .with {
@@ -76,8 +85,8 @@ import WireMessages
                     ]
                 }
             ),
-        ])
-        let details = EpisodeDetails(Self.episode, in: view)
+        ]
+        let details = try Self.details(Self.episode, puts)
         #expect(
             details.lines(width: nil) == [
                 "A title", "A podcast", "No date, 10:00 long", "Played: heard to its end", "Downloaded, 5.0 MB",
@@ -88,14 +97,14 @@ import WireMessages
             ])
         #expect(
             details.json["queues"]?.line
-                == #"[{"queue":"main","entry":"main2","place":2,"current":false,"reason":"a rule put it there"},"#
-                + #"{"queue":"evening","entry":"evening1","place":1,"current":true,"reason":null}]"#)
+                == #"[{"queue":"main","entry":"qmain2","place":2,"current":false,"reason":"a rule put it there"},"#
+                + #"{"queue":"evening","entry":"qevening1","place":1,"current":true,"reason":null}]"#)
         #expect(details.json["links"]?.line == #"[{"number":1,"text":"a link","url":"https://a.example"}]"#)
         #expect(details.json["download"]?["state"] == "downloaded")
     }
 
-    @Test func `what is loaded is where the player is`() {
-        let view = FleetView(puts: [
+    @Test func `what is loaded is where the player is`() throws {
+        let puts: [(Topic, any SwiftProtobuf.Message)] = [
             (
                 .playbackState,
                 WirePlaybackState.with {
@@ -104,45 +113,44 @@ import WireMessages
                     $0.anchor.position = 599.98
                 }
             )
-        ])
+        ]
         var episode = Self.episode
         episode.state.played = false
         episode.state.position = 590
-        #expect(EpisodeDetails(episode, in: view).lines(width: nil).contains("At 10:00"))
-        #expect(EpisodeDetails(episode, in: FleetView()).lines(width: nil).contains("At 9:50"))
+        #expect(try Self.details(episode, puts).lines(width: nil).contains("At 10:00"))
+        #expect(try Self.details(episode).lines(width: nil).contains("At 9:50"))
     }
 
-    @Test func `of an episode of which nothing is known little is said`() {
-        let details = EpisodeDetails(WireEpisode.with { $0.id = "e9" }, in: FleetView())
+    @Test func `of an episode of which nothing is known little is said`() throws {
+        let details = try Self.details(.with { $0.id = "e9" })
         #expect(details.lines(width: 80) == ["", "", "No date and no length are known", "Id e9"])
         #expect(details.json["download"] == .null)
     }
 
-    @Test func `why says all that is known, also while the downloads cannot be asked`() {
-        let places = EpisodeDetails.places(
-            of: "e1", in: FleetView(puts: [(.queue("main"), Self.queue("main", ["e2", "e1"]))]))
+    @Test func `why says all that is known, also while the downloads cannot be asked`() throws {
+        let places = try Self.details(Self.episode, [(.queue("main"), Self.queue("main", ["e2", "e1"]))]).places
         #expect(
-            Why.lines(Self.episode, file: ["It was asked for"], failure: nil, places: places) == [
+            Why.lines("A title", Episode(Self.episode), file: ["It was asked for"], failure: nil, places: places) == [
                 "A title", "It was asked for.", "Played: heard to its end.",
                 "Number 2 in Up Next: a rule put it there.",
             ])
         var again = Self.episode
         again.state.position = 1_503
         #expect(
-            Why.lines(again, file: [], failure: nil, places: [])
+            Why.lines("A title", Episode(again), file: [], failure: nil, places: [])
                 == ["A title", "Played: heard to its end; it is at 25:03.", "In no queue."])
         #expect(
-            EpisodeDetails(again, in: FleetView()).lines(width: nil).contains(
+            try Self.details(again).lines(width: nil).contains(
                 "Played: heard to its end; it is at 25:03"))
         let away = Failure(.unavailable, "The downloads service is not running.")
         #expect(
-            Why.lines(WireEpisode.with { $0.title = "A title" }, file: [], failure: away, places: []) == [
+            Why.lines("A title", nil, file: [], failure: away, places: []) == [
                 "A title", "Couldn’t check its file: The downloads service is not running.", "Not played.",
                 "In no queue.",
             ])
     }
 
-    @Test func `chapters of what is loaded are those that the player has, with their addresses`() {
+    @Test func `chapters of what is loaded are those that the player has, with their addresses`() throws {
         var episode = Self.episode
         episode.chapters = [(0.0, "Hello"), (10, "Middle"), (30, "Bye")].map { start, title in
             .with {
@@ -163,10 +171,10 @@ import WireMessages
                 }
             }
         }
-        let loaded = EpisodeDetails(episode, in: FleetView(puts: [(.playbackState, player("e1"))]))
+        let loaded = try Self.details(episode, [(.playbackState, player("e1"))])
         #expect(loaded.chapters.map(\.url) == ["https://a.example/Hello", "https://a.example/Middle"])
-        let other = EpisodeDetails(episode, in: FleetView(puts: [(.playbackState, player("e2"))]))
-        #expect(other.chapters == episode.chapters)
+        let other = try Self.details(episode, [(.playbackState, player("e2"))])
+        #expect(other.chapters == Episode(episode)?.chapters)
     }
 
     @Test(
@@ -175,11 +183,12 @@ import WireMessages
             (1_767_225_600_000, 0.0, "Published 2026-01-01, of unknown length"),
             (1_767_225_600_000, 60.0, "Published 2026-01-01, 1:00 long"),
         ] as [(Int64, Double, String)])
-    func `what is not known of an episode is said in words`(published: Int64, duration: Double, line: String) {
+    func `what is not known of an episode is said in words`(published: Int64, duration: Double, line: String) throws {
         let episode = WireEpisode.with {
+            $0.id = "e1"
             $0.published = published
             $0.duration = duration
         }
-        #expect(EpisodeDetails(episode, in: FleetView()).lines(width: nil)[2] == line)
+        #expect(try Self.details(episode).lines(width: nil)[2] == line)
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import LockstepClient
 import PodcastModel
+import SwiftProtobuf
 import Testing
 import WireMessages
 
@@ -37,9 +38,7 @@ import WireMessages
     @Test(arguments: [(0, 0), (7, 5), (12, 30), (23, 59)])
     func `a time of the day is waited for until clocks show it`(hour: Int32, minute: Int32) throws {
         let now = Moment(monotonic: Self.now.monotonic, wall: Timestamp(milliseconds: 1_790_000_000_000))
-        let request = try SleepTimer.request(
-            .at(hour: hour, minute: minute), Self.player(nil), now: now, bootID: "b")
-        let seconds = try #require(request?.seconds)
+        let seconds = SleepTimer.seconds(until: hour, minute, from: now.wall)
         #expect(seconds > 0 && seconds <= SleepLimits.seconds)
         let end = Timestamp(milliseconds: now.wall.milliseconds + Int64(seconds * 1_000))
         let suffix = ":\(minute < 10 ? "0" : "")\(minute)"
@@ -71,39 +70,6 @@ import WireMessages
         return sleep
     }
 
-    @Test func `a timer is put off from what is left of it, on another boot too`() throws {
-        for boot in ["b", "another"] {
-            let request = try SleepTimer.request(
-                .later(600), Self.player(Self.timed(300, boot: boot)), now: Self.now, bootID: "b")
-            #expect(request?.seconds == 900)
-        }
-    }
-
-    @Test func `a timer that does not end by time cannot be put off`() {
-        for sleep in [nil, Self.episodes(2)] {
-            #expect(throws: Failure.self) {
-                try SleepTimer.request(.later(600), Self.player(sleep), now: Self.now, bootID: "b")
-            }
-        }
-    }
-
-    @Test func `what holds already is not asked for again`() throws {
-        let cases: [(SleepExpression, WireSleepState?)] = [
-            (.off, nil), (.episodes(2), Self.episodes(2)),
-        ]
-        for (expression, sleep) in cases {
-            #expect(try SleepTimer.request(expression, Self.player(sleep), now: Self.now, bootID: "b") == nil)
-        }
-        #expect(try SleepTimer.request(.episodes(3), Self.player(Self.episodes(2)), now: Self.now, bootID: "b") != nil)
-        #expect(try SleepTimer.request(.off, Self.player(Self.episodes(2)), now: Self.now, bootID: "b")?.until == nil)
-    }
-
-    @Test func `an episode without chapters has no chapter to wait for`() {
-        #expect(throws: Failure.self) {
-            try SleepTimer.request(.chapter, WirePlaybackState(), now: Self.now, bootID: "b")
-        }
-    }
-
     @Test func `the status says what is left`() {
         let player = Self.player(Self.timed(90.5))
         let json = player.statusJSON(at: Self.now, bootID: "b")["sleep"]
@@ -131,31 +97,22 @@ import WireMessages
         return player
     }
 
-    @Test(arguments: [
-        ("next", 0.0, 2), ("next", 10, 3), ("next", 9.99, 3), ("previous", 25, 3), ("previous", 21, 2), ("prev", 11, 1),
-        ("previous", 2, 1), ("3", 0, 3),
-    ])
-    func `a chapter is found from a place`(text: String, position: Double, number: Int) throws {
-        let target = try #require(ChapterTarget(text))
-        #expect(try target.number(in: Self.player([0, 10, 20]), at: position) == number)
+    private static func state(_ starts: [Double], position: Double = 0) -> PlayerState {
+        var player = player(starts)
+        player.anchor.position = position
+        return PlayerState(player)
     }
 
-    @Test(arguments: [
-        ("next", 20.0, FailureCode.atEdge), ("previous", 0, .atEdge), ("4", 0, .notFound), ("0", 0, .notFound),
-    ])
-    func `beyond the edges there is none`(text: String, position: Double, code: FailureCode) throws {
-        let target = try #require(ChapterTarget(text))
-        #expect { try target.number(in: Self.player([0, 10, 20]), at: position) } throws: { error in
-            (error as? Failure)?.known == code
-        }
-        #expect { try target.number(in: Self.player([]), at: position) } throws: { error in
-            (error as? Failure)?.known == .notFound
-        }
+    @Test func `a chapter is named by a word or its number`() throws {
+        let targets: [(String, PlayerClient.SeekTarget)] = [
+            ("next", .nextChapter), ("previous", .previousChapter), ("prev", .previousChapter), ("3", .chapter(3)),
+        ]
+        for (text, target) in targets { #expect(try ChapterCommand.target(text) == target) }
     }
 
     @Test(arguments: ["", "first", "-1", "1.5", "99999999"])
     func `what is no chapter is refused`(text: String) {
-        #expect(ChapterTarget(text) == nil)
+        #expect(throws: Failure.self) { try ChapterCommand.target(text) }
     }
 
     @Test(arguments: [(0.0, 0), (5, 1), (9.5, 0), (10, 2), (19.96, 3), (100, 3)])
@@ -171,73 +128,59 @@ import WireMessages
 
     @Test func `chapters are listed with a mark at the one that plays`() {
         #expect(
-            ChapterCommand.lines(Self.player([0, 10]), position: 12) == [
+            ChapterCommand.lines(Self.state([0, 10], position: 12)) == [
                 "      start  length  chapter", "1      0:00    0:10  Part 1", "2  *   0:10    1:30  Part 2",
             ])
-        #expect(ChapterCommand.lines(Self.player([]), position: 0) == ["This episode has no chapters."])
+        #expect(ChapterCommand.lines(Self.state([])) == ["This episode has no chapters."])
     }
 
     @Test func `chapters are listed to the nearest second`() {
         #expect(
-            ChapterCommand.lines(Self.player([0, 59.95, 80.02]), position: 0) == [
+            ChapterCommand.lines(Self.state([0, 59.95, 80.02])) == [
                 "      start  length  chapter", "1  *   0:00    1:00  Part 1", "2      1:00    0:20  Part 2",
                 "3      1:20    0:20  Part 3",
             ])
     }
-
-    @Test func `two hundred chapters are passed one by one in both directions`() throws {
-        let player = Self.player((0..<200).map { Double($0) * 30 })
-        var position = 0.0
-        for number in 2...200 {
-            #expect(try ChapterTarget.next.number(in: player, at: position) == number)
-            position = player.chapters[number - 1].start
-            #expect(player.chapters.number(at: position) == number)
-        }
-        for number in (1...199).reversed() {
-            #expect(try ChapterTarget.previous.number(in: player, at: position) == number)
-            position = player.chapters[number - 1].start
-        }
-    }
 }
 
 @Suite struct BookmarkTests {
-    private static func bookmark(_ id: String, _ episode: String, _ position: Double) -> WireBookmark {
-        var bookmark = WireBookmark()
-        bookmark.id = id
-        bookmark.episode = episode
-        bookmark.position = position
-        bookmark.title = "Title"
-        return bookmark
+    private static func bookmark(_ id: String, _ episode: String, _ position: Double) throws -> Bookmark {
+        try #require(
+            Bookmark(
+                .with { bookmark in
+                    (bookmark.id, bookmark.episode, bookmark.position) = (id, episode, position)
+                    bookmark.title = "Title"
+                }))
     }
 
     @Test func `a bookmark is named by its id or the beginning of one`() throws {
-        let all = [Self.bookmark("b1a", "e", 1), Self.bookmark("b1b", "e", 2), Self.bookmark("b2", "e", 3)]
-        #expect(try WireBookmark.resolve("b2", in: all).position == 3)
-        #expect(try WireBookmark.resolve("b1a", in: all).position == 1)
+        let all = try [Self.bookmark("b1a", "e1", 1), Self.bookmark("b1b", "e1", 2), Self.bookmark("b2", "e1", 3)]
+        #expect(try Bookmark.named("b2", among: all).position == 3)
+        #expect(try Bookmark.named("b1a", among: all).position == 1)
         let cases: [(String, FailureCode)] = [("b1", .ambiguous), ("b3", .notFound), ("", .notFound)]
         for (id, code) in cases {
-            #expect { try WireBookmark.resolve(id, in: all) } throws: { ($0 as? Failure)?.known == code }
+            #expect { try Bookmark.named(id, among: all) } throws: { ($0 as? Failure)?.known == code }
         }
     }
 
     @Test(arguments: [
-        (WirePlaybackState.Status.playing, "e", 3_600.0, true), (.paused, "e", 3_600, true), (.failed, "e", 0, true),
-        (.loading, "e", 60, true), (.playing, "e", 20, false), (.finished, "e", 3_600, false),
+        (WirePlaybackState.Status.playing, "e1", 3_600.0, true), (.paused, "e1", 3_600, true), (.failed, "e1", 0, true),
+        (.loading, "e1", 60, true), (.playing, "e1", 20, false), (.finished, "e1", 3_600, false),
         (.idle, "", 0, false), (.playing, "e2", 3_600, false),
     ])
     func `a place is sought where it is loaded, and else loaded`(
         status: WirePlaybackState.Status, episode: String, duration: Double, isReached: Bool
-    ) {
+    ) throws {
         var player = WirePlaybackState()
         player.status = status
         player.duration = duration
         if !episode.isEmpty { player.episode.id = episode }
-        #expect(Self.bookmark("b1", "e", 60).isReached(from: player) == isReached)
+        #expect(try Self.bookmark("b1", "e1", 60).isReached(from: PlayerState(player)) == isReached)
     }
 
-    @Test func `bookmarks are listed`() {
+    @Test func `bookmarks are listed`() throws {
         #expect(
-            BookmarkList.lines([Self.bookmark("b1", "e", 754)]) == [
+            try BookmarkList.lines([Self.bookmark("b1", "e1", 754)]) == [
                 "   at  episode  note  id", "12:34  Title          b1",
             ])
     }

@@ -1,7 +1,9 @@
 import BusKit
-import LockstepClient
 import SwiftProtobuf
 import WireMessages
+
+@testable import LockstepClient
+@testable import LockstepCommands
 
 extension FleetView {
     /// What a screen has seen when these values stand on the stream.
@@ -15,5 +17,19 @@ extension FleetView {
         }
         self.init()
         apply(.snapshot(replica))
+    }
+}
+
+extension PlayerMachine {
+    /// Shows the state that an update of the stream leads to.
+    mutating func apply(_ update: ReplicaUpdate) { apply((state ?? FleetState(FleetView())).after(update)) }
+}
+
+extension FleetState {
+    /// The state that an update of the stream leads to.
+    func after(_ update: ReplicaUpdate) -> FleetState {
+        var view = view
+        view.apply(update)
+        return FleetState(view)
     }
 }

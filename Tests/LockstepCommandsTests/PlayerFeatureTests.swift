@@ -106,7 +106,7 @@ import WireMessages
         #expect(state.statusJSON(at: Self.now, bootID: "b")["willPlay"] == true)
         for (queue, words) in [("", ""), ("main", ""), ("evening", " From “evening”.")] {
             state.queue = queue
-            #expect(Sentence.home(Self.snapshot(state)) == words)
+            #expect(Sentence.sourceQueue(Self.snapshot(state)) == words)
         }
         state.status = .paused
         #expect(state.statusJSON(at: Self.now, bootID: "b")["willPlay"] == .null)
@@ -128,7 +128,7 @@ import WireMessages
         #expect(PlayerScreen(snapshot: snapshot).image(columns: 80, rows: 24).text.contains("✗ The server said 404."))
         snapshot.alerts = [
             .init(
-                id: "a1", owner: "playback", severity: "error", title: "Playback stopped",
+                id: "a1", owner: .playback, severity: .error, title: "Playback stopped",
                 message: "The server said 404. Answer `accept` to go on.", actions: ["retry"], keys: [1])
         ]
         let screen = PlayerScreen(snapshot: snapshot).image(columns: 80, rows: 24).text
@@ -293,13 +293,17 @@ import WireMessages
 
     @Test func `z goes through the sleep timer's times to its end`() {
         var snapshot = Self.snapshot(Self.player())
-        var seen: [WireSetSleep.OneOf_Until?] = []
+        var seen: [SleepTimerState?] = []
         for _ in 0..<6 {
-            let request = SleepKey.next(after: snapshot)
-            seen.append(request.until)
-            snapshot.sleep = .init(request)
+            let timer = SleepKey.next(after: snapshot)
+            seen.append(timer)
+            snapshot.sleep = .init(timer)
         }
-        #expect(seen == [.seconds(900), .seconds(1_800), .seconds(3_600), .endOfChapter(true), .episodes(1), nil])
+        #expect(
+            seen == [
+                .time(remaining: 900), .time(remaining: 1_800), .time(remaining: 3_600), .endOfChapter, .episodes(1),
+                nil,
+            ])
     }
 
     @Test func `arrows go as far as the podcast's settings say`() {
@@ -318,9 +322,9 @@ import WireMessages
         var snapshot = Self.snapshot(Self.player())
         snapshot.alerts = [
             .init(
-                id: "a1", owner: "playback", severity: "error", title: "The stream failed", message: "",
+                id: "a1", owner: .playback, severity: .error, title: "The stream failed", message: "",
                 actions: ["retry", "dismiss", "skip"], keys: [1, 2, 3]),
-            .init(id: "a2", owner: "feeds", severity: "warning", title: "x", message: "", actions: ["dismiss"]),
+            .init(id: "a2", owner: .feeds, severity: .warning, title: "x", message: "", actions: ["dismiss"]),
         ]
         let line = MiniLine.text(snapshot, columns: 100)
         #expect(line.hasSuffix(" ! The stream failed  1 retry  2 dismiss  3 skip ! x  dismiss"))
@@ -330,7 +334,7 @@ import WireMessages
         #expect(MiniLine.text(snapshot, columns: 40).contains("!2"))
         #expect(
             PlayerScreen(snapshot: snapshot).intent(for: .character("3"), forward: 30, back: 10)
-                == .answer(alert: "a1", owner: "playback", action: "skip"))
+                == .answer(alert: "a1", owner: .playback, action: "skip"))
         snapshot.alerts[0].keys = []
         #expect(
             Sentence.alert(snapshot.alerts[0])
@@ -340,16 +344,18 @@ import WireMessages
     @Test func `players show and step through the queue of what is loaded`() {
         var state = Self.player()
         state.queueEntry = "q9"
+        let next = Self.event(.queueNext, WireQueueNext.with { $0.queue = "evening" }.wireBytes)
         var queue = WireQueueState()
         queue.name = "evening"
         queue.current = "q9"
         queue.entries = ["q9", "q10"].map { id in
             var entry = WireQueueEntry()
             entry.id = id
+            entry.episode.id = "e" + id
             entry.episode.title = "Entry \(id)"
             return entry
         }
-        var machine = Self.machine(state, [Self.event(.queue("evening"), queue.wireBytes)])
+        var machine = Self.machine(state, [next, Self.event(.queue("evening"), queue.wireBytes)])
         #expect(machine.screen(at: Self.now).snapshot.entries.map(\.id) == ["q9", "q10"])
         #expect(
             machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "q9", queue: "evening"))))
@@ -359,9 +365,9 @@ import WireMessages
         state.queue = "evening"
         queue.current = ""
         queue.entries.removeFirst()
-        machine = Self.machine(state, [Self.event(.queue("evening"), queue.wireBytes)])
+        machine = Self.machine(state, [next, Self.event(.queue("evening"), queue.wireBytes)])
         #expect(machine.screen(at: Self.now).snapshot.entries.map(\.id) == ["q10"])
-        #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: "", queue: "evening"))))
+        #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(.next(from: nil, queue: "evening"))))
     }
 
     private static func alert(
@@ -377,8 +383,8 @@ import WireMessages
         return event(.alert(.playback, id), alert.wireBytes)
     }
 
-    private static func answer(_ alert: String, _ action: String) -> PlayerMachine.Outcome {
-        .ask(.command(.answer(alert: alert, owner: "playback", action: action)))
+    private static func answer(_ alert: AlertID, _ action: String) -> PlayerMachine.Outcome {
+        .ask(.command(.answer(alert: alert, owner: .playback, action: action)))
     }
 
     @Test func `a digit stays with its alert, and isn't given to another one at once`() {
@@ -410,19 +416,19 @@ import WireMessages
 
     @Test func `what finds no free digit gets one when there is one`() {
         var keys = AlertKeys()
-        func alert(_ id: String, actions: Int) -> PlayerSnapshot.Alert {
+        func alert(_ id: AlertID, actions: Int) -> PlayerSnapshot.Alert {
             .init(
-                id: id, owner: "playback", severity: "error", title: "", message: "",
+                id: id, owner: .playback, severity: .error, title: "", message: "",
                 actions: (1...actions).map { "do\($0)" })
         }
         var now = Self.now.monotonic
-        keys.update([alert("a", actions: 8), alert("b", actions: 3)], now: now)
-        #expect(keys.applied(to: [alert("b", actions: 3)]).first?.answers == ["9 do1", "do2", "do3"])
-        keys.update([alert("b", actions: 3)], now: now)
-        #expect(keys.applied(to: [alert("b", actions: 3)]).first?.keys == [9, nil, nil])
+        keys.update([alert("a1", actions: 8), alert("a2", actions: 3)], now: now)
+        #expect(keys.applied(to: [alert("a2", actions: 3)]).first?.answers == ["9 do1", "do2", "do3"])
+        keys.update([alert("a2", actions: 3)], now: now)
+        #expect(keys.applied(to: [alert("a2", actions: 3)]).first?.keys == [9, nil, nil])
         now = now.advanced(by: AlertKeys.pause)
-        keys.update([alert("b", actions: 3)], now: now)
-        #expect(keys.applied(to: [alert("b", actions: 3)]).first?.keys == [9, 1, 2])
+        keys.update([alert("a2", actions: 3)], now: now)
+        #expect(keys.applied(to: [alert("a2", actions: 3)]).first?.keys == [9, 1, 2])
     }
 
     @Test func `a digit that becomes free is given to a waiting answer though nothing else happens`() throws {
@@ -463,9 +469,11 @@ import WireMessages
             say: { line in said.withLockedValue { $0.append(line) } })
         let nine = Self.alert("a1", .error, actions: (1...9).map { "do\($0)" })
         let waiting = Self.alert("a2", actions: ["retry"])
-        _ = try await teller.apply(.snapshot(Self.replica(Self.player(), [nine, waiting])))
-        #expect(try await teller.apply(.connection(.live)))
-        _ = try await teller.apply(.snapshot(Self.replica(Self.player(), [waiting])))
+        var state = FleetState(FleetView()).after(.connection(.live))
+        for alerts in [[nine, waiting], [waiting]] {
+            state = state.after(.snapshot(Self.replica(Self.player(), alerts)))
+            #expect(try await teller.handle(FleetUpdate(state: state, changes: [.everything])))
+        }
         #expect(await teller.nextDigit == AlertKeys.pause)
         said.withLockedValue { $0 = [] }
         clock.withLockedValue { $0.monotonic = $0.monotonic.advanced(by: AlertKeys.pause) }
@@ -489,9 +497,9 @@ import WireMessages
     @Test func `where somebody can type, an alert's digits are said, and again when they change`() {
         var narrator = PlainNarrator()
         var snapshot = Self.snapshot(Self.player())
-        snapshot.alerts = [("a1", [1, 2]), ("a2", [3, nil])].map { id, keys in
+        snapshot.alerts = ([("a1", [1, 2]), ("a2", [3, nil])] as [(AlertID, [Int?])]).map { id, keys in
             .init(
-                id: id, owner: "playback", severity: "error", title: "Trouble \(id)", message: "",
+                id: id, owner: .playback, severity: .error, title: "Trouble \(id)", message: "",
                 actions: ["retry", "dismiss"], keys: keys)
         }
         #expect(

@@ -37,6 +37,7 @@ import WireMessages
             queue.entries = entries.map { id in
                 .with {
                     $0.id = id
+                    $0.episode.id = "e" + id
                     $0.episode.title = "Entry \(id)"
                 }
             }
@@ -81,7 +82,7 @@ import WireMessages
         #expect(machine.press(.character("n"), now: Self.now) == .ask(.command(task)))
         for key in ["n", "n", "p"] as [Character] { #expect(machine.press(.character(key), now: Self.now) == .none) }
         let rest: [PlayerIntent] = [
-            .next(from: "", queue: "main"), .next(from: "", queue: "main"), .previous(from: "", queue: "main"),
+            .next(from: nil, queue: "main"), .next(from: nil, queue: "main"), .previous(from: nil, queue: "main"),
         ]
         for next in rest {
             #expect(machine.finished(.command(task), nil, now: Self.now) == .ask(.command(next)))
@@ -93,7 +94,7 @@ import WireMessages
 
     @Test func `what is pressed behind a command and not carried out is told`() {
         var machine = Self.machine(.screen)
-        let pause = PlayerIntent.setPaused(false)
+        let pause = PlayerIntent.toggle(queue: "main")
         #expect(machine.press(.character(" "), now: Self.now) == .ask(.command(pause)))
         #expect(machine.press(.character(" "), now: Self.now) == .none)
         #expect(Self.notice(machine) == "The last key is still being carried out; this one was ignored.")

@@ -1,5 +1,6 @@
 import BusKit
 import PodcastModel
+import SwiftProtobuf
 import Testing
 import WireMessages
 
@@ -21,11 +22,19 @@ import WireMessages
         snapshot.services = [.init(name: "playback", state: "ready")]
         snapshot.currentEntry = "q1"
         snapshot.entries = [
-            .init(
-                id: "q1", title: "The first one", podcast: "A podcast", duration: 3_490, position: 754, isCurrent: true),
-            .init(id: "q2", title: "日本語のタイトル", podcast: "ポッド", duration: 60, position: 0, isCurrent: false),
-            .init(id: "q3", title: "🎧 שלום", podcast: "", duration: nil, position: 0, isCurrent: false),
-        ]
+            ("q1", "The first one", "A podcast", 3_490, 754), ("q2", "日本語のタイトル", "ポッド", 60, 0),
+            ("q3", "🎧 שלום", "", 0, 0),
+        ].compactMap { id, title, podcast, duration, position in
+            let entry = WireQueueEntry.with {
+                $0.id = id
+                $0.episode.id = "e" + id
+                $0.episode.title = title
+                $0.episode.podcastTitle = podcast
+                $0.episode.duration = duration
+                $0.episode.position = position
+            }
+            return QueueState.Entry(entry)
+        }
         return snapshot
     }
 
@@ -54,8 +63,8 @@ import WireMessages
 
     @Test func `the list has what is loaded where the player is`() {
         var snapshot = Self.sample()
-        snapshot.entries[0].position = 0
-        snapshot.entries[0].isLoaded = true
+        snapshot.entries[0].episode.position = 0
+        snapshot.episodeID = "eq1"
         #expect(PlayerScreen(snapshot: snapshot).image(columns: 50, rows: 14).text[8].hasSuffix(" 45:36 left"))
         snapshot.position = 0
         #expect(PlayerScreen(snapshot: snapshot).image(columns: 50, rows: 14).text[8].hasSuffix(" 58:10"))
@@ -68,7 +77,7 @@ import WireMessages
         snapshot.error = "It could not be opened."
         snapshot.alerts = [
             .init(
-                id: "a1", owner: "playback", severity: "error", title: "No sound", message: "None was found.",
+                id: "a1", owner: .playback, severity: .error, title: "No sound", message: "None was found.",
                 actions: ["retry", "dismiss"])
         ]
         let image = PlayerScreen(snapshot: snapshot, notice: String(repeating: "word ", count: 50))
@@ -98,13 +107,13 @@ import WireMessages
         var snapshot = Self.sample()
         snapshot.alerts = [
             .init(
-                id: "a1", owner: "feeds", severity: "error", title: "x", message: "", actions: ["retry", "dismiss"],
+                id: "a1", owner: .feeds, severity: .error, title: "x", message: "", actions: ["retry", "dismiss"],
                 keys: [1, 2])
         ]
         let screen = PlayerScreen(snapshot: snapshot)
         #expect(
             screen.intent(for: .character("2"), forward: 30, back: 10)
-                == .answer(alert: "a1", owner: "feeds", action: "dismiss"))
+                == .answer(alert: "a1", owner: .feeds, action: "dismiss"))
         #expect(
             screen.intent(for: .character("3"), forward: 30, back: 10) == .say("No alert has an answer 3."))
     }
@@ -119,8 +128,8 @@ import WireMessages
 
     @Test func `a held key has one request in flight and one behind it`() {
         var keys = KeyRepeatCoalescer<Double>()
-        #expect(keys.press(subject: "l", from: 10) { $0 + 30 } == 40)
-        for _ in 0..<20 { #expect(keys.press(subject: "l", from: 10) { $0 + 30 } == nil) }
+        #expect(keys.press(subject: "l1", from: 10) { $0 + 30 } == 40)
+        for _ in 0..<20 { #expect(keys.press(subject: "l1", from: 10) { $0 + 30 } == nil) }
         #expect(keys.target == 640)
         #expect(keys.finished() == 640)
         #expect(keys.finished() == nil)
@@ -179,7 +188,7 @@ import WireMessages
         let now = MonotonicTime(nanoseconds: 1_000_000_000)
         func queue(_ current: Int?) -> String? {
             var snapshot = Self.sample()
-            for index in snapshot.entries.indices { snapshot.entries[index].isCurrent = index == current }
+            snapshot.currentEntry = current.map { snapshot.entries[$0].id }
             var narrator = PlainNarrator()
             return narrator.lines(for: snapshot, now: now).last
         }

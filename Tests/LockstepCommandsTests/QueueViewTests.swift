@@ -10,50 +10,20 @@ import WireMessages
 /// What is seen of queues besides what the player has loaded.
 @Suite struct QueueViewTests {
     private static func queue(
-        _ name: String, _ entries: [String], current: String, modes: WireQueueModes = WireQueueModes()
-    ) -> WireQueueState {
-        .with { queue in
-            queue.name = name
-            queue.current = current
-            queue.modes = modes
-            queue.entries = entries.map { id in
-                .with {
-                    $0.id = id
-                    $0.episode.id = "e-\(id)"
-                    $0.episode.title = "Title \(id)"
+        _ name: String, _ entries: [String], current: String
+    ) -> QueueState {
+        QueueState(
+            .with { queue in
+                queue.name = name
+                queue.current = current
+                queue.entries = entries.map { id in
+                    .with {
+                        $0.id = id
+                        $0.episode.id = "e\(id)"
+                        $0.episode.title = "Title \(id)"
+                    }
                 }
-            }
-        }
-    }
-
-    private static func view(_ queue: WireQueueState, loaded entry: String) -> FleetView {
-        let player = WirePlaybackState.with {
-            $0.status = .failed
-            $0.loadID = "l1"
-            $0.queue = queue.name
-            $0.queueEntry = entry
-        }
-        return FleetView(puts: [(.playbackState, player), (.queue(queue.name), queue)])
-    }
-
-    @Test(
-        arguments: [
-            (["q1", "q2"], "q1", "q1", .off, true),
-            (["q1", "q2"], "q2", "q2", .off, false),
-            (["q1", "q2"], "q2", "q2", .all, true),
-            (["q1"], "q1", "q1", .all, false),
-            (["q1"], "q1", "q1", .off, false),
-            // Somebody has gone elsewhere since.
-            (["q1", "q2"], "q1", "q2", .off, true),
-            // Its entry was taken away.
-            (["q1"], "", "q9", .off, true),
-            ([], "", "q9", .off, false),
-        ] as [([String], String, String, WireRepeat, Bool)])
-    func `it is known whether something follows what is passed over`(
-        entries: [String], current: String, loaded: String, repeats: WireRepeat, follows: Bool
-    ) {
-        let queue = Self.queue("evening", entries, current: current, modes: .with { $0.repeat = repeats })
-        #expect(Self.view(queue, loaded: loaded).hasFollower == follows)
+            })
     }
 
     @Test func `a list marks what is current only where the player is`() {
@@ -69,37 +39,6 @@ import WireMessages
         #expect(
             QueueList.lines(Self.queue("main", ["q1"], current: ""), playing: "evening").last
                 == "“evening” is playing (`lockstep queue --queue evening`).")
-    }
-
-    @Test func `a number that could mean an entry of two queues is refused`() throws {
-        let evening = Self.queue("evening", ["q1", "q2", "q3"], current: "q1")
-        let main = Self.queue("main", ["q8", "q9"], current: "q8")
-        var player = WirePlaybackState.with {
-            $0.status = .playing
-            $0.episode.id = "e-q1"
-            $0.queue = "evening"
-            $0.queueEntry = "q1"
-        }
-        func queues() -> [WireQueueState] {
-            FleetView(puts: [(.playbackState, player), (.queue("main"), main), (.queue("evening"), evening)])
-                .queuesToPlayFrom
-        }
-        func entry(_ text: String) throws(Failure) -> String? {
-            try EntryReference.numberOrEntry(text, in: queues())?.entry.id
-        }
-        #expect(queues().map(\.name) == ["evening", "main"])
-        let refusal = #expect(throws: Failure.self) { try entry("2") }
-        #expect(refusal?.known == .ambiguous)
-        #expect(
-            refusal?.message
-                == "Number 2 could be an entry of “evening” (--queue evening) or Up Next (--queue main). Say which by its ID:"
-        )
-        #expect(try entry("3") == "q3")
-        #expect(try entry("q9") == "q9")
-        #expect(try entry("Title") == nil)
-        #expect(throws: Failure.self) { try entry("4") }
-        player.status = .idle
-        #expect(try entry("2") == "q9")
     }
 
     @Test func `a player names the services that it waits for`() {

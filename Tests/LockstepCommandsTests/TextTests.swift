@@ -58,15 +58,11 @@ import Testing
         #expect(DisplayText.width(plain) == DisplayText.width(plain + "\u{301}"))
     }
 
-    @Test func `relative seeks stop at the start and a second before the end`() throws {
-        #expect(try SeekExpression.relative(-30).target(from: 10, duration: 100).seconds == 0)
-        #expect(try SeekExpression.relative(300).target(from: 10, duration: 100).seconds == 99)
-        #expect(try SeekExpression.relative(10).target(from: 99.5, duration: 100).seconds == 99.5)
-    }
-
-    @Test func `absolute seeks beyond the end are refused`() {
-        #expect(throws: Failure.self) { try SeekExpression.absolute(101).target(from: 0, duration: 100) }
-        #expect(throws: Failure.self) { try SeekExpression.fraction(0.5).target(from: 0, duration: nil) }
+    @Test func `a position is counted from where the episode is`() throws {
+        #expect(try SeekExpression.relative(-30).position(from: 10, duration: 100) == 0)
+        #expect(try SeekExpression.relative(300).position(from: 10, duration: 100) == 100)
+        #expect(try SeekExpression.fraction(0.5).position(from: 10, duration: 100) == 50)
+        #expect(throws: Failure.self) { try SeekExpression.fraction(0.5).position(from: 0, duration: nil) }
     }
 
     @Test func `a negative seek needs no separator`() throws {
@@ -76,21 +72,14 @@ import Testing
         #expect(CommandLineWords.typed("−15") == "-15" && CommandLineWords.typed("15−") == "15−")
     }
 
-    @Test func `steps lead to multiples and stay in range`() {
-        let range = 0.5...3.5
-        #expect(abs(LevelExpression.up.level(from: 1, step: 0.1, range: range) - 1.1) < 1e-9)
-        #expect(abs(LevelExpression.down.level(from: 1.15, step: 0.1, range: range) - 1.1) < 1e-9)
-        #expect(LevelExpression.up.level(from: 3.5, step: 0.1, range: range) == 3.5)
-        #expect(LevelExpression("1.5x", unit: "x") == .absolute(1.5))
-    }
-
     @Test(arguments: [
-        ("+5", 45.0), ("-5", 35), ("−5%", 35), ("+100", 100), ("-100", 0), ("+0.25", 40.25), ("50", 50),
-        ("50%", 50),
+        ("+5", PlayerClient.LevelChange.by(5)), ("-5", .by(-5)), ("−5%", .by(-5)), ("+0.25", .by(0.25)),
+        ("50", .to(50)),
+        ("50%", .to(50)), ("up", .steps(1, of: 5)), ("down", .steps(-1, of: 5)),
     ])
-    func `a level can be said from where it is`(text: String, level: Double) throws {
-        let expression = try #require(LevelExpression(text, unit: "%"))
-        #expect(expression.level(from: 40, step: 5, range: 0...100) == level)
+    func `a level can be named from the current one`(text: String, change: PlayerClient.LevelChange) throws {
+        #expect(
+            try LevelExpression.read(text, "volume", unit: "%", 0...100, examples: "+10 or -10", step: 5) == change)
     }
 
     @Test(arguments: ["", "+", "-", "--5", "+-5", "loud", "5x", "+up"])

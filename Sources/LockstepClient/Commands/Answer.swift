@@ -1,8 +1,8 @@
-/// What a command has led to.
+/// The answer to a command.
 public struct Answer<Value: Sendable>: Sendable {
     /// Whether the command has changed something; false: it was so already.
     public let changed: Bool
-    /// What there is now.
+    /// The value after the command.
     public let value: Value
 }
 

@@ -4,27 +4,70 @@ package import WireMessages
 
 /// Commands about subscriptions.
 public struct FeedsClient: Sendable {
-    /// What has become of one feed.
+    /// The outcome of a command for one feed.
     public struct Result: Sendable, Hashable {
+        /// The effect on a feed.
+        public enum Kind: String, Sendable, Hashable {
+            /// The podcast was subscribed to.
+            case added
+            /// It is subscribed to already.
+            case alreadyThere
+            /// It has new or changed episodes.
+            case updated
+            /// Nothing has changed.
+            case unchanged
+            /// It was unsubscribed from or forgotten.
+            case removed
+            /// The feed couldn’t be read.
+            case failed
+            /// The feed was read, and nothing kept.
+            case checked
+            /// A later version’s word.
+            case unknown
+        }
+
+        private let wire: WireFeedResult
+
+        package init(_ wire: WireFeedResult) { self.wire = wire }
+
+        /// The effect on the feed.
+        public var kind: Kind { Kind(rawValue: wire.word) ?? .unknown }
         /// The address that was named, or the podcast’s.
-        public let url: String
+        public var url: String { DisplayText.sanitised(wire.url) }
         /// The podcast; nil: it couldn’t be read.
-        public let podcast: Podcast?
+        public var podcast: Podcast? { wire.hasPodcast ? Podcast(wire.podcast) : nil }
         /// Whether the podcast was added, removed or has changed.
-        public let changed: Bool
-        /// How many episodes are new.
-        public let newEpisodes: Int
+        public var changed: Bool { [.added, .updated, .removed].contains(kind) || isPasswordChanged }
+        /// The number of new episodes.
+        public var newEpisodes: Int { Int(wire.newEpisodes) }
+        /// Whether it is read with another user and password from now on.
+        public var isPasswordChanged: Bool { wire.passwordChanged }
+        /// Whether a feed that couldn’t be read was kept.
+        public var isKept: Bool { wire.kept }
+        /// The faults of a feed that could be read all the same.
+        public var warnings: [String] { wire.warnings.map { DisplayText.sanitised($0) } }
         /// Why it failed; nil: it didn’t.
-        public let failure: Failure?
+        public var failure: Failure? { wire.hasFailure ? wire.failure.failure.sanitised : nil }
         /// The documented object.
-        public let json: JSONValue
+        public var json: JSONValue { wire.json }
     }
 
     let fleet: Fleet
 
     /// Subscribes to the feeds at these addresses, `http`, `https` or `file`; fetching them may take a minute.
-    public func subscribe(_ urls: [String]) async throws(Failure) -> [Result] {
-        try await ask { $0.subscribe.urls = urls }
+    ///
+    /// - Parameters:
+    ///   - keep: also those that can’t be read now.
+    ///   - user: the user’s name for feeds that need one; empty: none.
+    public func subscribe(
+        _ urls: [String], keep: Bool = false, user: String = "", password: String = ""
+    ) async throws(Failure) -> [Result] {
+        try await ask {
+            $0.subscribe.urls = urls
+            $0.subscribe.keep = keep
+            $0.subscribe.user = user
+            $0.subscribe.password = password
+        }
     }
 
     /// Unsubscribes; with `forget` the podcasts’ episodes and positions are deleted too.
@@ -47,56 +90,69 @@ public struct FeedsClient: Sendable {
         }
     }
 
-    private func ask(_ fill: (inout WireFeedsRequest) -> Void) async throws(Failure) -> [Result] {
+    /// Reads the chapters of an episode’s file, if it has one that wasn’t read for a day.
+    package func fetchChapters(of episode: EpisodeID, within limit: Duration) async throws(Failure) {
+        _ = try await ask(within: limit) { $0.fetchChapters.episode = episode.text }
+    }
+
+    private func ask(
+        within limit: Duration = .seconds(60), _ fill: (inout WireFeedsRequest) -> Void
+    ) async throws(Failure) -> [Result] {
         var request = WireFeedsRequest()
         fill(&request)
-        let reply = try await fleet.ask(.feeds, request, reply: WireFeedsReply.self, within: .seconds(60))
-        return reply.results.map { result in
-            Result(
-                url: result.url, podcast: result.hasPodcast ? Podcast(result.podcast) : nil,
-                changed: [.added, .updated, .removed].contains(result.kind) || result.passwordChanged,
-                newEpisodes: Int(result.newEpisodes), failure: result.hasFailure ? result.failure.failure : nil,
-                json: result.json)
-        }
+        return try await fleet.ask(.feeds, request, reply: WireFeedsReply.self, within: limit).results.map(Result.init)
     }
 }
 
-/// Commands about downloaded files. Each is about all the episodes or none, 500 at most.
+/// Commands about downloaded files. Each is about all the episodes or none, 500 at most, and answers for each in order.
 public struct DownloadsClient: Sendable {
+    /// An action on the files of episodes.
+    public enum Action: Sendable, Hashable {
+        /// Downloads them; those that failed are tried again.
+        case add
+        /// Pauses downloads, and keeps their partial files.
+        case pause
+        /// Resumes downloads that are paused or have failed.
+        case resume
+        /// Cancels unfinished downloads, and deletes their partial files.
+        case cancel
+        /// Deletes downloaded files.
+        case remove
+    }
+
     let fleet: Fleet
 
     /// Downloads episodes; those that failed are tried again.
     public func add(_ episodes: [EpisodeID]) async throws(Failure) -> [Answer<DownloadState>] {
-        try await ask { $0.add.episodes = episodes.map(\.text) }
+        try await perform(.add, episodes)
     }
 
-    /// Pauses downloads; what has come is kept.
-    public func pause(_ episodes: [EpisodeID]) async throws(Failure) -> [Answer<DownloadState>] {
-        try await ask { $0.pause.episodes = episodes.map(\.text) }
+    /// Performs an action on the files of episodes.
+    public func perform(_ action: Action, _ episodes: [EpisodeID]) async throws(Failure) -> [Answer<DownloadState>] {
+        let ids = episodes.map(\.text)
+        let reply = try await ask { request in
+            switch action {
+            case .add: request.add.episodes = ids
+            case .pause: request.pause.episodes = ids
+            case .resume: request.resume.episodes = ids
+            case .cancel: request.cancel.episodes = ids
+            case .remove: request.remove.episodes = ids
+            }
+        }
+        return zip(reply.downloads, reply.changed).compactMap { download, changed in
+            DownloadState(download).map { Answer(changed: changed, value: $0) }
+        }
     }
 
-    /// Resumes downloads that are paused or have failed.
-    public func resume(_ episodes: [EpisodeID]) async throws(Failure) -> [Answer<DownloadState>] {
-        try await ask { $0.resume.episodes = episodes.map(\.text) }
+    /// The reasons why an episode is, isn’t or is no longer downloaded, in sentences.
+    public func reasons(for episode: EpisodeID) async throws(Failure) -> [String] {
+        try await ask { $0.why.episode = episode.text }.why.map { DisplayText.sanitised($0) }
     }
 
-    /// Cancels unfinished downloads and deletes their partial files.
-    public func cancel(_ episodes: [EpisodeID]) async throws(Failure) -> [Answer<DownloadState>] {
-        try await ask { $0.cancel.episodes = episodes.map(\.text) }
-    }
-
-    /// Deletes downloaded files.
-    public func remove(_ episodes: [EpisodeID]) async throws(Failure) -> [Answer<DownloadState>] {
-        try await ask { $0.remove.episodes = episodes.map(\.text) }
-    }
-
-    private func ask(
-        _ fill: (inout WireDownloadsRequest) -> Void
-    ) async throws(Failure) -> [Answer<DownloadState>] {
+    private func ask(_ fill: (inout WireDownloadsRequest) -> Void) async throws(Failure) -> WireDownloadsReply {
         var request = WireDownloadsRequest()
         fill(&request)
-        let reply = try await fleet.ask(.downloads, request, reply: WireDownloadsReply.self)
-        return zip(reply.downloads, reply.changed).map { Answer(changed: $1, value: DownloadState($0)) }
+        return try await fleet.ask(.downloads, request, reply: WireDownloadsReply.self)
     }
 }
 
@@ -106,99 +162,26 @@ public struct AlertsClient: Sendable {
 
     /// Answers an alert with one of its actions.
     ///
+    /// - Returns: the action that counts.
     /// - Throws: `notFound` when the alert no longer exists; `invalidArgument` for an action that it doesn’t have.
-    public func answer(_ alert: AlertState, _ action: String) async throws(Failure) {
-        _ = try await answer(alert: alert.id, owner: alert.owner, action: action)
-    }
-
-    /// Answers an alert at its owner.
-    package func answer(alert: String, owner: String, action: String) async throws(Failure) -> WireAlertAnswered {
-        guard let service = ServiceName(owner).flatMap({ ServiceCatalog[$0] }), let request = service.request else {
+    @discardableResult
+    public func answer(_ alert: AlertID, of owner: ServiceName, _ action: String) async throws(Failure) -> String {
+        guard let service = ServiceCatalog[owner], let request = service.request else {
             throw Failure(.notFound, "The alert \(alert) belongs to “\(owner)”, which this version doesn’t know.")
         }
-        var answer = WireAnswerAlert()
-        answer.alert = alert
-        answer.action = action
-        return try await give(answer, to: service, request)
+        let answer = WireAnswerAlert.with {
+            $0.alert = alert.text
+            $0.action = action
+        }
+        return DisplayText.sanitised(try await send(answer, to: service, request).action)
     }
 
-    private func give<Request: ServiceRequest>(
+    private func send<Request: ServiceRequest>(
         _ answer: WireAnswerAlert, to service: ServiceDescription, _: Request.Type
     ) async throws(Failure) -> WireAlertAnswered {
         let request = Request.with { $0.answerAlert = answer }
         return try await fleet.ask(
             service.name, request, reply: Request.Reply.self, within: service.replyLimit
         ).alertAnswered
-    }
-}
-
-/// Questions to the library.
-public struct LibraryClient: Sendable {
-    let fleet: Fleet
-
-    /// All podcasts, by title.
-    ///
-    /// - Parameter includesUnsubscribed: also those whose episodes are kept after `unsubscribe`.
-    public func podcasts(includesUnsubscribed: Bool = false) async throws(Failure) -> [Podcast] {
-        try await fleet.persistence.allPodcasts(includeUnsubscribed: includesUnsubscribed).map(Podcast.init)
-    }
-
-    /// Episodes, the newest first, page by page while they are read.
-    ///
-    /// - Parameters:
-    ///   - podcast: of this podcast only; nil: of all.
-    ///   - isUnplayed: only those that don’t count as played.
-    public func episodes(of podcast: PodcastID? = nil, isUnplayed: Bool = false) -> EpisodeSequence {
-        var query = WireEpisodesQuery()
-        query.podcast = podcast?.text ?? ""
-        query.unplayedOnly = isUnplayed
-        return EpisodeSequence(persistence: fleet.persistence, query: query)
-    }
-
-    /// The one episode that an ID, the beginning of one, or a part of a title means.
-    ///
-    /// - Throws: `notFound`; `ambiguous`, whose message lists the candidates.
-    public func episode(_ text: String) async throws(Failure) -> Episode {
-        Episode(try await fleet.persistence.findEpisode(text))
-    }
-
-    /// The one podcast that an ID, the beginning of one, an address or a part of a title means.
-    ///
-    /// - Throws: `notFound`; `ambiguous`, whose message lists the candidates.
-    public func podcast(_ text: String) async throws(Failure) -> Podcast {
-        Podcast(try await fleet.persistence.findPodcast(text))
-    }
-}
-
-/// Episodes of the library, read in pages. Ends with the library’s refusal if one comes.
-public struct EpisodeSequence: AsyncSequence, Sendable {
-    let persistence: PersistenceClient
-    let query: WireEpisodesQuery
-
-    /// Begins at the newest episode.
-    public func makeAsyncIterator() -> Iterator { Iterator(persistence: persistence, query: query) }
-
-    /// Reads a page when the one before is used up.
-    public struct Iterator: AsyncIteratorProtocol {
-        let persistence: PersistenceClient
-        var query: WireEpisodesQuery
-        private var page: ArraySlice<WireEpisode> = []
-        private var isLast = false
-
-        init(persistence: PersistenceClient, query: WireEpisodesQuery) {
-            self.persistence = persistence
-            self.query = query
-        }
-
-        /// The next episode; nil: that was the last.
-        public mutating func next() async throws(Failure) -> Episode? {
-            while page.isEmpty, !isLast {
-                let answer = try await persistence.episodes(query)
-                page = answer.episodes[...]
-                isLast = answer.next.isEmpty || answer.next == query.after
-                query.after = answer.next
-            }
-            return page.popFirst().map(Episode.init)
-        }
     }
 }

@@ -3,7 +3,7 @@ import NIOConcurrencyHelpers
 package import PodcastModel
 import WireMessages
 
-/// What has become of a load that was asked for, by what the queue and the player show. Pure.
+/// The outcome of a load, as the queue and the player show it. Pure.
 package enum LoadOutcome: Sendable, Hashable {
     /// It is decided, or the player opens it.
     case pending
@@ -17,23 +17,24 @@ package enum LoadOutcome: Sendable, Hashable {
     /// - Parameters:
     ///   - load: the load’s ID.
     ///   - isLoaded: whether the player has shown it already; else the queue says when the player has accepted it.
-    package init(of load: String, isLoaded: Bool = false, in view: FleetView) {
+    package init(of load: LoadID, isLoaded: Bool = false, in view: FleetView) {
         guard view.connection == .live, !view.isStale(.playback), let player = view.player else {
             self = .pending
             return
         }
         let loads = view.isStale(.queue) ? [] : view.next?.loads ?? []
-        let decided = loads.first { $0.loadID == load }
-        if player.loadID == load {
+        let decided = loads.first { $0.loadID == load.text }
+        if player.loadID == load.text {
             self = player.status == .loading ? .pending : .settled
-        } else if player.loadID == LoadID.advance(after: load).text
-            || loads.contains(where: { $0.loadID == player.loadID && $0.afterLoad == load })
+        } else if player.loadID == LoadID.advance(after: load.text).text
+            || loads.contains(where: { $0.loadID == player.loadID && $0.afterLoad == load.text })
         {
             // It has ended, and what follows it is there.
             self = .settled
         } else {
             switch decided?.outcome {
-            case .refused?: self = .refused(decided?.failure.failure ?? Failure(.unavailable, "It couldn’t be loaded."))
+            case .refused?:
+                self = .refused(decided?.failure.failure.sanitised ?? Failure(.unavailable, "It couldn’t be loaded."))
             case .superseded?: self = .superseded
             case .accepted?: self = .superseded
             case .pending?, .unknown?, .UNRECOGNIZED?: self = .pending
@@ -44,9 +45,9 @@ package enum LoadOutcome: Sendable, Hashable {
 }
 
 extension Fleet {
-    /// How long a load may take until something is heard, or it is seen what keeps it from that.
+    /// The maximum time until a load is audible, or its obstacle is known.
     private static let loadLimit = Duration.seconds(30)
-    /// How long what has taken a load’s place may take.
+    /// The maximum time for the load that has taken another one’s place.
     private static let successorLimit = Duration.seconds(3)
     /// Longer than it takes the player to see that it waits for data.
     private static let soundLimit = Duration.milliseconds(2_500)
@@ -60,12 +61,12 @@ extension Fleet {
     /// - Throws: the player’s own error; `revisionMismatch` when something else was asked for in the meantime;
     ///   `outcomeUnknown` when it is still loading after 30 s.
     package func settled(
-        _ load: String, isLoaded: Bool = false,
+        _ load: LoadID, isLoaded: Bool = false,
         retrying: @escaping @Sendable (_ player: PlayerState, _ isSame: Bool) -> Void = { _, _ in }
     ) async throws(Failure) -> PlayerState {
         let attempts = NIOLockedValueBox(ReportedAttempts())
         let (state, _) = await first(within: Self.loadLimit) { state in
-            if let player = state.view.player, player.loadID == load,
+            if let player = state.view.player, player.loadID == load.text,
                 let isSame = attempts.withLockedValue({ $0.handle(player) })
             {
                 retrying(PlayerState(player), isSame)
@@ -90,9 +91,11 @@ extension Fleet {
     }
 
     /// The player once the newest load that was decided is settled.
-    package func successor(of load: String) async -> PlayerState {
+    package func successor(of load: LoadID) async -> PlayerState {
         await first(within: Self.successorLimit) { state in
-            guard let newest = state.view.next?.loads.last?.loadID, newest != load else { return true }
+            guard let newest = (state.view.next?.loads.last?.loadID).flatMap(LoadID.init), newest != load else {
+                return true
+            }
             return LoadOutcome(of: newest, in: state.view) != .pending
         }.state.player
     }
@@ -125,13 +128,9 @@ private struct ReportedAttempts: Sendable {
 }
 
 extension PlayerState {
-    /// What screens show of it now.
-    package var snapshot: PlayerSnapshot {
-        var snapshot = PlayerSnapshot()
-        snapshot.take(wire, now: .now, bootID: SystemClocks.bootID)
-        return snapshot
-    }
+    /// The snapshot that screens show now.
+    package var snapshot: PlayerSnapshot { snapshot(at: .now) }
 
     /// Its sentence, and the queue that it was loaded from where that isn’t Up Next.
-    package var sentenceWithQueue: String { sentence + Sentence.home(snapshot) }
+    package var sentenceWithQueue: String { sentence + Sentence.sourceQueue(snapshot) }
 }

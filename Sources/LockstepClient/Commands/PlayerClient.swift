@@ -1,23 +1,71 @@
 public import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
-/// Commands to the player. Each returns when its effect is in the state, and throws the player’s refusal.
+/// Commands to the player. Each returns when its effect is in the state, and throws the player’s refusal. What a command starts
+/// from (the position of a relative seek, the speed of a step) is the player’s own when the command arrives.
 public struct PlayerClient: Sendable {
+    /// The target of a seek.
+    public enum SeekTarget: Sendable, Hashable {
+        /// A position, in seconds from the beginning.
+        case to(Double)
+        /// A distance in seconds; below 0: back. It stops a second before the end.
+        case by(Double)
+        /// A part of the length, 0 to 1. It stops a second before the end.
+        case fraction(Double)
+        /// Forward by the setting `skipForward`, or by `unlessSet` seconds where neither the podcast nor all have one.
+        case skipForward(unlessSet: Double? = nil)
+        /// Back by the setting `skipBack`, or by `unlessSet` seconds where neither the podcast nor all have one.
+        case skipBack(unlessSet: Double? = nil)
+        /// The chapter of this number, from 1.
+        case chapter(Int)
+        /// The chapter after the position.
+        case nextChapter
+        /// The chapter before the position, or the beginning of the one that it is in.
+        case previousChapter
+    }
+
+    /// The outcome of a seek.
+    public struct SeekOutcome: Sendable, Hashable {
+        /// The player after it.
+        public let player: PlayerState
+        /// The episode that the seek has ended, so that it counts as played; nil: it has ended none.
+        public let ended: EpisodeSummary?
+    }
+
+    /// The outcome of a change of the speed.
+    public struct SpeedOutcome: Sendable, Hashable {
+        /// The player after it.
+        public let player: PlayerState
+        /// The speed of podcasts without one of their own, where the change is for the loaded episode’s podcast alone; nil: it is
+        /// for all.
+        public let forOthers: String?
+    }
+
+    /// A change of the speed or the volume.
+    public enum LevelChange: Sendable, Hashable {
+        /// To a value.
+        case to(Double)
+        /// By a difference; it stops at the ends of the range.
+        case by(Double)
+        /// This number of times to the next multiple of a step; below 0: down.
+        case steps(Int, of: Double)
+    }
+
     let fleet: Fleet
+
+    // MARK: - Playing
 
     /// Pauses what plays, else resumes what is loaded; where nothing is, starts Up Next. What counts is what the player does
     /// when the command arrives.
     ///
     /// - Throws: `queueEmpty` when there is nothing to start.
     public func toggle() async throws(Failure) -> Answer<PlayerState> {
-        var request = WireQueueRequest()
-        request.toggle = WireTogglePlayback()
-        let reply = try await fleet.ask(.queue, request, reply: WireQueueReply.self)
-        let state = reply.hasPlayer ? PlayerState(reply.player) : fleet.state.player
-        return Answer(changed: reply.changed, value: state)
+        let answer = try await fleet.queue.toggle()
+        return Answer(changed: answer.changed, value: answer.player ?? fleet.state.player)
     }
 
-    /// Pauses.
+    /// Pauses the loaded episode.
     ///
     /// - Throws: `nothingLoaded`.
     public func pause() async throws(Failure) -> Answer<PlayerState> { try await ask { $0.setPaused.paused = true } }
@@ -30,34 +78,56 @@ public struct PlayerClient: Sendable {
     /// Pauses and frees the sound device.
     public func stop() async throws(Failure) -> Answer<PlayerState> { try await ask { $0.stop = WireStopPlayback() } }
 
-    /// Goes to a place in the loaded episode, in seconds from its beginning.
+    /// Seeks in the loaded episode.
     ///
-    /// - Parameter load: the load that is meant, as the state’s `loadID` named it; nil: whatever is loaded when it arrives.
-    /// - Throws: `nothingLoaded`; `revisionMismatch` when something else is loaded.
-    public func seek(to position: Double, of load: String? = nil) async throws(Failure) -> Answer<PlayerState> {
-        try await ask {
-            $0.seek.loadID = load ?? ""
-            $0.seek.position = position
+    /// - Parameter load: the load that is meant, as the state’s `loadID`; nil: whatever is loaded when it arrives.
+    /// - Throws: `nothingLoaded`; `revisionMismatch` when something else is loaded; `notFound` and `atEdge` for chapters.
+    public func seek(_ target: SeekTarget, of load: LoadID? = nil) async throws(Failure) -> Answer<SeekOutcome> {
+        let reply = try await reply { request in
+            if case .to(let position) = target {
+                request.seek.position = position
+                request.seek.loadID = load?.text ?? ""
+            } else {
+                request.seekRelative = WireSeekRelative(target)
+                request.seekRelative.loadID = load?.text ?? ""
+            }
         }
+        let ended = reply.hasEnded ? EpisodeSummary(reply.ended) : nil
+        return Answer(changed: reply.changed, value: SeekOutcome(player: PlayerState(reply.state), ended: ended))
     }
 
     /// Sets the speed, 1 is as it was recorded.
     ///
     /// - Throws: `invalidArgument` naming the range.
-    public func setSpeed(_ speed: Double) async throws(Failure) -> Answer<PlayerState> {
-        try await ask { $0.setSpeed.speed = speed }
+    public func setSpeed(_ change: LevelChange) async throws(Failure) -> Answer<SpeedOutcome> {
+        let reply = try await reply { request in
+            if case .to(let speed) = change {
+                request.setSpeed.speed = speed
+            } else {
+                request.changeSpeed = .init(change)
+            }
+        }
+        let forOthers = reply.setting.source == .podcast ? DisplayText.sanitised(reply.setting.valueForAll) : nil
+        return Answer(
+            changed: reply.changed, value: SpeedOutcome(player: PlayerState(reply.state), forOthers: forOthers))
     }
 
     /// Sets the volume in per cent.
     ///
     /// - Throws: `invalidArgument` naming the range.
-    public func setVolume(_ percent: Double) async throws(Failure) -> Answer<PlayerState> {
-        try await ask { $0.setVolume.volume = percent }
+    public func setVolume(_ change: LevelChange) async throws(Failure) -> Answer<PlayerState> {
+        try await ask { request in
+            if case .to(let percent) = change {
+                request.setVolume.volume = percent
+            } else {
+                request.changeVolume = .init(change)
+            }
+        }
     }
 
     /// Sets the sleep timer, or with nil turns it off.
     ///
-    /// - Throws: `invalidArgument` naming the range.
+    /// - Throws: `invalidArgument` naming the range; `notFound` for the end of a chapter where there are none.
     public func setSleepTimer(_ timer: SleepTimerState?) async throws(Failure) -> Answer<PlayerState> {
         try await ask { request in
             request.setSleep = WireSetSleep()
@@ -70,28 +140,128 @@ public struct PlayerClient: Sendable {
         }
     }
 
+    /// Lets the sleep timer run for longer, in seconds.
+    ///
+    /// - Throws: `invalidArgument` where no timer runs that ends by time, and for more than a day.
+    public func extendSleepTimer(by seconds: Double) async throws(Failure) -> Answer<PlayerState> {
+        try await ask { $0.extendSleep.seconds = seconds }
+    }
+
+    // MARK: - Sound devices
+
+    /// Lists the sound devices anew.
+    public func outputs() async throws(Failure) -> OutputState {
+        OutputState(try await reply { $0.listOutputs = WireListOutputs() }.output)
+    }
+
     /// Chooses a sound device by its name; nil: the system’s default.
     ///
     /// - Throws: `notFound` for a device that isn’t there.
-    public func setOutput(_ device: String?) async throws(Failure) -> Answer<PlayerState> {
-        try await ask { $0.setOutput.device = device ?? "" }
+    public func setOutput(_ device: String?) async throws(Failure) -> Answer<OutputState> {
+        let reply = try await reply { $0.setOutput.device = device ?? "" }
+        return Answer(changed: reply.changed, value: OutputState(reply.output))
     }
+
+    // MARK: - Episodes
 
     /// Marks episodes as played, or as not played, all or none; 500 at most.
     ///
-    /// - Returns: for each in order, whether it has changed.
+    /// - Returns: for each, once and in order, whether it has changed.
     /// - Throws: `notFound`.
-    public func setPlayed(_ isPlayed: Bool, _ episodes: [EpisodeID]) async throws(Failure) -> [Bool] {
-        var request = WirePlaybackRequest()
-        request.setPlayed.played = isPlayed
-        request.setPlayed.episodes = episodes.map(\.text)
-        return try await fleet.ask(.playback, request, reply: WirePlaybackReply.self).episodeStates.changed
+    public func setPlayed(
+        _ isPlayed: Bool, _ episodes: [EpisodeID]
+    ) async throws(Failure) -> [Answer<EpisodeProgress>] {
+        let states = try await reply {
+            $0.setPlayed.played = isPlayed
+            $0.setPlayed.episodes = episodes.map(\.text)
+        }.episodeStates
+        return zip(states.states, states.changed).compactMap { state, changed in
+            EpisodeProgress(state).map { Answer(changed: changed, value: $0) }
+        }
+    }
+
+    /// Adds a bookmark.
+    ///
+    /// - Parameters:
+    ///   - episode: its episode; nil: the loaded one.
+    ///   - position: its position in seconds; nil: where the episode is.
+    /// - Throws: `nothingLoaded`, `notFound`, `invalidArgument` beyond the end.
+    public func addBookmark(
+        to episode: EpisodeID? = nil, at position: Double? = nil, note: String = ""
+    ) async throws(Failure) -> Answer<Bookmark> {
+        try await bookmark {
+            $0.setBookmark.episode = episode?.text ?? ""
+            if let position { $0.setBookmark.position = position }
+            $0.setBookmark.note = note
+        }
+    }
+
+    /// Replaces a bookmark’s note.
+    ///
+    /// - Throws: `notFound`.
+    public func setNote(_ note: String, of bookmark: BookmarkID) async throws(Failure) -> Answer<Bookmark> {
+        try await self.bookmark {
+            $0.setBookmark.id = bookmark.text
+            $0.setBookmark.note = note
+        }
+    }
+
+    /// Removes a bookmark.
+    ///
+    /// - Throws: `notFound`.
+    public func removeBookmark(_ bookmark: BookmarkID) async throws(Failure) -> Answer<Bookmark> {
+        try await self.bookmark { $0.removeBookmark.id = bookmark.text }
+    }
+
+    // MARK: - Asking
+
+    private func bookmark(_ fill: (inout WirePlaybackRequest) -> Void) async throws(Failure) -> Answer<Bookmark> {
+        let reply = try await reply(fill)
+        guard let bookmark = reply.bookmarks.bookmarks.first.flatMap(Bookmark.init) else {
+            throw Failure(.malformed, "Couldn’t read the playback service’s answer.")
+        }
+        return Answer(changed: reply.changed, value: bookmark)
     }
 
     private func ask(_ fill: (inout WirePlaybackRequest) -> Void) async throws(Failure) -> Answer<PlayerState> {
+        let reply = try await reply(fill)
+        return Answer(changed: reply.changed, value: PlayerState(reply.state))
+    }
+
+    private func reply(_ fill: (inout WirePlaybackRequest) -> Void) async throws(Failure) -> WirePlaybackReply {
         var request = WirePlaybackRequest()
         fill(&request)
-        let reply = try await fleet.ask(.playback, request, reply: WirePlaybackReply.self)
-        return Answer(changed: reply.changed, value: PlayerState(reply.state))
+        return try await fleet.ask(.playback, request, reply: WirePlaybackReply.self)
+    }
+}
+
+extension WireSeekRelative {
+    /// A seek that starts from where the player is.
+    init(_ target: PlayerClient.SeekTarget) {
+        self.init()
+        switch target {
+        case .to: break
+        case .by(let distance): by = distance
+        case .fraction(let part): fraction = part
+        case .skipForward(let seconds): skip.secondsIfUnset = seconds ?? 0
+        case .skipBack(let seconds):
+            skip.back = true
+            skip.secondsIfUnset = seconds ?? 0
+        case .chapter(let number): chapter.number = UInt32(clamping: number)
+        case .nextChapter: chapter.neighbour = .next
+        case .previousChapter: chapter.neighbour = .previous
+        }
+    }
+}
+
+extension WireChangeLevel {
+    /// A change that starts from the player’s level.
+    init(_ change: PlayerClient.LevelChange) {
+        self.init()
+        switch change {
+        case .to: break
+        case .by(let difference): by = difference
+        case .steps(let count, let size): (steps, step) = (Int32(clamping: count), size)
+        }
     }
 }

@@ -1,7 +1,7 @@
 public import PodcastModel
 package import WireMessages
 
-/// What a queue has answered: what came of the command, and how the queue is after it.
+/// A queue’s answer to a command: the effect, and the queue after it.
 public struct QueueAnswer: Sendable {
     package let wire: WireQueueReply
 
@@ -22,24 +22,21 @@ public struct QueueAnswer: Sendable {
     /// The maximum number of the queue’s entries.
     public var limit: Int { Int(wire.limit) }
     /// The entries that were added, removed, moved or played, 500 at most.
-    public var entries: [QueueState.Entry] { wire.entries.map(QueueState.Entry.init) }
+    public var entries: [QueueState.Entry] { wire.entries.compactMap(QueueState.Entry.init) }
     /// The number of entries that were added, removed or cleared.
     public var count: Int { Int(wire.count) }
-    /// The IDs of the episodes that weren’t added, since the queue holds them.
-    public var alreadyThere: [String] { wire.alreadyThere }
+    /// The episodes that weren’t added, since the queue holds them.
+    public var alreadyThere: [EpisodeID] { wire.alreadyThere.compactMap(EpisodeID.init) }
     /// The index at which a moved entry stands; nil: nothing was to be moved.
     public var index: Int? { wire.hasIndex ? Int(wire.index) : nil }
     /// The entry that follows what is loaded; nil: none does.
     public var following: QueueState.Entry? { wire.hasFollowing ? QueueState.Entry(wire.following) : nil }
-    /// What was undone, redone, restored, sorted out or cleared, in words; empty: nothing was.
+    /// The effect of undo, redo, restore, deduplicate or clear, in words; empty: none.
     public var summary: String { DisplayText.sanitised(wire.description_p) }
     /// The player, where it has answered itself; nil: a load was decided, or the command wasn’t about the player.
     public var player: PlayerState? { wire.hasPlayer ? PlayerState(wire.player) : nil }
     /// The ID of the load that was decided or that plays; nil: the command wasn’t about the player.
-    public var loadID: String? {
-        let id = wire.loadID.isEmpty ? wire.player.loadID : wire.loadID
-        return id.isEmpty ? nil : id
-    }
+    public var loadID: LoadID? { LoadID(wire.loadID.isEmpty ? wire.player.loadID : wire.loadID) }
     /// The changes that `QueueClient.history` asked for, the newest first.
     public var history: [QueueChange] { wire.history.map(QueueChange.init) }
 
@@ -48,7 +45,7 @@ public struct QueueAnswer: Sendable {
         .object([
             "changed": .bool(changed), "revision": .unsigned(revision),
             "entries": .array(wire.entries.map { .object(["id": .string($0.id), "episode": $0.episode.json]) }),
-            "count": .unsigned(UInt64(count)), "alreadyThere": .array(alreadyThere.map { .string($0) }),
+            "count": .unsigned(UInt64(count)), "alreadyThere": .array(wire.alreadyThere.map { .string($0) }),
             "description": .text(wire.description_p),
         ])
     }
@@ -64,13 +61,13 @@ public struct QueueChange: Sendable {
 
     /// The revision that it has led to.
     public var revision: UInt64 { wire.revision }
-    /// When it was made.
+    /// The time at which it was made.
     public var at: Timestamp { Timestamp(milliseconds: wire.at) }
-    /// What was changed, in words.
+    /// The change in words.
     public var summary: String { DisplayText.sanitised(wire.description_p) }
     /// Whether it has been undone since.
     public var isUndone: Bool { wire.undone }
-    /// Who has made it.
+    /// The program or rule that has made it.
     public var origin: CommandOrigin { CommandOrigin(wire.origin) }
     /// The number of entries after it.
     public var entryCount: Int { Int(wire.entries) }

@@ -5,12 +5,12 @@ import WireMessages
 /// an entry or an episode that isn’t there, `ambiguous` for a text that may mean several. Where no queue is named, `toggle`,
 /// `play`, `next` and `previous` mean the one that plays, the others Up Next.
 public struct QueueClient: Sendable {
-    /// What is to be played.
+    /// An entry or episode to play.
     public enum Target: Sendable, Hashable {
-        /// What is paused, else the current entry, else the first.
+        /// The paused episode, else the current entry, else the first.
         case resume
         /// An entry, by its ID.
-        case entry(String)
+        case entry(QueueEntryID)
         /// An episode, which is added in front of the interrupted one where the queue doesn’t hold it.
         case episode(EpisodeID)
         /// An entry, by its number from 1, in Up Next or the queue that plays.
@@ -22,7 +22,7 @@ public struct QueueClient: Sendable {
         case episodeOfShownQueues(EpisodeID)
     }
 
-    /// Where an entry is moved. The other entry is named as people do who see the queue.
+    /// The target of a move. The other entry is named as people do who see the queue.
     public enum Place: Sendable, Hashable {
         /// In front of the entry that this text means.
         case before(String)
@@ -32,30 +32,20 @@ public struct QueueClient: Sendable {
         case index(Int)
     }
 
-    /// What entries are sorted by.
+    /// A key to sort entries by.
     public enum SortKey: String, Sendable, Hashable, CaseIterable {
         /// The episode’s title.
         case title
         /// The podcast’s title.
         case podcast
-        /// When the episode was published.
+        /// The time of the episode’s publication.
         case published
         /// The episode’s length.
         case duration
-        /// When the entry was added.
+        /// The time at which the entry was added.
         case added
-        /// What is left of the episode.
+        /// The rest of the episode.
         case remaining
-    }
-
-    /// What is repeated.
-    public enum Repeat: String, Sendable, Hashable, CaseIterable {
-        /// Nothing: playback ends behind the last entry.
-        case off
-        /// The entry that has ended.
-        case one
-        /// The whole queue.
-        case all
     }
 
     let fleet: Fleet
@@ -72,7 +62,7 @@ public struct QueueClient: Sendable {
         try await ask(queue) { request in
             switch target {
             case .resume: request.play.resume = true
-            case .entry(let id): request.play.entry = id
+            case .entry(let id): request.play.entry = id.text
             case .episode(let id): request.play.episode = id.text
             case .number(let number): request.playNamed.number = number
             case .text(let text): request.playNamed.entryText = text
@@ -97,16 +87,20 @@ public struct QueueClient: Sendable {
 
     /// Goes to the entry that follows. What is paused stays paused.
     ///
+    /// - Parameter entry: does nothing unless this is the current one; nil: whichever is current.
     /// - Throws: `atEdge` when none follows; `queueEmpty`.
-    public func next(in queue: String? = nil) async throws(Failure) -> QueueAnswer {
-        try await ask(queue) { $0.next = WireNext() }
+    public func next(from entry: QueueEntryID? = nil, in queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.next.from = entry?.text ?? "" }
     }
 
     /// Goes to the entry before. What is paused stays paused.
     ///
+    /// - Parameter entry: does nothing unless this is the current one; nil: whichever is current.
     /// - Throws: `atEdge` when there is none; `queueEmpty`.
-    public func previous(in queue: String? = nil) async throws(Failure) -> QueueAnswer {
-        try await ask(queue) { $0.previous = WirePrevious() }
+    public func previous(
+        from entry: QueueEntryID? = nil, in queue: String? = nil
+    ) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.previous.from = entry?.text ?? "" }
     }
 
     // MARK: - Editing
@@ -124,19 +118,24 @@ public struct QueueClient: Sendable {
     }
 
     /// Removes entries, by their IDs.
-    public func remove(_ entries: [String], from queue: String? = nil) async throws(Failure) -> QueueAnswer {
-        try await ask(queue) { $0.remove.entries = entries }
+    public func remove(_ entries: [QueueEntryID], from queue: String? = nil) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.remove.entries = entries.map(\.text) }
     }
 
-    /// Removes entries as people name them who see the queue, 100 at most.
+    /// The maximum number of texts in one request: each may be compared with every title.
+    public static let textLimit = 100
+
+    /// Removes entries as people name them who see the queue, `textLimit` at most.
     public func remove(named texts: [String], from queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) { $0.remove.texts = texts }
     }
 
     /// Moves an entry, by its ID, to an index, counted from 0 without it.
-    public func move(_ entry: String, to index: Int, in queue: String? = nil) async throws(Failure) -> QueueAnswer {
+    public func move(
+        _ entry: QueueEntryID, to index: Int, in queue: String? = nil
+    ) async throws(Failure) -> QueueAnswer {
         try await ask(queue) {
-            $0.move.entry = entry
+            $0.move.entry = entry.text
             $0.move.index = UInt32(clamping: index)
         }
     }
@@ -195,11 +194,11 @@ public struct QueueClient: Sendable {
         try await ask(queue) { $0.redo = WireRedo() }
     }
 
-    /// The newest changes.
+    /// The newest changes, in the answer’s `history`.
     ///
     /// - Parameter limit: the maximum number of changes; 0: all that are kept.
-    public func history(of queue: String? = nil, limit: UInt32 = 0) async throws(Failure) -> [QueueChange] {
-        try await ask(queue) { $0.history.limit = limit }.history
+    public func history(of queue: String? = nil, limit: UInt32 = 0) async throws(Failure) -> QueueAnswer {
+        try await ask(queue) { $0.history.limit = limit }
     }
 
     /// Makes the entries those of an earlier revision again, as one change that can be undone.
@@ -226,7 +225,7 @@ public struct QueueClient: Sendable {
     }
 
     /// Chooses what is repeated.
-    public func setRepeat(_ mode: Repeat, of queue: String? = nil) async throws(Failure) -> QueueAnswer {
+    public func setRepeat(_ mode: QueueModes.Repeat, of queue: String? = nil) async throws(Failure) -> QueueAnswer {
         try await ask(queue) {
             $0.setModes.repeat =
                 switch mode {
@@ -256,13 +255,5 @@ public struct QueueClient: Sendable {
         request.queue = queue ?? ""
         fill(&request)
         return QueueAnswer(try await fleet.ask(.queue, request, reply: WireQueueReply.self))
-    }
-}
-
-extension QueueState.Entry {
-    init(_ wire: WireQueueEntry) {
-        self.init(
-            id: wire.id, episode: EpisodeSummary(wire.episode), addedAt: Timestamp(milliseconds: wire.addedAt),
-            reason: DisplayText.sanitised(wire.reason))
     }
 }

@@ -2,28 +2,28 @@ import PodcastModel
 
 /// A JSON value whose objects keep the order that they are written in, so that output never changes its shape.
 public indirect enum JSONValue: Sendable, Hashable {
-    /// Nothing.
+    /// The value `null`.
     case null
-    /// True or false.
+    /// True or false, as `true` and `false`.
     case bool(Bool)
-    /// A whole number.
+    /// A whole number within `Int64`.
     case integer(Int64)
     /// A whole number that may be larger than `Int64`.
     case unsigned(UInt64)
     /// A number; what is not finite is written as null.
     case number(Double)
-    /// Text.
+    /// A piece of text.
     case string(String)
-    /// Values in order.
+    /// The values of an array, in order.
     case array([JSONValue])
-    /// Members in order.
+    /// The members of an object, in order.
     case object([Member])
 
     /// A name and its value.
     public struct Member: Sendable, Hashable {
-        /// lowerCamelCase.
+        /// The name in lowerCamelCase.
         public var name: String
-        /// Its value.
+        /// The member’s value.
         public var value: JSONValue
 
         /// A member of this name.
@@ -109,8 +109,8 @@ public indirect enum JSONValue: Sendable, Hashable {
 }
 
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral {
-    /// Text.
+    /// A value of this text.
     public init(stringLiteral value: String) { self = .string(value) }
-    /// True or false.
+    /// A value of this truth.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
 }

@@ -11,7 +11,14 @@ extension WireFailure {
 }
 
 extension Failure {
-    /// What goes to standard error with `--json`.
+    /// The same with a message that is safe for a terminal.
+    package var sanitised: Failure {
+        var failure = self
+        failure.message = DisplayText.sanitised(message)
+        return failure
+    }
+
+    /// The object that goes to standard error with `--json`.
     package var json: JSONValue {
         var members: [JSONValue.Member] = [
             .init(name: "code", value: .string(code)), .init(name: "message", value: .string(message)),
@@ -26,9 +33,9 @@ extension Failure {
     }
 
     /// The things that `ambiguous` could mean; empty for other codes.
-    package var candidates: [WireCandidates.Candidate] {
+    package var candidates: [(id: String, title: String)] {
         guard known == .ambiguous, let message = try? WireCandidates(wireBytes: detail) else { return [] }
-        return message.candidates
+        return message.candidates.map { (DisplayText.sanitised($0.id), DisplayText.sanitised($0.title)) }
     }
 }
 
@@ -175,7 +182,7 @@ extension WireQueueState {
     package var json: JSONValue {
         .object([
             "name": .string(name), "revision": .unsigned(revision),
-            "entries": .array(entries.map { $0.json(current: $0.id == current) }), "modes": modes.json,
+            "entries": .array(entries.map { $0.json(current: $0.id == current) }), "modes": QueueModes(modes).json,
         ])
     }
 }

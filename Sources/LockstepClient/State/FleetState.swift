@@ -1,90 +1,121 @@
-import BusKit
+package import BusKit
 public import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
-/// How a connection stands to the bus.
+/// The state of a connection to the bus.
 public enum Connection: Sendable, Hashable {
-    /// It has never been in step.
+    /// It has never been in step with the bus.
     case connecting
     /// The state is current, but for the parts that are stale.
     case live
     /// The bus is away or the state is being read again; what the state holds may be old.
     case reconnecting
+    /// It has ended for good: because of the failure, or with nil by `disconnect`.
+    case ended(Failure?)
 }
 
-/// A part of the state, which one service owns.
-public enum FleetPart: Sendable, Hashable, CaseIterable {
-    /// What is loaded and how it plays.
-    case player
-    /// The queues.
-    case queues
-    /// The podcasts.
-    case podcasts
-    /// The downloads.
-    case downloads
-
-    var owner: ServiceName {
-        switch self {
-        case .player: .playback
-        case .queues: .queue
-        case .podcasts: .feeds
-        case .downloads: .downloads
-        }
-    }
-}
-
-/// What a connection knows of the fleet at one moment. A value: it doesn’t change any more.
+/// The state of a fleet at one moment, as far as a connection observes it. A value: it never changes.
 public struct FleetState: Sendable {
-    package let view: FleetView
+    package internal(set) var view: FleetView
+    /// The topics that the connection observes; nil: none.
+    let selection: TopicSelection?
+    /// The reason why the connection has ended; set when it has.
+    var ending: Failure??
 
-    init(_ view: FleetView) {
-        self.view = view
+    /// A state that shows what a view holds.
+    package init(_ view: FleetView, observing selection: TopicSelection? = .all) {
+        (self.view, self.selection) = (view, selection)
     }
 
-    /// How the connection stands to the bus.
+    /// The state of the connection to the bus.
     public var connection: Connection {
-        switch view.connection {
+        if let ending { return .ended(ending) }
+        return switch view.connection {
         case .connecting: .connecting
         case .live: .live
         case .resyncing, .disconnected: .reconnecting
         }
     }
 
-    /// Whether a part may be out of date: the connection isn’t live, or the part’s service isn’t ready.
-    public func isStale(_ part: FleetPart) -> Bool { connection != .live || view.isStale(part.owner) }
+    /// Whether a part may be out of date or incomplete: the connection isn’t live or doesn’t observe it, or the part’s service
+    /// isn’t ready.
+    public func isStale(_ part: FleetPart) -> Bool {
+        connection != .live || !observes(part) || part.owner.map { !isReady($0) } ?? false
+    }
 
-    /// The player.
+    /// Whether the connection observes a part.
+    func observes(_ part: FleetPart) -> Bool {
+        selection.map { selection in part.prefixes.allSatisfy { selection.contains(Topic($0)) } } ?? false
+    }
+
+    /// Whether a service serves; what it has published may be out of date otherwise.
+    public func isReady(_ service: ServiceName) -> Bool { !view.isStale(service) }
+
+    /// The player and its episode.
     public var player: PlayerState { PlayerState(view.player ?? WirePlaybackState()) }
 
-    /// The queues: Up Next, then the others by name. None where the connection doesn’t follow them.
+    /// The queue that plays and the entry that follows; nil: not known.
+    public var next: NextState? { view.next.map(NextState.init) }
+
+    /// The queues: Up Next, then the others by name.
     public var queues: [QueueState] {
-        view.queues.values.sorted { FleetView.isQueue($0.name, before: $1.name) }.map(QueueState.init)
+        view.queueStates.values.sorted { ($0.isUpNext ? 0 : 1, $0.name) < ($1.isUpNext ? 0 : 1, $1.name) }
     }
 
     /// A queue by its name, as in “main”; nil: there is none.
-    public func queue(_ name: String) -> QueueState? { view.queues[name].map(QueueState.init) }
+    public func queue(_ name: String) -> QueueState? { view.queueStates[name] }
 
     /// The queue that goes on when what is loaded ends.
-    public var upNext: QueueState { QueueState(view.playingQueue) }
+    public var upNext: QueueState {
+        let loaded = view.player.map(\.queue) ?? ""
+        let name = view.next?.queue ?? (loaded.isEmpty ? QueueName.usual : loaded)
+        return view.queueStates[name] ?? QueueState(.with { $0.name = name })
+    }
 
-    /// What needs an answer: errors before warnings before information, and of each the oldest first.
-    public var alerts: [AlertState] { view.alertsInOrder.map(AlertState.init) }
+    /// The open alerts: errors before warnings before information, and of each the oldest first.
+    public var alerts: [AlertState] { view.alertsInOrder.compactMap(AlertState.init) }
 
     /// The podcasts, by title.
     public var podcasts: [Podcast] {
-        view.podcasts.values.map(Podcast.init).sorted { ($0.title, $0.id) < ($1.title, $1.id) }
+        view.podcasts.values.compactMap(Podcast.init).map { (title: $0.title, podcast: $0) }
+            .sorted { ($0.title, $0.podcast.id) < ($1.title, $1.podcast.id) }.map(\.podcast)
     }
+
+    /// A podcast by its ID; nil: it isn’t known.
+    public func podcast(_ id: PodcastID) -> Podcast? { view.podcasts[id.text].flatMap(Podcast.init) }
 
     /// The episodes that are downloaded, or are to be; the newest request first.
     public var downloads: [DownloadState] {
-        view.downloads.values.sorted { ($0.requestedAt, $0.episode) > ($1.requestedAt, $1.episode) }
-            .map(DownloadState.init)
+        view.downloads.values.compactMap(downloadState).sorted {
+            ($0.requestedAt, $0.episode) > ($1.requestedAt, $1.episode)
+        }
     }
 
     /// The download of an episode; nil: it is neither downloaded nor to be.
     public func download(of episode: EpisodeID) -> DownloadState? {
-        view.downloads[episode.text].map(DownloadState.init)
+        view.downloads[episode.text].flatMap(downloadState)
     }
+
+    private func downloadState(_ download: WireDownload) -> DownloadState? {
+        DownloadState(download, progress: view.progress[download.episode])
+    }
+
+    /// All bookmarks: those of an episode together, by their positions; the episodes with the newest ones first.
+    public var bookmarks: [Bookmark] {
+        view.bookmarks.values.map(\.bookmarks).sorted { left, right in
+            (left.map(\.createdAt).max() ?? 0) > (right.map(\.createdAt).max() ?? 0)
+        }.flatMap { $0.sorted { ($0.position, $0.id) < ($1.position, $1.id) } }.compactMap(Bookmark.init)
+    }
+
+    /// An episode’s bookmarks, by their positions.
+    public func bookmarks(of episode: EpisodeID) -> [Bookmark] {
+        (view.bookmarks[episode.text]?.bookmarks ?? []).sorted { ($0.position, $0.id) < ($1.position, $1.id) }
+            .compactMap(Bookmark.init)
+    }
+
+    /// The settings and the values that hold.
+    public var settings: SettingValues { SettingValues(view.settings) }
 
     /// The sound devices; nil: the player hasn’t listed them yet.
     public var output: OutputState? { view.output.map(OutputState.init) }
@@ -93,71 +124,77 @@ public struct FleetState: Sendable {
     public var services: [ServiceState] { view.services.sorted { $0.key < $1.key }.map { ServiceState($0.value) } }
 }
 
-/// What has changed. The values are in the state.
+/// A part of the state that has changed. The values are in the state.
 public enum FleetChange: Sendable, Hashable {
-    /// The player.
+    /// The player or its episode.
     case player
     /// The sound devices.
     case output
+    /// The queue that plays, the entry that follows, or the outcome of a load.
+    case next
     /// A queue, by name.
     case queue(String)
-    /// What plays next, or what became of a load.
-    case next
-    /// A podcast, by ID: it came, changed or went.
-    case podcast(String)
+    /// A podcast came, changed or went.
+    case podcast(PodcastID)
     /// A podcast’s episodes.
     case episodes(EpisodesChange)
-    /// How far an episode was played, or whether it counts as played.
-    case episode(String)
-    /// An episode’s bookmarks, by its ID.
-    case bookmarks(String)
-    /// An episode’s download, by its ID.
-    case download(String)
-    /// An alert.
+    /// An episode’s position, or whether it counts as played.
+    case episode(EpisodeID)
+    /// An episode’s bookmarks.
+    case bookmarks(EpisodeID)
+    /// An episode’s download, or how far it is.
+    case download(EpisodeID)
+    /// An alert was raised, changed or closed.
     case alert
-    /// A setting.
+    /// A setting was changed.
     case settings
     /// A service or the database.
-    case service(String)
-    /// The connection.
+    case service(ServiceName)
+    /// The connection to the bus.
     case connection
     /// Anything may have changed: the state was read again, or changes were missed.
     case everything
 
-    init(_ change: FleetView.Change) {
-        self =
+    init?(_ change: FleetView.Change) {
+        let known: FleetChange? =
             switch change {
             case .player: .player
             case .output: .output
-            case .queue(let name): .queue(name)
             case .next: .next
-            case .podcast(let id): .podcast(id)
-            case .episodes(let change): .episodes(EpisodesChange(change))
-            case .episode(let state): .episode(state.episode)
-            case .bookmarks(let episode): .bookmarks(episode)
-            case .download(let episode): .download(episode)
+            case .queue(let name): .queue(name)
+            case .podcast(let id): PodcastID(id).map(Self.podcast)
+            case .episodes(let change): EpisodesChange(change).map(Self.episodes)
+            case .episode(let id): EpisodeID(id).map(Self.episode)
+            case .bookmarks(let episode): EpisodeID(episode).map(Self.bookmarks)
+            case .download(let episode): EpisodeID(episode).map(Self.download)
             case .alert: .alert
             case .settings: .settings
-            case .service(let name): .service(name.text)
-            case .database: .service(ServiceName.persistence.text)
+            case .service(let name): .service(name)
+            case .database: .service(.persistence)
             case .connection: .connection
             case .everything: .everything
             }
+        guard let known else { return nil }
+        self = known
     }
 }
 
-/// The episodes of a podcast that came, changed or went, by their IDs.
+/// The episodes of a podcast that came, changed or went.
 public struct EpisodesChange: Sendable, Hashable {
     /// The podcast’s ID.
-    public let podcast: String
-    /// The new ones.
-    public let added: [String]
-    /// Those that have changed.
-    public let updated: [String]
-    /// Those that are gone.
-    public let removed: [String]
+    public let podcast: PodcastID
+    /// The new episodes.
+    public let added: [EpisodeID]
+    /// The episodes that have changed.
+    public let updated: [EpisodeID]
+    /// The episodes that are gone.
+    public let removed: [EpisodeID]
 
-    init(_ change: WireEpisodesChanged) {
-        (podcast, added, updated, removed) = (change.podcast, change.added, change.updated, change.removed)
+    init?(_ change: WireEpisodesChanged) {
+        guard let podcast = PodcastID(change.podcast) else { return nil }
+        self.podcast = podcast
+        added = change.added.compactMap(EpisodeID.init)
+        updated = change.updated.compactMap(EpisodeID.init)
+        removed = change.removed.compactMap(EpisodeID.init)
     }
 }

@@ -3,53 +3,50 @@ package import PodcastModel
 import SwiftProtobuf
 package import WireMessages
 
-/// The stream as screens want it: typed, with deltas applied, and with what may be out of date marked.
+/// The stream’s messages: decoded once, with deltas applied, and with what may be out of date marked.
 package struct FleetView: Sendable {
-    /// What an update changed.
+    /// A part of the view that an update changed.
     package enum Change: Sendable, Hashable {
-        /// The player.
         case player
-        /// The sound devices.
         case output
         /// A queue, by name.
         case queue(String)
-        /// Which queue plays, what follows, and what has become of the loads that were decided.
+        /// The queue that plays, the entry that follows, and the loads that were decided.
         case next
         /// A podcast, by id.
         case podcast(String)
         /// An alert, by topic.
         case alert(Topic)
-        /// How an episode's file stands, by the episode's id.
+        /// An episode’s download, by the episode’s ID.
         case download(String)
         /// An episode's bookmarks, by its id.
         case bookmarks(String)
-        /// What has been set at an owner, by topic.
+        /// An owner’s settings, by topic.
         case settings(Topic)
         /// A service's state.
         case service(ServiceName)
         /// The database's state.
         case database
-        /// The connection.
         case connection
-        /// An episode's position or played mark; it is not kept.
-        case episode(WireEpisodeState)
+        /// An episode’s position or played mark, by its ID; they aren’t kept.
+        case episode(String)
         /// A podcast's episodes came, changed or went; they are not kept.
         case episodes(WireEpisodesChanged)
-        /// Everything may have changed: a resync.
+        /// Everything may have changed, as after a resync.
         case everything
     }
 
-    /// Everything as it came.
+    /// The retained values, encoded.
     package private(set) var replica = Replica()
-    /// How it stands to the bus.
+    /// The state of the connection to the bus.
     package private(set) var connection = ConnectionState.connecting
-    /// The player; nil until it has said something.
+    /// The player’s state; nil until the player has published one.
     package private(set) var player: WirePlaybackState?
     /// The sound devices.
     package private(set) var output: WireOutputState?
     /// The queues, by name.
-    package private(set) var queues: [String: WireQueueState] = [:]
-    /// Which queue plays, what follows, and what has become of the loads that were decided.
+    package private(set) var queueStates: [String: QueueState] = [:]
+    /// The queue that plays, the entry that follows, and the loads that were decided.
     package private(set) var next: WireQueueNext?
     /// The podcasts, by id.
     package private(set) var podcasts: [String: WirePodcast] = [:]
@@ -57,9 +54,11 @@ package struct FleetView: Sendable {
     package private(set) var alerts: [Topic: WireAlert] = [:]
     /// The files of episodes that are there, come or failed to come, by the episode's id.
     package private(set) var downloads: [String: WireDownload] = [:]
+    /// The progress of downloads under way, by the episode’s ID: ahead of `downloads`, and lossy.
+    package private(set) var progress: [String: WireDownloadProgress] = [:]
     /// The bookmarks of the episodes that have any, by the episode's id.
     package private(set) var bookmarks: [String: WireBookmarks] = [:]
-    /// What has been set, by topic: an owner's settings for a podcast or for all.
+    /// The owners’ settings, by topic: those for a podcast, or for all.
     package private(set) var settings: [Topic: WireSettingsState] = [:]
     /// The services' states.
     package private(set) var services: [ServiceName: WireServiceStatus] = [:]
@@ -69,8 +68,11 @@ package struct FleetView: Sendable {
     /// Knows nothing yet.
     package init() {}
 
-    /// The usual queue.
-    package var mainQueue: WireQueueState? { queues[QueueName.usual] }
+    /// The queues as they were published, by name.
+    package var queues: [String: WireQueueState] { queueStates.mapValues(\.wire) }
+
+    /// Up Next; nil: not known yet.
+    package var mainQueue: WireQueueState? { queueStates[QueueName.usual]?.wire }
 
     /// The alerts, errors before warnings before information, and of each kind the oldest first.
     package var alertsInOrder: [WireAlert] {
@@ -78,9 +80,6 @@ package struct FleetView: Sendable {
             (-$0.severity.rawValue, $0.raisedAt, $0.id) < (-$1.severity.rawValue, $1.raisedAt, $1.id)
         }
     }
-
-    /// Whether the values under a topic may be out of date: their owner is not ready.
-    package func isStale(_ topic: Topic) -> Bool { replica.isStale(topic) }
 
     /// Whether what `owner` has put may be out of date.
     package func isStale(_ owner: ServiceName) -> Bool { replica.ready[owner] == nil }
@@ -93,7 +92,7 @@ package struct FleetView: Sendable {
         case .connection(let state):
             connection = state
             return [.connection]
-        case .live: return []
+        case .live(let event): return telemetry(event).map { [$0] } ?? []
         case .snapshot(let snapshot):
             self = FleetView(snapshot, connection: connection)
             return [.everything]
@@ -109,11 +108,8 @@ package struct FleetView: Sendable {
 
     private mutating func apply(_ event: StreamEvent) -> Set<Change> {
         let changed = replica.apply(event)
+        guard event.header.kind != .event else { return Self.occurrences(event) }
         var changes: Set<Change> = []
-        if event.header.kind == .event {
-            if let change = Self.occurrence(event) { changes.insert(change) }
-            return changes
-        }
         for topic in changed {
             if topic == event.topic, event.header.kind == .delta {
                 applyDelta(event)
@@ -125,14 +121,27 @@ package struct FleetView: Sendable {
         return changes
     }
 
-    private static func occurrence(_ event: StreamEvent) -> Change? {
+    private static func occurrences(_ event: StreamEvent) -> Set<Change> {
         let parts = event.topic.parts
-        guard parts.count == 4 else { return nil }
+        guard parts.count >= 3 else { return [] }
         switch (parts[1], parts[2]) {
-        case ("playback", "episode"): return (try? WireEpisodeState(wireBytes: event.payload)).map(Change.episode)
-        case ("feeds", "episodes"): return (try? WireEpisodesChanged(wireBytes: event.payload)).map(Change.episodes)
-        default: return nil
+        case ("playback", "episode") where parts.count == 4: return [.episode(String(parts[3]))]
+        case ("playback", "states"):
+            let changed = try? WireEpisodeStatesChanged(wireBytes: event.payload)
+            return Set((changed?.episodes ?? []).map(Change.episode))
+        case ("feeds", "episodes"):
+            return (try? WireEpisodesChanged(wireBytes: event.payload)).map { [.episodes($0)] } ?? []
+        default: return []
         }
+    }
+
+    private mutating func telemetry(_ event: StreamEvent) -> Change? {
+        guard event.topic.text.hasPrefix("live/\(ServiceName.downloads)/"),
+            let news = try? WireDownloadProgress(wireBytes: event.payload),
+            downloads[news.episode]?.state == .downloading
+        else { return nil }
+        progress[news.episode] = news
+        return .download(news.episode)
     }
 
     private static func change(of topic: Topic) -> Change? {
@@ -142,8 +151,8 @@ package struct FleetView: Sendable {
         case ("playback", "state", 3): return .player
         case ("playback", "output", 3): return .output
         case ("persistence", "status", 3): return .database
-        case ("queue", "next", 3): return .next
         case ("queue", "queue", 4): return .queue(parts[3])
+        case ("queue", "next", 3): return .next
         case ("feeds", "podcast", 4): return .podcast(parts[3])
         case ("downloads", "download", 4): return .download(parts[3])
         case ("playback", "bookmarks", 4): return .bookmarks(parts[3])
@@ -164,24 +173,33 @@ package struct FleetView: Sendable {
         case .player: player = decoded(WirePlaybackState.self)
         case .output: output = decoded(WireOutputState.self)
         case .database: database = decoded(WirePersistenceStatus.self)
-        case .next: next = decoded(WireQueueNext.self)
         case .podcast(let id): podcasts[id] = decoded(WirePodcast.self)
         case .alert: alerts[topic] = decoded(WireAlert.self)
-        case .download(let episode): downloads[episode] = decoded(WireDownload.self)
+        case .next: next = decoded(WireQueueNext.self)
+        case .download(let episode):
+            downloads[episode] = decoded(WireDownload.self)
+            if downloads[episode]?.state != .downloading { progress[episode] = nil }
         case .bookmarks(let episode): bookmarks[episode] = decoded(WireBookmarks.self)
         case .settings: settings[topic] = decoded(WireSettingsState.self)
         case .service(let name): services[name] = decoded(WireServiceStatus.self)
         case .queue(let name):
-            queues[name] = decoded(WireQueueState.self)
-            for delta in value?.deltas ?? [] { applyDelta(delta) }
+            queueStates[name] = decoded(WireQueueState.self).map { state in
+                var state = state
+                for delta in value?.deltas ?? [] { state.apply(delta) }
+                return QueueState(state)
+            }
         default: break
         }
     }
 
     private mutating func applyDelta(_ event: StreamEvent) {
-        guard case .queue(let name) = Self.change(of: event.topic),
-            let delta = try? WireQueueDelta(wireBytes: event.payload)
-        else { return }
-        queues[name]?.apply(delta)
+        if case .queue(let name) = Self.change(of: event.topic) { queueStates[name]?.apply(event) }
+    }
+}
+
+extension WireQueueState {
+    /// Applies a delta’s payload; one that can’t be read changes nothing.
+    mutating func apply(_ event: StreamEvent) {
+        if let delta = try? WireQueueDelta(wireBytes: event.payload) { apply(delta) }
     }
 }

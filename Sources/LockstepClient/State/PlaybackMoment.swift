@@ -18,7 +18,7 @@ extension WirePlaybackState {
         return max(0, MonotonicTime(nanoseconds: retry.nextAt).since(now.monotonic) / .seconds(1))
     }
 
-    /// What `status --json` prints.
+    /// The object that `status --json` prints.
     package func statusJSON(at now: Moment, bootID: String) -> JSONValue {
         let loaded = hasEpisode && status != .idle && status != .unknown
         let position = position(at: now, bootID: bootID)
@@ -35,7 +35,7 @@ extension WirePlaybackState {
         ])
     }
 
-    /// What has paused it, as a word for programs; empty: it is not paused, or somebody has paused it.
+    /// The cause of a pause, as a word for programs; empty: it isn’t paused, or a user has paused it.
     package var pauseWord: String {
         switch pausedBy {
         case .sleepTimer where status == .paused: "sleepTimer"
@@ -97,7 +97,7 @@ extension WireSoundState {
         ])
     }
 
-    /// What is done to the sound, in words.
+    /// The changes to the sound, in words.
     package var words: [String] {
         var words: [String] = []
         if gain != 0 { words.append("gain \(gain > 0 ? "+" : "")\(NumberText.short(gain)) dB") }
@@ -115,7 +115,7 @@ extension [WireChapter] {
         number(at: position, tolerance: 0.05)
     }
 
-    /// Where the chapter of this index ends, in seconds; nil: unknown.
+    /// The end of the chapter of this index, in seconds; nil: unknown.
     package func end(of index: Int, duration: Double) -> Double? {
         if self[index].end > self[index].start { return self[index].end }
         if index + 1 < count { return self[index + 1].start }

@@ -2,42 +2,42 @@ import BusKit
 package import PodcastModel
 package import WireMessages
 
-/// What a player shows at one moment: everything that the screens need, computed and made fit for a terminal.
+/// The values that the screens show at one moment, made safe for a terminal.
 package struct PlayerSnapshot: Sendable, Hashable {
-    /// How it stands to the bus.
+    /// The state of the connection to the bus.
     package enum Link: Sendable, Hashable {
-        /// It has never been in step.
+        /// It has never been in step with the bus.
         case connecting
-        /// It is in step.
+        /// It is in step with the bus.
         case live
-        /// It is catching up, or hears nothing.
+        /// It is reading the state again, or the bus is away.
         case reconnecting
     }
 
-    /// An entry of Up Next.
-    package struct Entry: Sendable, Hashable {
-        package var id: String
-        package var title: String
-        package var podcast: String
-        /// In seconds; nil: unknown.
-        package var duration: Double?
-        /// Where it would go on, in seconds.
-        package var position: Double
-        package var isCurrent: Bool
-        /// Whether the player has it: it is where that is.
-        package var isLoaded = false
+    /// The playback state.
+    package enum Status: String, Sendable, Hashable {
+        case idle, loading, playing, paused, finished, failed
     }
 
     /// An alert and what can be answered.
     package struct Alert: Sendable, Hashable {
-        package var id: String
-        package var owner: String
-        package var severity: String
+        package var id: AlertID
+        package var owner: ServiceName
+        package var severity: AlertState.Severity
         package var title: String
         package var message: String
         package var actions: [String]
         /// The digit of each action; empty: nobody can press any.
         package var keys: [Int?] = []
+
+        /// An alert with the digits of its actions.
+        package init(
+            id: AlertID, owner: ServiceName, severity: AlertState.Severity, title: String, message: String,
+            actions: [String], keys: [Int?] = []
+        ) {
+            (self.id, self.owner, self.severity) = (id, owner, severity)
+            (self.title, self.message, self.actions, self.keys) = (title, message, actions, keys)
+        }
 
         /// The actions, each with its digit where it has one: `1 retry`.
         package var answers: [String] {
@@ -56,12 +56,12 @@ package struct PlayerSnapshot: Sendable, Hashable {
 
     /// A line of the list of chapters.
     package struct Part: Sendable, Hashable {
-        /// In seconds.
+        /// Its start, in seconds.
         package var start: Double
         package var title: String
     }
 
-    /// What failed and is tried again.
+    /// Another attempt at a stream that has failed.
     package struct Retry: Sendable, Hashable {
         package var attempt: Int
         package var of: Int
@@ -79,11 +79,11 @@ package struct PlayerSnapshot: Sendable, Hashable {
     package struct Sleep: Sendable, Hashable {
         /// Seconds of the clock that are left; nil: it does not end by time.
         package var remaining: Double?
-        /// How many episodes will still end; 0: it does not end by those.
+        /// The number of episodes that will still end; 0: it doesn’t end by those.
         package var episodes = 0
         package var isEndOfChapter = false
         package var isFading = false
-        /// What tells one timer from another.
+        /// A number that identifies the timer.
         package var mark: UInt64 = 0
 
         /// A timer that ends by time, by episodes, or at the end of the chapter.
@@ -103,22 +103,23 @@ package struct PlayerSnapshot: Sendable, Hashable {
     }
 
     package var link = Link.connecting
-    package var status = WirePlaybackState.Status.unknown
-    /// What has paused it, where it is paused.
-    package var pausedBy = WirePlaybackState.PausedBy.somebody
+    package var status = Status.idle
+    /// The cause of a pause.
+    package var pausedBy = PlayerState.Pause.user
     /// Whether the player or the queue may be out of date.
     package var isStale = false
     package var hasEpisode = false
-    package var episodeID = ""
+    package var episodeID: EpisodeID?
+    package var podcastID: PodcastID?
     package var title = ""
     package var podcast = ""
-    package var loadID = ""
+    package var loadID: LoadID?
     /// In seconds, at the moment of the snapshot.
     package var position = 0.0
     /// In seconds; nil: unknown.
     package var duration: Double?
     package var speed = 1.0
-    /// How fast it moves on, which is faster than its speed in silence that is passed over; nil: at its speed.
+    /// The rate of the position, above the speed while silence is passed over; nil: the speed.
     package var pace: Double?
     /// It is loading, and will be paused when it is open.
     package var staysPaused = false
@@ -135,52 +136,50 @@ package struct PlayerSnapshot: Sendable, Hashable {
     package var sleep: Sleep?
     /// Whether the downloaded file plays.
     package var isLocal = false
-    /// The name of the queue that it was loaded from; empty: of none.
-    package var home = ""
-    /// What is done to the sound, in words.
+    /// The name of the queue that it was loaded from; empty: none.
+    package var sourceQueue = ""
+    /// The changes to the sound, in words.
     package var sound: [String] = []
-    /// The queue that is shown: that of what is loaded.
-    package var queueName = FleetView.usualQueue
-    package var entries: [Entry] = []
-    package var currentEntry = ""
-    package var queueRevision: UInt64 = 0
+    /// The queue that is shown: the one that plays.
+    package var queueName = QueueName.usual
+    package var entries: [QueueState.Entry] = []
+    package var currentEntry: QueueEntryID?
     package var alerts: [Alert] = []
     package var services: [Service] = []
 
-    /// The view at `now` on the boot `bootID`.
-    package init(_ view: FleetView, now: Moment, bootID: String) {
+    /// A snapshot of a state at `now` on the boot `bootID`.
+    package init(_ state: FleetState, now: Moment, bootID: String = SystemClocks.bootID) {
         link =
-            switch view.connection {
+            switch state.connection {
             case .connecting: .connecting
             case .live: .live
-            case .resyncing, .disconnected: .reconnecting
+            case .reconnecting, .ended: .reconnecting
             }
-        isStale = link != .live || view.isStale(.playback) || view.isStale(.queue)
-        if let player = view.player { take(player, now: now, bootID: bootID) }
-        take(view.playingQueue)
-        alerts = view.alertsInOrder.map { alert in
+        isStale = state.isStale(.player) || state.isStale(.queues)
+        if let player = state.view.player { take(player, now: now, bootID: bootID) }
+        let queue = state.upNext
+        (queueName, entries, currentEntry) = (queue.name, queue.entries, queue.current)
+        alerts = state.alerts.map { alert in
             Alert(
-                id: alert.id, owner: alert.owner, severity: alert.severity.word,
-                title: DisplayText.sanitised(alert.title), message: DisplayText.sanitised(alert.message),
-                actions: alert.actions.map { DisplayText.sanitised($0) })
+                id: alert.id, owner: alert.owner, severity: alert.severity, title: alert.title,
+                message: alert.message, actions: alert.actions)
         }
-        services = view.services.sorted { $0.key < $1.key }.map { name, status in
-            Service(name: name.text, state: status.state.word)
-        }
+        services = state.services.map { Service(name: $0.name, state: $0.word) }
     }
 
     /// A snapshot that knows nothing.
     package init() {}
 
-    /// Takes over the player's state.
+    /// Takes over the player’s state.
     package mutating func take(_ player: WirePlaybackState, now: Moment, bootID: String) {
-        status = player.status
-        pausedBy = player.pausedBy
+        status = Status(rawValue: player.status.word) ?? .idle
+        pausedBy = PlayerState.Pause(player.pausedBy)
         hasEpisode = player.hasEpisode
-        episodeID = player.episode.id
+        episodeID = EpisodeID(player.episode.id)
+        podcastID = PodcastID(player.episode.podcastID)
         title = DisplayText.sanitised(player.episode.title)
         podcast = DisplayText.sanitised(player.episode.podcastTitle)
-        loadID = player.loadID
+        loadID = LoadID(player.loadID)
         duration = player.duration > 0 ? player.duration : nil
         position = player.position(at: now, bootID: bootID)
         isRunning = player.anchor.running
@@ -193,7 +192,7 @@ package struct PlayerSnapshot: Sendable, Hashable {
         isBuffering = player.buffering
         error = player.hasError ? DisplayText.sanitised(player.error.message) : nil
         isLocal = player.local
-        home = player.queue
+        sourceQueue = player.queue
         retry = player.hasRetry ? Retry(player.retry, wait: player.retryWait(at: now, bootID: bootID)) : nil
         sleep = player.hasSleep ? Sleep(player.sleep, at: now, bootID: bootID) : nil
         sound = player.hasSound ? player.sound.words : []
@@ -203,20 +202,10 @@ package struct PlayerSnapshot: Sendable, Hashable {
             number == 0 ? nil : Chapter(number: number, count: parts.count, title: parts[number - 1].title)
     }
 
-    private mutating func take(_ queue: WireQueueState) {
-        queueName = queue.name.isEmpty ? FleetView.usualQueue : queue.name
-        currentEntry = queue.current
-        queueRevision = queue.revision
-        // What has ended is at no place.
-        let loaded = hasEpisode && status != .finished && status != .idle ? episodeID : nil
-        entries = queue.entries.map { entry in
-            Entry(
-                id: entry.id, title: DisplayText.sanitised(entry.episode.title),
-                podcast: DisplayText.sanitised(entry.episode.podcastTitle),
-                duration: entry.episode.duration > 0 ? entry.episode.duration : nil,
-                position: entry.episode.position, isCurrent: entry.id == queue.current,
-                isLoaded: entry.episode.id == loaded)
-        }
+    /// Whether an entry’s episode is the loaded one, so that the player knows its position.
+    package func isLoaded(_ entry: QueueState.Entry) -> Bool {
+        // What has ended has no position.
+        hasEpisode && status != .finished && status != .idle && entry.episode.id == episodeID
     }
 }
 
@@ -225,11 +214,11 @@ extension PlayerSnapshot {
     package var stateWord: String {
         switch status {
         case .playing: isBuffering ? "buffering" : "playing"
-        case .idle, .unknown, .UNRECOGNIZED: "nothing loaded"
+        case .idle: "nothing loaded"
         case .paused where pausedBy == .sleepTimer: "paused by the sleep timer"
         case .paused where pausedBy == .stop: "stopped"
         case .paused where pausedBy == .soundDevice: "paused without a sound device"
-        default: status.word
+        default: status.rawValue
         }
     }
 
@@ -238,7 +227,7 @@ extension PlayerSnapshot {
         duration.map { "\(ClockText.format(position)) of \(ClockText.format($0))" } ?? ClockText.format(position)
     }
 
-    /// What is left, in whole seconds of the episode: what is shown of the length less what is shown of the position.
+    /// The rest in whole seconds: the length as it is shown less the position as it is shown.
     package var remaining: Double? {
         duration.map { Double(max(0, ClockText.wholeSeconds($0) - ClockText.wholeSeconds(position))) }
     }
@@ -267,7 +256,7 @@ extension PlayerSnapshot {
         }
     }
 
-    /// When what is shown next changes by itself, in seconds from now; nil: it does not.
+    /// The time until a shown value changes without an update, in seconds; nil: none does.
     package var nextTick: Double? {
         guard link == .live || !isStale else { return nil }
         var ticks: [Double] = []

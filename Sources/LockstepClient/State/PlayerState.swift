@@ -1,27 +1,27 @@
 public import PodcastModel
 package import WireMessages
 
-/// What is loaded and how it plays, as the player has announced it.
+/// The loaded episode and its playback state, as the player has published them.
 public struct PlayerState: Sendable, Hashable {
-    /// What the player does.
+    /// The playback state.
     public enum Status: Sendable, Hashable {
         /// Nothing is loaded.
         case idle
         /// The episode is being opened; then it plays, or is paused.
         case loading(willPlay: Bool)
-        /// It plays; while it buffers, nothing is heard.
+        /// It plays; while it buffers, it is silent.
         case playing(isBuffering: Bool)
-        /// It is paused.
+        /// The episode is paused.
         case paused(by: Pause)
-        /// It has ended, and nothing followed.
+        /// The episode has ended, and nothing followed.
         case finished
         /// It couldn’t be played.
         case failed(Failure)
     }
 
-    /// What has paused an episode.
+    /// The cause of a pause.
     public enum Pause: Sendable, Hashable {
-        /// Somebody, or a start that begins paused.
+        /// A user, or a start that begins paused.
         case user
         /// The sleep timer.
         case sleepTimer
@@ -29,6 +29,16 @@ public struct PlayerState: Sendable, Hashable {
         case stop
         /// The sound device, which is gone.
         case soundDevice
+
+        init(_ wire: WirePlaybackState.PausedBy) {
+            self =
+                switch wire {
+                case .somebody, .UNRECOGNIZED: .user
+                case .sleepTimer: .sleepTimer
+                case .stop: .stop
+                case .soundDevice: .soundDevice
+                }
+        }
     }
 
     package let wire: WirePlaybackState
@@ -37,21 +47,15 @@ public struct PlayerState: Sendable, Hashable {
         self.wire = wire
     }
 
-    /// What the player does.
+    /// The playback state.
     public var status: Status {
         switch wire.status {
         case .idle, .unknown, .UNRECOGNIZED: .idle
         case .loading: .loading(willPlay: wire.willPlay)
         case .playing: .playing(isBuffering: wire.buffering)
         case .finished: .finished
-        case .failed: .failed(wire.error.failure)
-        case .paused:
-            switch wire.pausedBy {
-            case .somebody, .UNRECOGNIZED: .paused(by: .user)
-            case .sleepTimer: .paused(by: .sleepTimer)
-            case .stop: .paused(by: .stop)
-            case .soundDevice: .paused(by: .soundDevice)
-            }
+        case .failed: .failed(wire.error.failure.sanitised)
+        case .paused: .paused(by: Pause(wire.pausedBy))
         }
     }
 
@@ -63,7 +67,13 @@ public struct PlayerState: Sendable, Hashable {
         wire.hasEpisode && wire.status != .idle ? EpisodeSummary(wire.episode) : nil
     }
 
-    /// Where it is, in seconds from the beginning.
+    /// The load that has brought the episode; a replay of it is another one. Nil: nothing is loaded.
+    public var loadID: LoadID? { LoadID(wire.loadID) }
+
+    /// The entry that it was loaded from; nil: none.
+    public var queueEntry: QueueEntryID? { QueueEntryID(wire.queueEntry) }
+
+    /// The position, in seconds from the beginning.
     public func position(at moment: Moment = .now) -> Double {
         wire.position(at: moment, bootID: SystemClocks.bootID)
     }
@@ -90,13 +100,7 @@ public struct PlayerState: Sendable, Hashable {
     public var queue: String? { wire.queue.isEmpty ? nil : wire.queue }
 
     /// The episode’s chapters, in order.
-    public var chapters: [ChapterMark] {
-        wire.chapters.indices.map { index in
-            ChapterMark(
-                title: DisplayText.sanitised(wire.chapters[index].title), start: wire.chapters[index].start,
-                end: wire.chapters.end(of: index, duration: wire.duration))
-        }
-    }
+    public var chapters: [ChapterState] { ChapterState.list(wire.chapters, duration: wire.duration) }
 
     /// The index of the chapter that it is in; nil: it is in none.
     public func chapter(at moment: Moment = .now) -> Int? {
@@ -110,7 +114,7 @@ public struct PlayerState: Sendable, Hashable {
         return RetryState(
             attempt: Int(wire.retry.attempt), limit: Int(wire.retry.of),
             wait: wire.retryWait(at: moment, bootID: SystemClocks.bootID),
-            failure: wire.retry.hasError ? wire.retry.error.failure : nil)
+            failure: wire.retry.hasError ? wire.retry.error.failure.sanitised : nil)
     }
 
     /// The sleep timer; nil: none runs.
@@ -121,11 +125,14 @@ public struct PlayerState: Sendable, Hashable {
         return .time(remaining: wire.sleep.remaining(at: moment, bootID: SystemClocks.bootID) ?? 0)
     }
 
-    /// What is loaded and how, in one line: `Paused at 12:34 of 58:10: A title, A podcast.`
-    public func sentence(at moment: Moment = .now) -> String {
+    /// The episode and its playback state in one line: `Paused at 12:34 of 58:10: A title, A podcast.`
+    public func sentence(at moment: Moment = .now) -> String { Sentence.status(snapshot(at: moment)) }
+
+    /// The snapshot that a screen shows at a moment.
+    package func snapshot(at moment: Moment) -> PlayerSnapshot {
         var snapshot = PlayerSnapshot()
         snapshot.take(wire, now: moment, bootID: SystemClocks.bootID)
-        return Sentence.status(snapshot)
+        return snapshot
     }
 
     /// `sentence` at the moment at which it is read.
@@ -136,40 +143,65 @@ public struct PlayerState: Sendable, Hashable {
         wire.statusJSON(at: moment, bootID: SystemClocks.bootID)
     }
 
+    /// The array that `lockstep chapter list --json` documents.
+    package func chaptersJSON(at moment: Moment = .now) -> JSONValue {
+        wire.chaptersJSON(at: position(at: moment))
+    }
+
+    /// The value that `lockstep sleep --json` documents: null where no timer runs.
+    package func sleepJSON(at moment: Moment = .now) -> JSONValue {
+        wire.sleepJSON(at: moment, bootID: SystemClocks.bootID)
+    }
+
     /// Whether something that a screen shows changes by itself.
     var isCounting: Bool { wire.anchor.running || wire.sleep.endsAt > 0 || wire.retry.nextAt > 0 }
 }
 
 /// An episode in few words, as the player and the queues know it.
 public struct EpisodeSummary: Sendable, Hashable {
-    package let wire: WireEpisodeSummary
-
-    init(_ wire: WireEpisodeSummary) {
-        self.wire = wire
-    }
-
-    /// Its ID.
-    public var id: String { wire.id }
-    /// Its title.
-    public var title: String { DisplayText.sanitised(wire.title) }
-    /// The ID of its podcast.
-    public var podcastID: String { wire.podcastID }
+    /// The episode’s ID.
+    public let id: EpisodeID
+    /// The episode’s title.
+    public let title: String
+    /// The ID of its podcast; nil: not known.
+    public let podcastID: PodcastID?
     /// The title of its podcast.
-    public var podcast: String { DisplayText.sanitised(wire.podcastTitle) }
+    public let podcast: String
     /// Its length in seconds; nil: unknown.
-    public var duration: Double? { wire.duration > 0 ? wire.duration : nil }
-    /// Where it goes on, in seconds.
-    public var position: Double { wire.position }
+    public var duration: Double?
+    /// The position at which it resumes, in seconds.
+    public var position: Double
+
+    /// An episode as the services name it; nil: it has no readable ID.
+    package init?(_ wire: WireEpisodeSummary) {
+        guard let id = EpisodeID(wire.id) else { return nil }
+        self.id = id
+        title = DisplayText.sanitised(wire.title)
+        podcastID = PodcastID(wire.podcastID)
+        podcast = DisplayText.sanitised(wire.podcastTitle)
+        duration = wire.duration > 0 ? wire.duration : nil
+        position = wire.position
+    }
 }
 
-/// A chapter of the loaded episode.
-public struct ChapterMark: Sendable, Hashable {
-    /// Its title.
+/// A chapter of an episode.
+public struct ChapterState: Sendable, Hashable {
+    /// The chapter’s title.
     public let title: String
-    /// Where it begins, in seconds.
+    /// Its start, in seconds.
     public let start: Double
-    /// Where it ends, in seconds; nil: unknown.
+    /// Its end, in seconds; nil: unknown.
     public let end: Double?
+    /// Its address; empty: it has none.
+    public let url: String
+
+    static func list(_ chapters: [WireChapter], duration: Double) -> [ChapterState] {
+        chapters.indices.map { index in
+            ChapterState(
+                title: DisplayText.sanitised(chapters[index].title), start: chapters[index].start,
+                end: chapters.end(of: index, duration: duration), url: chapters[index].url)
+        }
+    }
 }
 
 /// Another attempt at what failed.
@@ -180,15 +212,15 @@ public struct RetryState: Sendable, Hashable {
     public let limit: Int
     /// Seconds until it begins; 0: it is under way.
     public let wait: Double
-    /// What the last one failed of.
+    /// The failure of the last attempt.
     public let failure: Failure?
 }
 
-/// When a sleep timer pauses the player.
+/// A sleep timer, by the moment at which it pauses the player.
 public enum SleepTimerState: Sendable, Hashable {
-    /// In so many seconds.
+    /// After these seconds.
     case time(remaining: Double)
-    /// When so many episodes have ended, the loaded one included.
+    /// When this number of episodes have ended, the loaded one included.
     case episodes(Int)
     /// At the end of the chapter.
     case endOfChapter

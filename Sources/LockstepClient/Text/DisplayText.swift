@@ -31,7 +31,7 @@ package enum DisplayText {
         return before != UInt8(ascii: " ") || text.isEmpty
     }
 
-    /// How many columns a terminal gives a text without control characters.
+    /// The columns that a terminal gives a text without control characters.
     ///
     /// Counted by scalar, as the C library's `wcwidth` does and with it most terminals.
     package static func width(_ text: String) -> Int {

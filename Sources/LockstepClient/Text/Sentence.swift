@@ -1,10 +1,8 @@
-import BusKit
 import PodcastModel
-package import WireMessages
 
-/// What commands and plain screens say, in sentences.
+/// The sentences of commands and plain screens.
 package enum Sentence {
-    /// What is loaded and how: `Paused at 12:34 of 58:10: A title, A podcast.`
+    /// The loaded episode and its playback state: `Paused at 12:34 of 58:10: A title, A podcast.`
     package static func status(_ snapshot: PlayerSnapshot) -> String {
         guard snapshot.hasEpisode, snapshot.status != .idle else { return "Nothing is loaded." }
         let what = snapshot.podcast.isEmpty ? snapshot.shownTitle : "\(snapshot.shownTitle), \(snapshot.podcast)"
@@ -17,12 +15,13 @@ package enum Sentence {
     }
 
     /// ` From “evening”.`, where it was not loaded from the usual queue.
-    package static func home(_ snapshot: PlayerSnapshot) -> String {
-        guard snapshot.hasEpisode, !snapshot.home.isEmpty, snapshot.home != FleetView.usualQueue else { return "" }
-        return " From \(WireQueueState.shownName(snapshot.home))."
+    package static func sourceQueue(_ snapshot: PlayerSnapshot) -> String {
+        let queue = snapshot.sourceQueue
+        guard snapshot.hasEpisode, !queue.isEmpty, queue != QueueName.usual else { return "" }
+        return " From \(QueueName.shown(queue))."
     }
 
-    /// What it does, and where: `Paused at 12:34 of 58:10`.
+    /// The playback state and the position: `Paused at 12:34 of 58:10`.
     package static func beginning(_ snapshot: PlayerSnapshot) -> String {
         switch snapshot.status {
         case .loading:
@@ -36,17 +35,17 @@ package enum Sentence {
             case .sleepTimer: "Paused by the sleep timer at \(snapshot.place)"
             case .soundDevice: "Paused without a sound device at \(snapshot.place)"
             case .stop: "Stopped at \(snapshot.place)"
-            case .somebody, .UNRECOGNIZED: "Paused at \(snapshot.place)"
+            case .user: "Paused at \(snapshot.place)"
             }
         }
     }
 
-    /// What a seek to the end has led to.
-    package static func playedToEnd(_ player: WirePlaybackState) -> String {
-        "That is the end of “\(DisplayText.sanitised(player.episode.title))”, which counts as played."
+    /// The effect of a seek to the end.
+    package static func playedToEnd(_ episode: EpisodeSummary) -> String {
+        "That is the end of “\(episode.title)”, which counts as played."
     }
 
-    /// How fast and how loud, and where to: `Speed 1.5, volume 80 %.`
+    /// The speed, the volume and the output: `Speed 1.5, volume 80 %.`
     package static func levels(_ snapshot: PlayerSnapshot) -> String {
         var text = "Speed \(NumberText.short(snapshot.speed)), volume \(NumberText.short(snapshot.volume)) %"
         if snapshot.isSilent {
@@ -106,7 +105,7 @@ package enum Sentence {
     /// With a capital at its beginning.
     package static func capitalised(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
 
-    /// Everything in one sentence, for those who listen to the screen.
+    /// The whole screen in one sentence, for those who listen to it.
     package static func everything(_ snapshot: PlayerSnapshot, selection: String?) -> String {
         var parts = [String(status(snapshot).dropLast())]
         if let remaining = snapshot.remaining, snapshot.hasEpisode {
@@ -121,7 +120,7 @@ package enum Sentence {
         parts.append("volume \(NumberText.short(snapshot.volume)) per cent")
         if snapshot.isLocal { parts.append("from the downloaded file") }
         parts += snapshot.sound
-        let queue = WireQueueState.shownName(snapshot.queueName)
+        let queue = QueueName.shown(snapshot.queueName)
         let count = NumberText.counted(snapshot.entries.count, "entry", "entries")
         parts.append(snapshot.entries.isEmpty ? "\(queue) is empty" : "\(count) in \(queue)")
         if let selection { parts.append("selected: \(selection)") }
@@ -139,11 +138,11 @@ package enum Sentence {
         return parts.joined(separator: "; ") + "."
     }
 
-    /// How many alerts there are, and the gravest if it is an error: `2 alerts, first: A title. See `lockstep alerts`.`
+    /// The number of alerts, and the gravest if it is an error: `2 alerts, first: A title. See `lockstep alerts`.`
     package static func alerts(_ alerts: [PlayerSnapshot.Alert]) -> String? {
         guard let first = alerts.first else { return nil }
         let count = NumberText.counted(alerts.count, "alert")
-        guard first.severity == WireAlert.Severity.error.word else { return "\(count): see `lockstep alerts`." }
+        guard first.severity == .error else { return "\(count): see `lockstep alerts`." }
         return "\(count)\(alerts.count > 1 ? ", first" : ""): \(stopped(first.title)) See `lockstep alerts`."
     }
 
@@ -151,7 +150,7 @@ package enum Sentence {
     package static func alert(_ alert: PlayerSnapshot.Alert) -> String {
         let actions = alert.answers.isEmpty ? "" : " Answers: \(alert.answers.joined(separator: ", "))."
         let message = alert.message.isEmpty ? "" : " \(stopped(alert.message))"
-        return "Alert \(alert.id) (\(alert.severity)): \(stopped(alert.title))\(message)\(actions)"
+        return "Alert \(alert.id) (\(alert.severity.rawValue)): \(stopped(alert.title))\(message)\(actions)"
     }
 
     /// Ends `text` with a full stop unless it ends a sentence already.

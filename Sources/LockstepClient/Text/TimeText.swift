@@ -53,7 +53,7 @@ package enum TimeText {
         return Double(text)
     }
 
-    /// How long something lasts or has lasted, roughly: `7 s`, `12 min`, `3 h 20 min`, `4 d 2 h`.
+    /// A length of time, roughly: `7 s`, `12 min`, `3 h 20 min`, `4 d 2 h`.
     package static func span(_ seconds: Double) -> String {
         let whole = Int(max(0, min(seconds.isFinite ? seconds : 0, 3e11)))
         switch whole {

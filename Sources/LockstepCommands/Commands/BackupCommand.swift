@@ -1,8 +1,7 @@
 import ArgumentParser
-import BusKit
+import FleetHome
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 struct BackUp: LockstepCommand {
     static let configuration = CommandConfiguration(
@@ -18,8 +17,8 @@ struct BackUp: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         guard !list else { return try Self.list(context) }
-        try await context.withSession(observing: nil) { session in
-            let done = try await session.persistence.backup()
+        try await context.withFleet { fleet in
+            let done = try await fleet.library.backUp()
             try context.output.change(
                 .object(["path": .string(done.path), "bytes": .unsigned(done.bytes)]),
                 "Backed up to \(done.path), \(NumberText.bytes(done.bytes)).")
@@ -73,9 +72,9 @@ struct BackUp: LockstepCommand {
     }
 }
 
-/// Words for a shell.
+/// Quotes words for a shell.
 enum ShellText {
-    /// A word that a shell reads as it is.
+    /// The word in the form that a shell reads as this text.
     static func quoted(_ word: String) -> String {
         let plain = word.utf8.allSatisfy { byte in
             switch byte {

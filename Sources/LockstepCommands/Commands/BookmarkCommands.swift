@@ -1,8 +1,6 @@
 import ArgumentParser
-import BusKit
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 struct BookmarkCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -19,24 +17,22 @@ struct BookmarkList: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            var bookmarks = try await session.view(of: [.playback]).allBookmarks
-            if let episode {
-                let id = try await session.findEpisode(episode).id
-                bookmarks = bookmarks.filter { $0.episode == id }
-            }
+        try await context.withFleet(observing: .parts([.bookmarks])) { fleet in
+            let state = try await fleet.current([.bookmarks])
+            var bookmarks = state.bookmarks
+            if let episode { bookmarks = state.bookmarks(of: try await fleet.library.findEpisode(typed: episode).id) }
             try context.output.value(.array(bookmarks.map(\.json)), lines: Self.lines(bookmarks))
         }
     }
 
-    static func lines(_ bookmarks: [WireBookmark]) -> [String] {
+    static func lines(_ bookmarks: [Bookmark]) -> [String] {
         guard !bookmarks.isEmpty else { return ["No bookmarks. Set one with `lockstep bookmark add`."] }
         var table = TextTable([
             .init(heading: "at", right: true), .init(heading: "episode", flexible: true),
             .init(heading: "note", flexible: true), .init(heading: "id"),
         ])
         for bookmark in bookmarks {
-            table.add([ClockText.format(bookmark.position), bookmark.title, bookmark.note, bookmark.id])
+            table.add([ClockText.format(bookmark.position), bookmark.title, bookmark.note, bookmark.id.text])
         }
         return table.lines(width: Output.terminalWidth)
     }
@@ -45,48 +41,45 @@ struct BookmarkList: LockstepCommand {
 struct BookmarkAdd: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Add a bookmark, by default at the current position.")
-    @Option(help: "The place: 12:34, 90, 1h30m, 50%, +30 or -15.") var at: String?
+    @Option(help: "The position: 12:34, 90, 1h30m, 50%, +30 or -15.") var at: String?
     @Option(parsing: .unconditional, help: "What to remember about it.") var note: String?
     @Option(help: "An episode other than the loaded one.", completion: .episodes) var episode: String?
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        let place = try at.map { text throws(Failure) in
-            guard let place = SeekExpression(text) else {
-                throw Failure(
-                    .invalidArgument, "“\(text)” isn’t a position in an episode. Give \(SeekExpression.forms).")
-            }
-            return place
-        }
-        try await context.withSession { session in
-            let player = try await session.view(of: [.playback]).player ?? WirePlaybackState()
-            var request = WireSetBookmark()
-            request.note = note ?? ""
-            let isLoaded = player.hasEpisode && player.status != .idle
-            var position = player.position(at: SystemClocks.now(), bootID: SystemClocks.bootID)
-            var duration = player.duration
-            request.episode = player.episode.id
-            if let episode {
-                let found = try await session.findEpisode(episode)
-                if found.id != player.episode.id || !isLoaded {
-                    position = found.state.position
-                    duration = found.knownDuration
-                }
-                request.episode = found.id
-            } else if !isLoaded {
+        let place = try at.map { text throws(Failure) in try SeekExpression.read(text) }
+        try await context.withFleet(observing: place?.isRelative == true ? .player : .nothing) { fleet in
+            let named = try await named(in: fleet.library)
+            let bookmark: Bookmark
+            do throws(Failure) {
+                bookmark = try await fleet.player.addBookmark(
+                    to: named?.id, at: try await Self.position(place, in: named, fleet), note: note ?? ""
+                ).value
+            } catch {
+                guard error.known == .nothingLoaded else { throw error }
                 throw Failure(
                     .nothingLoaded, "Nothing is loaded. Name the episode: `lockstep bookmark add --episode EPISODE`.")
             }
-            if let place {
-                request.position = try place.target(from: position, duration: duration > 0 ? duration : nil).seconds
-            }
-            let given = request
-            let reply = try await session.playback { $0.setBookmark = given }
-            guard let bookmark = reply.bookmarks.bookmarks.first else {
-                throw Failure(.malformed, "Couldn’t read the playback service’s answer.")
-            }
             try context.output.change(bookmark.json, "Bookmarked \(bookmark.words).")
         }
+    }
+
+    private func named(in library: LibraryClient) async throws(Failure) -> Episode? {
+        guard let episode else { return nil }
+        return try await library.findEpisode(typed: episode)
+    }
+
+    /// The position that a text means in an episode, or in the loaded one; nil: its current position.
+    private static func position(
+        _ place: SeekExpression?, in episode: Episode?, _ fleet: Fleet
+    ) async throws(Failure) -> Double? {
+        guard let place else { return nil }
+        guard place.isRelative else { return try place.position(from: 0, duration: nil) }
+        let player = try await fleet.current([.player]).player
+        if let episode, player.episode?.id != episode.id {
+            return try place.position(from: episode.position, duration: episode.duration)
+        }
+        return try place.position(from: player.position(), duration: player.duration)
     }
 }
 
@@ -97,18 +90,12 @@ struct BookmarkNote: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let text = CommandLineWords.typed(text)
-            let bookmark = try await session.bookmark(id)
-            guard bookmark.note != text else {
-                return try context.output.change(bookmark.json, "No change: it already has that note.")
-            }
-            let reply = try await session.playback {
-                $0.setBookmark.id = bookmark.id
-                $0.setBookmark.note = text
-            }
-            let now = reply.bookmarks.bookmarks.first ?? bookmark
-            try context.output.change(now.json, "Changed the note of \(now.words).")
+        try await context.withBookmark(id) { fleet, bookmark in
+            let answer = try await fleet.player.setNote(CommandLineWords.typed(text), of: bookmark.id)
+            try context.output.change(
+                answer.value.json,
+                answer.changed
+                    ? "Changed the note of \(answer.value.words)." : "No change: it already has that note.")
         }
     }
 }
@@ -119,9 +106,8 @@ struct BookmarkRemove: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let bookmark = try await session.bookmark(id)
-            _ = try await session.playback { $0.removeBookmark.id = bookmark.id }
+        try await context.withBookmark(id) { fleet, bookmark in
+            _ = try await fleet.player.removeBookmark(bookmark.id)
             try context.output.change(bookmark.json, "Removed the bookmark \(bookmark.words).")
         }
     }
@@ -134,77 +120,59 @@ struct BookmarkPlay: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let bookmark = try await session.bookmark(id)
-            let player = try await session.view(of: [.playback, .queue]).player ?? WirePlaybackState()
-            if bookmark.isReached(from: player) {
-                _ = try await session.playback {
-                    $0.seek.loadID = player.loadID
-                    $0.seek.position = bookmark.position
-                }
-                _ = try await session.playback { $0.setPaused.paused = false }
-                let settled = try await session.settled(AwaitedLoad(player.loadID), output: context.output)
-                return try session.report(settled, to: context.output)
+        try await context.withBookmark(id, observing: [.player, .next]) { fleet, bookmark in
+            let player = try await fleet.current([.player, .next]).player
+            if bookmark.isReached(from: player), let load = player.loadID {
+                _ = try await fleet.player.seek(.to(bookmark.position), of: load)
+                let resumed = try await fleet.player.resume().value
+                return try context.output.report(try await fleet.settled(resumed, telling: context.output))
             }
-            // Loaded at its place at once: nothing else sounds before.
-            let reply = try await session.queue {
-                $0.play.episode = bookmark.episode
-                $0.play.position = bookmark.position
-            }
-            let load = AwaitedLoad(reply, after: player)
-            try Play.report(try await session.settled(load, output: context.output), session, context.output)
+            // It is loaded at its position at once: nothing else is heard before.
+            let answer = try await fleet.queue.play(.episode(bookmark.episode), at: bookmark.position)
+            try context.output.reportEpisode(of: try await fleet.settled(answer, telling: context.output))
         }
     }
 }
 
-extension Session {
-    /// The bookmark of an id, or of the beginning of one.
+extension CommandContext {
+    /// Runs `body` with the bookmark of an ID, or of the beginning of one.
     ///
     /// - Throws: `notFound`; `ambiguous` with the candidates.
-    fileprivate func bookmark(_ id: String) async throws(Failure) -> WireBookmark {
-        try WireBookmark.resolve(id, in: try await view(of: [.playback]).allBookmarks)
+    fileprivate func withBookmark(
+        _ id: String, observing parts: Set<FleetPart> = [],
+        _ body: @Sendable (Fleet, Bookmark) async throws -> Void
+    ) async throws {
+        try await withFleet(observing: .parts(parts.union([.bookmarks]))) { fleet in
+            try await body(fleet, try .named(id, among: try await fleet.current([.bookmarks]).bookmarks))
+        }
     }
 }
 
-extension WireBookmark {
-    /// The bookmark of an id, or of the beginning of one.
+extension Bookmark {
+    /// The bookmark of an ID, or of the beginning of one.
     ///
     /// - Throws: `notFound`; `ambiguous` with the candidates.
-    static func resolve(_ id: String, in bookmarks: [WireBookmark]) throws(Failure) -> WireBookmark {
-        if let bookmark = bookmarks.first(where: { $0.id == id }) { return bookmark }
-        let found = id.isEmpty ? [] : bookmarks.filter { $0.id.hasPrefix(id) }
+    static func named(_ id: String, among bookmarks: [Bookmark]) throws(Failure) -> Bookmark {
+        if let bookmark = bookmarks.first(where: { $0.id.text == id }) { return bookmark }
+        let found = id.isEmpty ? [] : bookmarks.filter { $0.id.text.hasPrefix(id) }
         guard let first = found.first else {
             throw Failure(.notFound, "There is no bookmark “\(id)”. `lockstep bookmark` lists them.")
         }
         guard found.count == 1 else {
-            throw Failure.ambiguous(
-                "“\(id)” could be \(found.count) bookmarks.", found.prefix(20).map { ($0.id, $0.words) })
+            throw .ambiguous("“\(id)” could be \(found.count) bookmarks.", found.map { ($0.id.text, $0.words) })
         }
         return first
     }
 
-    /// Whether it lies in what the player has loaded, so that seeking is enough. What lies behind the end that is known is
-    /// for a load, which plays what is there.
-    func isReached(from player: WirePlaybackState) -> Bool {
-        guard player.hasEpisode, player.episode.id == episode else { return false }
-        switch player.status {
-        case .loading, .playing, .paused, .failed: return player.duration == 0 || position <= player.duration
-        case .idle, .finished, .unknown, .UNRECOGNIZED: return false
-        }
+    /// Whether the player has it loaded, so that a seek is enough. A position behind the known end needs a load, which plays
+    /// the audio that is there now.
+    func isReached(from player: PlayerState) -> Bool {
+        guard player.episode?.id == episode, player.status != .finished else { return false }
+        return player.duration.map { position <= $0 } ?? true
     }
 
-    /// Where it is, in words.
+    /// Its position, in words.
     fileprivate var words: String {
-        let name = title.isEmpty ? episode : title
-        return "\(ClockText.format(position)) of “\(DisplayText.sanitised(name))”"
-    }
-}
-
-extension FleetView {
-    /// All bookmarks: those of an episode together, in order of their places; the episodes with the newest ones first.
-    var allBookmarks: [WireBookmark] {
-        bookmarks.values.map(\.bookmarks).sorted { left, right in
-            (left.map(\.createdAt).max() ?? 0) > (right.map(\.createdAt).max() ?? 0)
-        }.flatMap { $0.sorted { ($0.position, $0.id) < ($1.position, $1.id) } }
+        "\(ClockText.format(position)) of “\(title.isEmpty ? episode.text : title)”"
     }
 }

@@ -2,26 +2,26 @@ import ArgumentParser
 import LockstepClient
 import PodcastModel
 
-/// A command line on its way to the parser: what people write is put as the parser wants it, and a command that there is
-/// not is named.
+/// Prepares a command line for the parser: global options go behind the command, numbers below 0 become arguments, and an
+/// unknown command is refused with the nearest name.
 struct CommandLineWords: Sendable, Hashable {
-    /// What the parser gets.
+    /// The words for the parser.
     let words: [String]
 
-    /// Reads the words behind the program's name.
+    /// Prepares the words behind the program’s name.
     ///
-    /// - Throws: `usage` where no command is named, or one that there is not.
+    /// - Throws: `usage` where no command is named, or an unknown one.
     init(_ arguments: [String]) throws(Failure) {
         let words = Self.signed(try Self.ordered(arguments))
         try Self.requireCommand(words)
         self.words = Self.gathered(words)
     }
 
-    // MARK: - What every command takes
+    // MARK: - Global options
 
     private static let flags: Set<String> = ["--json", "--plain", "-q", "--quiet"]
 
-    /// What every command takes goes behind it, where the parser looks for it.
+    /// Moves the global options behind the command, where the parser looks for them.
     private static func ordered(_ arguments: [String]) throws(Failure) -> [String] {
         var options: [String] = []
         var rest = arguments[...]
@@ -50,13 +50,13 @@ struct CommandLineWords: Sendable, Hashable {
         return Array(rest[..<end]) + options + rest[end...]
     }
 
-    // MARK: - What begins with a minus
+    // MARK: - Numbers below 0
 
     /// The commands that take numbers below 0, or say why not.
     private static let signed: Set<String> = ["seek", "volume", "speed", "sleep", "set"]
 
     /// Makes `seek -15`, `--at -15` and `show -5` arguments rather than options: their minus becomes the typographic one.
-    /// What follows an option is that option's.
+    /// A word after an option is that option’s value.
     private static func signed(_ arguments: [String]) -> [String] {
         let isSigned = arguments.first.map(signed.contains) ?? false
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
@@ -74,16 +74,16 @@ struct CommandLineWords: Sendable, Hashable {
         return second.isNumber || second == "."
     }
 
-    /// An argument as it was typed.
+    /// An argument as the user typed it.
     static func typed(_ argument: String) -> String {
         argument.hasPrefix("−") ? "-" + argument.dropFirst() : argument
     }
 
     // MARK: - Many episodes
 
-    /// The commands that thousands of episodes may be given to.
+    /// The commands that take thousands of episodes.
     private static let bulk: [[String]] = [["mark"], ["queue", "add"]]
-    /// The ids in a row from which on they become one word: the parser takes a second for 5,000 words.
+    /// The number of IDs in a row that are joined into one word: the parser takes a second for 5,000 words.
     private static let gatheredIDs = 50
 
     private static func gathered(_ words: [String]) -> [String] {
@@ -95,7 +95,7 @@ struct CommandLineWords: Sendable, Hashable {
             ids = []
         }
         for (before, word) in zip([""] + words, words) {
-            // What follows an option may be its value.
+            // A word after an option may be its value.
             if EpisodeID(word) != nil, !before.hasPrefix("-") {
                 ids.append(word)
             } else {
@@ -115,7 +115,7 @@ struct CommandLineWords: Sendable, Hashable {
         }
     }
 
-    // MARK: - Commands that there are not
+    // MARK: - Unknown commands
 
     private static func requireCommand(_ words: [String]) throws(Failure) {
         let isHelp = words.first == "help"
@@ -125,7 +125,7 @@ struct CommandLineWords: Sendable, Hashable {
         while let name = path.popFirst() {
             let all = command.configuration.allSubcommands
             guard !all.isEmpty else {
-                // What follows a command that has none are its arguments.
+                // Words after a command without subcommands are its arguments.
                 guard isHelp else { return }
                 throw noCommand(name, after: known, among: [])
             }
@@ -139,10 +139,10 @@ struct CommandLineWords: Sendable, Hashable {
         }
     }
 
-    /// Whether what follows a group may be for the command that it stands for.
+    /// Whether words after a group may be arguments of its default command.
     private static func takesWords(_ group: any ParsableCommand.Type) -> Bool { group == BookmarkCommands.self }
 
-    /// Names a command that there is not, rather than what follows it.
+    /// The failure that names an unknown command, rather than the words after it.
     private static func noCommand(
         _ name: String, after known: [String], among commands: [any ParsableCommand.Type]
     ) -> Failure {
@@ -163,6 +163,6 @@ extension CommandConfiguration {
 }
 
 extension ParsableCommand {
-    /// How it can be called.
+    /// The names that it can be called by.
     fileprivate static var names: [String] { [_commandName] + configuration.aliases }
 }

@@ -1,9 +1,7 @@
 import ArgumentParser
-import BusKit
 import LibC
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 struct DownloadCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -13,87 +11,67 @@ struct DownloadCommands: AsyncParsableCommand {
         ])
 }
 
-/// Something that is done to the files of episodes.
-protocol DownloadChange: LockstepCommand {
+/// A command that does something with the files of episodes.
+protocol DownloadEdit: LockstepCommand {
     /// The episodes, as users name them.
     var episodes: [String] { get }
-    /// What has become of those that it changed: `Paused`.
+    /// The action on the files.
+    static var action: DownloadsClient.Action { get }
+    /// What was done to those that changed: `Paused the download of`.
     static var done: String { get }
-    /// What was so: `paused already`.
+    /// What the others were: `paused already`.
     static var already: String { get }
-    /// Asks for it.
-    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String])
 }
 
-extension DownloadChange {
+extension DownloadEdit {
     func perform(_ context: CommandContext) async throws {
-        try await DownloadAction(done: Self.done, already: Self.already, build: Self.build)
-            .perform(on: episodes, context)
-    }
-}
-
-/// What a command does to files, apart from the command.
-struct DownloadAction: Sendable {
-    var done: String
-    var already: String
-    var build: @Sendable (inout WireDownloadsRequest, [String]) -> Void
-
-    func perform(on names: [String], _ context: CommandContext) async throws {
-        let count = Set(names).count
+        let count = Set(episodes).count
         guard count <= RequestSizes.episodes else {
             throw Failure(
                 .invalidArgument, "\(count) episodes are too many at once; the limit is \(RequestSizes.episodes).")
         }
-        try await context.withSession { session in
-            let found = try await session.findDownloads(names)
-            let reply = try await session.downloads { build(&$0, found.map(\.id)) }
-            let changed = found.indices.filter { reply.changed.indices.contains($0) ? reply.changed[$0] : true }
-            let same = found.indices.filter { !changed.contains($0) }
-            var parts: [String] = []
-            if !changed.isEmpty { parts.append("\(done) \(QueueAdd.names(changed.map { found[$0].title }))") }
-            if !same.isEmpty {
-                let verb = same.count == 1 ? "is" : "are"
-                let names = QueueAdd.names(same.map { found[$0].title })
-                parts.append("\(changed.isEmpty ? "No change: " : "")\(names) \(verb) \(already)")
-            }
-            let values = reply.downloads.enumerated().map { index, download in
-                download.json.adding("changed", .bool(changed.contains(index)))
-            }
-            let notes = Self.notes(
-                of: changed.compactMap { reply.downloads.indices.contains($0) ? reply.downloads[$0] : nil })
-            try context.output.change(
-                .array(values), ([Sentence.stopped(parts.joined(separator: "; "))] + notes).joined(separator: " "))
+        try await context.withFleet(observing: .parts([.downloads])) { fleet in
+            let found = try await fleet.findDownloads(episodes)
+            let answers = try await fleet.downloads.perform(Self.action, found.map(\.id))
+            try context.output.changes(
+                zip(found, answers).map { ($0.title, $1.changed) }, done: { "\(Self.done) \($0)" },
+                already: Self.already, notes: Self.notes(of: answers.filter(\.changed).map(\.value)),
+                json: answers.map { $0.value.json.adding("changed", .bool($0.changed)) })
         }
     }
 
-    /// What people should know of these downloads, of several by title.
-    private static func notes(of downloads: [WireDownload]) -> [String] {
-        downloads.filter { !$0.note.isEmpty && $0.state != .notDownloaded }.map { download in
-            let note = DisplayText.sanitised(download.note)
-            return downloads.count == 1 ? note : "“\(DisplayText.sanitised(download.title))”: \(note)"
+    /// What people should know about these downloads; of several each with its title.
+    private static func notes(of downloads: [DownloadState]) -> [String] {
+        downloads.filter { !$0.note.isEmpty && $0.status != .notDownloaded }.map { download in
+            downloads.count == 1 ? download.note : "“\(download.title)”: \(download.note)"
         }
     }
 }
 
-extension Session {
-    /// The episodes that texts mean, each once, in order; also those that have a download alone, as the library has
-    /// forgotten them.
+extension Fleet {
+    /// An episode by its ID, with its title.
+    typealias NamedEpisode = (id: EpisodeID, title: String)
+
+    /// The episodes that arguments mean, each once, in order; also those that have a download alone, as the library has
+    /// forgotten them. The connection observes the downloads.
     ///
     /// - Throws: `notFound`, `ambiguous`.
-    func findDownloads(_ texts: [String]) async throws(Failure) -> [WireEpisode] {
-        do { return try await findEpisodes(texts) } catch {
+    func findDownloads(_ arguments: [String]) async throws(Failure) -> [NamedEpisode] {
+        do throws(Failure) { return try await library.find(arguments).map { ($0.id, $0.title) } } catch {
             guard error.known == .notFound else { throw error }
         }
-        let downloads = await presentView().downloads
-        var found: [WireEpisode] = []
-        for text in texts {
-            var episode = WireEpisode()
-            do { episode = try await findEpisode(text) } catch {
+        let downloads = await availableState().downloads
+        var found: [NamedEpisode] = []
+        for text in arguments {
+            var episode: NamedEpisode
+            do throws(Failure) {
+                let known = try await library.findEpisode(typed: text)
+                episode = (known.id, known.title)
+            } catch {
                 guard error.known == .notFound, let download = DownloadText.named(text, in: downloads) else {
                     throw error
                 }
-                episode.id = download.episode
-                episode.title = download.title
+                episode = (download.episode, download.title)
             }
             if !found.contains(where: { $0.id == episode.id }) { found.append(episode) }
         }
@@ -101,7 +79,7 @@ extension Session {
     }
 }
 
-struct DownloadAdd: DownloadChange {
+struct DownloadAdd: DownloadEdit {
     static let configuration = CommandConfiguration(
         commandName: "add",
         abstract: "Download episodes; failed downloads are resumed, and missing files are fetched again.")
@@ -109,12 +87,10 @@ struct DownloadAdd: DownloadChange {
     @OptionGroup var options: GlobalOptions
     static let done = "Queued for download:"
     static let already = "already downloaded or being downloaded"
-    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
-        request.add.episodes = episodes
-    }
+    static let action = DownloadsClient.Action.add
 }
 
-struct DownloadPause: DownloadChange {
+struct DownloadPause: DownloadEdit {
     static let configuration = CommandConfiguration(
         commandName: "pause",
         abstract: "Pause downloads and keep their partial files.",
@@ -124,45 +100,37 @@ struct DownloadPause: DownloadChange {
     @OptionGroup var options: GlobalOptions
     static let done = "Paused the download of"
     static let already = "paused already"
-    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
-        request.pause.episodes = episodes
-    }
+    static let action = DownloadsClient.Action.pause
 }
 
-struct DownloadResume: DownloadChange {
+struct DownloadResume: DownloadEdit {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Resume paused or failed downloads.")
     @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Resumed the download of"
     static let already = "already being downloaded"
-    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
-        request.resume.episodes = episodes
-    }
+    static let action = DownloadsClient.Action.resume
 }
 
-struct DownloadCancel: DownloadChange {
+struct DownloadCancel: DownloadEdit {
     static let configuration = CommandConfiguration(
         commandName: "cancel", abstract: "Cancel unfinished downloads and delete their partial files.")
     @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Cancelled the download of"
     static let already = "not being downloaded"
-    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
-        request.cancel.episodes = episodes
-    }
+    static let action = DownloadsClient.Action.cancel
 }
 
-struct DownloadRemove: DownloadChange {
+struct DownloadRemove: DownloadEdit {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Delete downloaded files; the episodes stay.")
     @Argument(help: "IDs, beginnings of IDs, or parts of titles.", completion: .episodes) var episodes: [String]
     @OptionGroup var options: GlobalOptions
     static let done = "Removed the download of"
     static let already = "not downloaded"
-    @Sendable static func build(_ request: inout WireDownloadsRequest, _ episodes: [String]) {
-        request.remove.episodes = episodes
-    }
+    static let action = DownloadsClient.Action.remove
 }
 
 struct Downloads: LockstepCommand {
@@ -180,82 +148,63 @@ struct Downloads: LockstepCommand {
     }
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let view = try await session.view(of: [.downloads])
-            var board = DownloadsBoard()
-            _ = board.apply(.snapshot(view.replica))
+        try await context.withFleet(observing: .parts([.downloads])) { fleet in
+            let state = try await fleet.current([.downloads])
             if watch {
-                try await context.output.whileRead { try await Self.narrate(session, context.output) }
-                return
+                return try await context.output.whileRead { try await Self.narrate(fleet, context.output) }
             }
             let isTerminal = isatty(STDOUT_FILENO) == 1
-            guard isTerminal, !context.plain, !context.output.json, !once, board.isActive else {
-                let told = board.isTold ? board : await Self.told(session)
-                let downloads = (told.isCurrent ? told : board).ordered
+            guard isTerminal, !context.plain, !context.output.json, !once, DownloadsBoard(state).isActive else {
+                let downloads = await Self.withProgress(fleet).downloads
                 return try context.output.value(.array(downloads.map(\.json)), lines: Self.lines(downloads))
             }
-            try await Self.draw(session)
+            try await Self.draw(fleet)
         }
     }
 
-    /// The downloads once each that is under way has told how far it is: what the stream says of that is up to 10 s old.
-    /// One that gets no bytes tells nothing, and is not waited for.
-    private static func told(_ session: Session) async -> DownloadsBoard {
-        await withTaskGroup(of: DownloadsBoard?.self) { group in
-            group.addTask {
-                var board = DownloadsBoard()
-                for await update in session.fleet.client.updates() {
-                    _ = board.apply(update)
-                    if board.isCurrent, board.isTold { break }
-                }
-                return board
-            }
-            group.addTask {
-                try? await Task.sleep(for: tellingLimit)
-                return nil
-            }
-            // The end of the time cancels the other, which then returns what it has seen.
-            while let result = await group.next() {
-                group.cancelAll()
-                if let result { return result }
-            }
-            return DownloadsBoard()
-        }
+    /// Longer than from one announcement of progress to the next.
+    private static let announcementLimit = Duration.milliseconds(400)
+
+    /// The downloads once each that is under way has said how far it is: the stream’s state of that is up to 10 s old. One that
+    /// gets no bytes says nothing, and is not waited for.
+    private static func withProgress(_ fleet: Fleet) async -> DownloadsBoard {
+        DownloadsBoard(
+            await fleet.first(within: announcementLimit) { state in
+                let board = DownloadsBoard(state)
+                return board.isCurrent && board.hasProgressForAll
+            }.state)
     }
 
-    /// Longer than from one telling to the next.
-    private static let tellingLimit = Duration.milliseconds(400)
-
-    static func lines(_ downloads: [WireDownload]) -> [String] {
+    static func lines(_ downloads: [DownloadState]) -> [String] {
         guard !downloads.isEmpty else { return [DownloadText.none] }
         var table = TextTable([
             .init(heading: "episode", flexible: true), .init(heading: "podcast", flexible: true),
             .init(heading: "state", flexible: true), .init(heading: "id"),
         ])
         for download in downloads {
-            table.add([download.title, download.podcastTitle, DownloadText.state(download), download.episode])
+            table.add([download.title, download.podcast, DownloadText.state(download), download.episode.text])
         }
         return table.lines(width: Output.terminalWidth)
     }
 
-    /// A line for each change, until it is ended.
-    private static func narrate(_ session: Session, _ output: Output) async throws {
-        var board = DownloadsBoard()
+    /// Prints a line for each change, until it is ended.
+    private static func narrate(_ fleet: Fleet, _ output: Output) async throws {
         var narrator = DownloadsNarrator()
-        for await update in session.fleet.client.updates() {
-            guard board.apply(update), board.isCurrent else { continue }
-            for download in narrator.news(board.ordered) {
+        for await state in fleet.states() {
+            let board = DownloadsBoard(state)
+            guard board.isCurrent else { continue }
+            for download in narrator.news(board.downloads) {
                 try output.line(output.json ? download.json.line : DownloadsNarrator.line(download))
             }
         }
     }
 
-    /// Bars, until nothing is under way any more or `q` is pressed.
-    private static func draw(_ session: Session) async throws {
+    /// Draws bars, until nothing is under way any more or `q` is pressed.
+    private static func draw(_ fleet: Fleet) async throws {
         let signals = TerminalSignals()
         defer { signals.close() }
         let inbox = PlayerInbox()
-        let following = Task { await inbox.follow(session.fleet.client) }
+        let following = Task { await inbox.follow(fleet) }
         defer { following.cancel() }
         let status = try await MainActor.run { try DownloadsLoop(TerminalEvents(signals: signals, inbox: inbox)).run() }
         if status != 0 { throw ExitCode(status) }

@@ -1,8 +1,6 @@
 import ArgumentParser
-import BusKit
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 struct ShowEpisode: LockstepCommand {
     static let configuration = CommandConfiguration(commandName: "show", abstract: "Show everything about an episode.")
@@ -10,46 +8,18 @@ struct ShowEpisode: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let found = try await session.findEpisode(episode)
+        try await context.withFleet(observing: .parts([.player, .queues, .bookmarks, .downloads])) { fleet in
+            let found = try await fleet.library.findEpisode(typed: episode)
             let details = EpisodeDetails(
-                try await session.withChapters(found.id) ?? found,
-                // What the queue and the player would add is left out while they are away.
-                in: await session.presentView())
+                try await fleet.library.episode(found.id, readsChapters: true) ?? found,
+                // The parts of the queue and the player are left out while they are away.
+                in: await fleet.availableState())
             try context.output.value(details.json, lines: details.lines(width: Output.terminalWidth))
         }
     }
 }
 
-extension Session {
-    /// What the library has of an episode, chapters of a file that nobody has read yet included, if that can be read soon.
-    func withChapters(_ id: String) async throws(Failure) -> WireEpisode? {
-        // This answer has what is known of the file, too.
-        let episode = try await persistence.episodes(ids: [id]).first
-        guard let episode, episode.chapters.isEmpty || episode.chaptersOfFile, episode.chaptersFetched == 0,
-            !episode.chaptersURL.isEmpty
-        else { return episode }
-        do {
-            _ = try await feeds(within: .seconds(5)) { $0.fetchChapters.episode = id }
-        } catch {
-            // It is shown without.
-            return episode
-        }
-        return try await persistence.episodes(ids: [id]).first
-    }
-
-    /// What is known now, without waiting for services that are away for longer than others take to answer.
-    func presentView() async -> FleetView {
-        await follow(until: Self.ownerLimit) { view in
-            view.connection == .live
-                && [.playback, .queue, .downloads].allSatisfy { (name: ServiceName) in
-                    !view.isStale(name) || view.services[name]?.state != .starting
-                }
-        }.view
-    }
-}
-
-/// An episode with all that the fleet knows of it.
+/// An episode with everything that the fleet knows about it.
 struct EpisodeDetails: Sendable {
     /// A place in a queue.
     struct Place: Sendable, Hashable {
@@ -60,60 +30,57 @@ struct EpisodeDetails: Sendable {
         var reason: String
     }
 
-    let episode: WireEpisode
-    /// In the queues, the usual one first.
+    let episode: Episode
+    /// In the queues, Up Next first.
     let places: [Place]
-    let bookmarks: [WireBookmark]
-    let chapters: [WireChapter]
-    let download: WireDownload
+    let bookmarks: [Bookmark]
+    let chapters: [ChapterState]
+    let download: DownloadState?
     let notes: ShowNotes
-    /// Where it is: of what is loaded, where the player is now.
+    /// The position; of what is loaded, that of the player now.
     let position: Double
 
-    init(_ episode: WireEpisode, in view: FleetView) {
+    init(_ episode: Episode, in state: FleetState) {
         self.episode = episode
-        places = Self.places(of: episode.id, in: view)
-        bookmarks = (view.bookmarks[episode.id]?.bookmarks ?? []).sorted { $0.position < $1.position }
-        let isLoaded = view.player?.episode.id == episode.id
-        // What has ended is at no place.
-        let player = view.player.flatMap { isLoaded && $0.status != .finished ? $0 : nil }
-        position =
-            player?.position(at: SystemClocks.now(), bootID: SystemClocks.bootID) ?? episode.state.position
-        chapters = isLoaded ? Self.chapters(of: episode, as: view.player?.chapters ?? []) : episode.chapters
-        download = view.downloads[episode.id] ?? episode.download
-        notes = ShowNotes(episode.description_p)
+        places = Self.places(of: episode.id, in: state)
+        bookmarks = state.bookmarks(of: episode.id)
+        let player = state.player.episode?.id == episode.id ? state.player : nil
+        // What has ended is at no position.
+        position = player.flatMap { $0.status == .finished ? nil : $0.position() } ?? episode.position
+        chapters = player.map { Self.chapters(of: episode, as: $0.chapters) } ?? episode.chapters
+        download = state.download(of: episode.id) ?? episode.download
+        notes = ShowNotes(episode.notes)
     }
 
-    /// As the player has them, which knows those of the file and where that ends; with the library's addresses.
-    private static func chapters(of episode: WireEpisode, as shown: [WireChapter]) -> [WireChapter] {
+    /// The chapters as the player has them, which knows those of the file and its end; with the library’s addresses.
+    private static func chapters(of episode: Episode, as shown: [ChapterState]) -> [ChapterState] {
         guard !shown.isEmpty else { return episode.chapters }
         return shown.map { chapter in
             guard chapter.url.isEmpty else { return chapter }
-            let known = episode.chapters.first { $0.start == chapter.start && $0.title == chapter.title }
-            var chapter = chapter
-            chapter.url = known?.url ?? ""
-            return chapter
+            return episode.chapters.first { $0.start == chapter.start && $0.title == chapter.title } ?? chapter
         }
     }
 
-    /// `Published 2026-05-01, 25:03 long`, or that it is not known.
-    private static func dates(_ episode: WireEpisode) -> String {
-        let length = episode.knownDuration > 0 ? "\(ClockText.format(episode.knownDuration)) long" : nil
-        guard episode.published > 0 else { return "No date" + (length.map { ", \($0)" } ?? " and no length are known") }
-        return "Published \(TimeText.day(milliseconds: episode.published)), \(length ?? "of unknown length")"
+    /// `Published 2026-05-01, 25:03 long`, or which of these isn’t known.
+    private static func dates(_ episode: Episode) -> String {
+        let length = episode.duration.map { "\(ClockText.format($0)) long" }
+        guard let published = episode.published else {
+            return "No date" + (length.map { ", \($0)" } ?? " and no length are known")
+        }
+        return "Published \(TimeText.day(milliseconds: published.milliseconds)), \(length ?? "of unknown length")"
     }
 
-    /// `; it is at 25:03` of one that was played and has a place all the same, as while it is heard again.
-    static func place(_ episode: WireEpisode, at position: Double) -> String {
-        guard episode.state.played, position >= 1 else { return "" }
+    /// `; it is at 25:03` of an episode that was played and has a position, as while it is played again.
+    static func place(_ episode: Episode, at position: Double) -> String {
+        guard episode.isPlayed, position >= 1 else { return "" }
         return "; it is at \(ClockText.format(position))"
     }
 
-    static func places(of episode: String, in view: FleetView) -> [Place] {
-        view.queues.values.sorted { FleetView.isQueue($0.name, before: $1.name) }.flatMap { queue in
+    static func places(of episode: EpisodeID, in state: FleetState) -> [Place] {
+        state.queues.flatMap { queue in
             queue.entries.enumerated().filter { $1.episode.id == episode }.map { index, entry in
                 Place(
-                    queue: queue.name, entry: entry.id, number: index + 1, isCurrent: entry.id == queue.current,
+                    queue: queue.name, entry: entry.id.text, number: index + 1, isCurrent: entry.id == queue.current,
                     reason: entry.reason)
             }
         }
@@ -121,7 +88,7 @@ struct EpisodeDetails: Sendable {
 
     var json: JSONValue {
         episode.detailJSON
-            .adding("playedReason", .text(episode.state.reason))
+            .adding("playedReason", .text(episode.playedReason))
             .adding("notes", .text(notes.text(width: nil).joined(separator: "\n")))
             .adding(
                 "links",
@@ -130,39 +97,46 @@ struct EpisodeDetails: Sendable {
                         .object(["number": .integer(Int64($0.number)), "text": .text($0.text), "url": .string($0.url)])
                     })
             )
-            .adding("chapters", .array(chapters.map(\.json)))
-            .adding("download", download.episode.isEmpty ? .null : download.json)
+            .adding(
+                "chapters",
+                .array(
+                    chapters.map {
+                        .object([
+                            "start": .seconds($0.start), "end": .knownSeconds($0.end ?? 0), "title": .string($0.title),
+                            "url": .text($0.url),
+                        ])
+                    })
+            )
+            .adding("download", download?.json ?? .null)
             .adding("bookmarks", .array(bookmarks.map(\.json)))
             .adding("queues", .array(places.map(\.json)))
     }
 
-    /// For people; the notes at the end, on lines of at most `width` columns.
+    /// The lines for people; the notes at the end, on lines of at most `width` columns.
     func lines(width: Int?) -> [String] {
-        var lines = [
-            DisplayText.sanitised(episode.title), DisplayText.sanitised(episode.podcastTitle),
-            Self.dates(episode),
-        ]
-        let reason = episode.state.reason.isEmpty ? "" : ": \(DisplayText.sanitised(episode.state.reason))"
-        if episode.state.played {
-            lines.append("Played\(reason)\(Self.place(episode, at: position))")
+        var lines = [episode.title, episode.podcast, Self.dates(episode)]
+        if episode.isPlayed {
+            lines.append("Played\(episode.reasonSuffix)\(Self.place(episode, at: position))")
         } else if position >= 1 {
             lines.append("At \(ClockText.format(position))")
         }
-        if !download.episode.isEmpty, download.state != .notDownloaded {
+        if let download, download.status != .notDownloaded {
             lines.append(Sentence.capitalised(DownloadText.state(download)))
         }
         lines += places.map(\.sentence)
         lines.append("Id \(episode.id)")
-        for (name, value) in [("Page", episode.link), ("Audio", episode.enclosureURL), ("File", download.path)]
+        for (name, value) in [("Page", episode.link), ("Audio", episode.audio), ("File", download?.path ?? "")]
         where !value.isEmpty {
-            lines.append("\(name) \(DisplayText.sanitised(value))")
+            lines.append("\(name) \(value)")
         }
         if !bookmarks.isEmpty {
             lines += ["", "Bookmarks"]
             var table = TextTable([
                 .init(heading: "", right: true), .init(heading: "", flexible: true), .init(heading: ""),
             ])
-            for bookmark in bookmarks { table.add([ClockText.format(bookmark.position), bookmark.note, bookmark.id]) }
+            for bookmark in bookmarks {
+                table.add([ClockText.format(bookmark.position), bookmark.note, bookmark.id.text])
+            }
             lines += table.lines(width: width.map { max(0, $0 - 2) }).dropFirst().map { "  " + $0 }
         }
         if !chapters.isEmpty {
@@ -179,9 +153,8 @@ struct EpisodeDetails: Sendable {
 extension EpisodeDetails.Place {
     /// `Number 3 in Up Next: added by hand`.
     var sentence: String {
-        let text = DisplayText.sanitised(reason)
-        let why = text.isEmpty ? "" : ": \(text.prefix(1).lowercased())\(text.dropFirst())"
-        return "Number \(number) in \(WireQueueState.shownName(queue))\(isCurrent ? ", the current entry" : "")\(why)"
+        let why = reason.isEmpty ? "" : ": \(reason.prefix(1).lowercased())\(reason.dropFirst())"
+        return "Number \(number) in \(QueueName.shown(queue))\(isCurrent ? ", the current entry" : "")\(why)"
     }
 
     var json: JSONValue {
@@ -200,39 +173,41 @@ struct Why: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            // One that has a download alone can be asked about, too.
-            let found = try await session.findDownloads([episode]).first ?? WireEpisode()
+        try await context.withFleet(observing: .parts([.queues, .downloads])) { fleet in
+            // An episode that has only a download is explained, too.
+            let named = try await fleet.findDownloads([episode])[0]
+            let found = try await fleet.library.episodes([named.id]).first
             var file: [String] = []
             var failure: Failure?
-            do throws(Failure) {
-                file = try await session.downloads { $0.why.episode = found.id }.why
-            } catch {
-                // The rest is worth saying all the same.
+            do throws(Failure) { file = try await fleet.downloads.reasons(for: named.id) } catch {
+                // The rest is shown without it.
                 failure = error
             }
-            let places = EpisodeDetails.places(of: found.id, in: await session.presentView())
-            let lines = Self.lines(found, file: file, failure: failure, places: places)
+            let places = EpisodeDetails.places(of: named.id, in: await fleet.availableState())
+            let lines = Self.lines(named.title, found, file: file, failure: failure, places: places)
             try context.output.value(
                 .object([
-                    "episode": .string(found.id), "title": .string(found.title),
-                    "download": .array(file.map { .string($0) }), "played": .bool(found.state.played),
-                    "playedReason": .text(found.state.reason), "queues": .array(places.map(\.json)),
+                    "episode": .string(named.id.text), "title": .string(named.title),
+                    "download": .array(file.map { .string($0) }), "played": .bool(found?.isPlayed ?? false),
+                    "playedReason": .text(found?.playedReason ?? ""), "queues": .array(places.map(\.json)),
                     "error": failure.map { $0.json["error"] ?? .null } ?? .null,
                 ]), lines: lines)
         }
     }
 
     static func lines(
-        _ episode: WireEpisode, file: [String], failure: Failure?, places: [EpisodeDetails.Place]
+        _ title: String, _ episode: Episode?, file: [String], failure: Failure?, places: [EpisodeDetails.Place]
     ) -> [String] {
-        var lines = [DisplayText.sanitised(episode.title)]
-        lines += file.map { Sentence.stopped(DisplayText.sanitised($0)) }
-        if let failure { lines.append("Couldn’t check its file: \(DisplayText.sanitised(failure.message))") }
-        let played = episode.state.played ? "Played" : "Not played"
-        let reason = episode.state.reason.isEmpty ? "" : ": \(DisplayText.sanitised(episode.state.reason))"
-        lines.append(Sentence.stopped(played + reason + EpisodeDetails.place(episode, at: episode.state.position)))
-        lines += places.isEmpty ? ["In no queue."] : places.map { Sentence.stopped($0.sentence) }
-        return lines
+        var lines = [title] + file.map(Sentence.stopped)
+        if let failure { lines.append("Couldn’t check its file: \(failure.message)") }
+        let played = episode?.isPlayed == true ? "Played" : "Not played"
+        let place = episode.map { EpisodeDetails.place($0, at: $0.position) } ?? ""
+        lines.append(Sentence.stopped(played + (episode?.reasonSuffix ?? "") + place))
+        return lines + (places.isEmpty ? ["In no queue."] : places.map { Sentence.stopped($0.sentence) })
     }
+}
+
+extension Episode {
+    /// `: marked by hand`, why it counts as played or doesn’t; empty: it never changed.
+    fileprivate var reasonSuffix: String { playedReason.isEmpty ? "" : ": \(playedReason)" }
 }

@@ -23,7 +23,7 @@ struct FeedCheck: LockstepCommand {
         guard let address = WebAddress(text) else { throw Failure.unusableAddress(text) }
         var request = FeedRequest(address)
         request.followsNewAddress = false
-        // A podcast’s id follows from the address of its feed, unless that has moved since.
+        // A podcast’s ID follows from the address of its feed, unless that has moved since.
         let podcast = PodcastID.feed(at: address).text
         request.credentials = SecretsReader(context.home.secretsFile).credentials(of: podcast)
         let client = WebClient()
@@ -36,7 +36,7 @@ struct FeedCheck: LockstepCommand {
             try context.output.value(Self.json(report, url: url), lines: Self.lines(report))
         case .unchanged: throw Failure(.fetchFailed, "\(url): The server didn’t send a feed.")
         case .failed(var failure, _):
-            // Without a fleet around it the sentence must say by itself which feed is meant.
+            // The sentence stands alone here: it must name the feed.
             let names = [url, address.filePath ?? url]
             if !names.contains(where: failure.message.contains) { failure.message = "\(url): \(failure.message)" }
             throw failure

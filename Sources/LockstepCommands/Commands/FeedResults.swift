@@ -1,15 +1,13 @@
 import ArgumentParser
-import BusKit
 import FoundationEssentials
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 /// Addresses of feeds as users write them.
 enum FeedAddress {
     /// The URL for a text: an address as it is, a path as a file URL.
     ///
-    /// - Throws: `badURL` for an empty text and a scheme that is not supported, `fileMissing` for a path that is not there.
+    /// - Throws: `badURL` for an empty text and an unsupported scheme, `fileMissing` for a path that doesn’t exist.
     static func url(_ text: String, in folder: String) throws(Failure) -> String {
         guard text.contains(where: { !$0.isWhitespace }) else {
             throw Failure(.badURL, "The address is empty. Give the http or https address of a feed, or a file.")
@@ -35,33 +33,33 @@ enum FeedAddress {
     }
 }
 
-/// What became of each of several feeds.
+/// The results of a command about several feeds.
 struct FeedResults {
-    /// What was asked for.
-    enum Deed: Sendable {
+    /// What the command did.
+    enum Action: Sendable {
         case subscribing
         case refreshing
         case unsubscribing
         case forgetting
     }
 
-    private let results: [WireFeedResult]
-    private let deed: Deed
+    private let results: [FeedsClient.Result]
+    private let action: Action
 
     /// The results, in order.
-    init(_ results: [WireFeedResult], of deed: Deed) {
+    init(_ results: [FeedsClient.Result], of action: Action) {
         self.results = results
-        self.deed = deed
+        self.action = action
     }
 
-    private var failed: [WireFeedResult] { results.filter { $0.kind == .failed } }
+    private var failed: [FeedsClient.Result] { results.filter { $0.kind == .failed } }
 
-    /// Prints a line for each and the sum.
+    /// Prints a line for each feed and the sum.
     ///
     /// - Throws: the failure of the only one; exit status 75 when some of several failed.
     func report(to output: Output, doing verb: String) throws {
-        if results.count == 1, let only = failed.first, !only.kept {
-            var failure = only.failure.failure
+        if results.count == 1, let only = failed.first, !only.isKept {
+            var failure = only.failure ?? Failure(.fetchFailed, "The feed couldn’t be read.")
             let name = Self.name(only)
             if !failure.message.contains(only.url), !failure.message.contains(name) {
                 failure.message = "\(name): \(failure.message)"
@@ -74,7 +72,7 @@ struct FeedResults {
         guard failed.isEmpty else { throw ExitStatusError.partial }
     }
 
-    /// What is said of each.
+    /// The lines about each feed.
     var lines: [String] { results.flatMap(lines(about:)) }
 
     private func sum(_ verb: String) -> [String] {
@@ -86,40 +84,39 @@ struct FeedResults {
         ]
     }
 
-    private static func name(_ result: WireFeedResult) -> String {
-        DisplayText.sanitised(result.podcast.title.isEmpty ? result.url : result.podcast.title)
+    private static func name(_ result: FeedsClient.Result) -> String {
+        result.podcast.flatMap { $0.title.isEmpty ? nil : $0.title } ?? result.url
     }
 
-    /// The most warnings about one feed that are shown.
+    /// The maximum number of warnings that are shown of one feed.
     private static let shownWarnings = 3
 
-    /// The line of a result, and what is wrong with its feed where somebody has just asked for that one.
-    private func lines(about result: WireFeedResult) -> [String] {
-        guard result.kind == .added || results.count == 1 || result.passwordChanged else { return [line(result)] }
+    /// The line of a result; and the feed’s warnings where the command was about that feed.
+    private func lines(about result: FeedsClient.Result) -> [String] {
+        guard result.kind == .added || results.count == 1 || result.isPasswordChanged else { return [line(result)] }
         let more = result.warnings.count - Self.shownWarnings
         return [line(result)]
-            + result.warnings.prefix(Self.shownWarnings).map { "  Warning: " + DisplayText.sanitised($0) }
+            + result.warnings.prefix(Self.shownWarnings).map { "  Warning: " + $0 }
             + (more > 0 ? ["  … and \(more) more: `lockstep feed check` lists them."] : [])
     }
 
-    private func line(_ result: WireFeedResult) -> String {
+    private func line(_ result: FeedsClient.Result) -> String {
         let name = Self.name(result)
-        let new = NumberText.counted(Int(result.newEpisodes), "new episode")
+        let new = NumberText.counted(result.newEpisodes, "new episode")
         switch result.kind {
         case .added:
-            return "Subscribed to \(name): \(NumberText.counted(Int(result.podcast.episodeCount), "episode"))."
-        case .alreadyThere where result.passwordChanged:
+            return "Subscribed to \(name): \(NumberText.counted(result.podcast?.episodeCount ?? 0, "episode"))."
+        case .alreadyThere where result.isPasswordChanged:
             return "\(name) will be read with the new user and password from now on."
         case .alreadyThere: return "No change: \(name) is already subscribed to."
         case .updated: return "\(name): \(new)."
-        case .unchanged where deed == .unsubscribing: return "No change: \(name) is not subscribed to."
+        case .unchanged where action == .unsubscribing: return "No change: \(name) isn’t subscribed to."
         case .unchanged: return "\(name): nothing new."
-        case .removed: return deed == .forgetting ? "Forgot \(name)." : "Unsubscribed from \(name)."
+        case .removed: return action == .forgetting ? "Forgot \(name)." : "Unsubscribed from \(name)."
         case .failed:
-            return "\(name): \(Sentence.stopped(DisplayText.sanitised(result.failure.message)))"
-                + (result.kept ? " Kept." : "")
-        case .checked: return "\(name): \(NumberText.counted(Int(result.report.episodes), "episode"))."
-        case .unknown, .UNRECOGNIZED: return "\(name): done."
+            return "\(name): \(Sentence.stopped(result.failure?.message ?? ""))"
+                + (result.isKept ? " Kept." : "")
+        case .checked, .unknown: return "\(name): done."
         }
     }
 }

@@ -1,9 +1,8 @@
 import ArgumentParser
-import BusKit
+import FleetHome
 import LockstepClient
 import PodcastModel
 import SupervisorControl
-import WireMessages
 
 struct Up: LockstepCommand {
     static let configuration = CommandConfiguration(
@@ -34,7 +33,7 @@ struct Up: LockstepCommand {
         try context.output.change(Self.json(started, context, alerts), Self.sentence(started, alerts.map(\.title)))
     }
 
-    /// What `up` did, with the titles of the alerts that matter.
+    /// The sentence about what `up` did, with the titles of the alerts that matter.
     static func sentence(_ started: Bool, _ alerts: [String]) -> String {
         let sentences =
             [started ? "The fleet is up." : "No change: the fleet is up already."]
@@ -42,15 +41,15 @@ struct Up: LockstepCommand {
         return sentences.joined(separator: " ")
     }
 
-    /// What the database’s service reports as an error: that it lost the database, or that the disk is full.
-    private static func databaseAlerts(_ context: CommandContext) async -> [WireAlert] {
-        let alerts = try? await context.withSession(observing: .player) {
-            try await $0.view(of: [.persistence]).alertsInOrder
+    /// The errors that the database’s service reports: that it lost the database, or that the disk is full.
+    private static func databaseAlerts(_ context: CommandContext) async -> [AlertState] {
+        let alerts = try? await context.withFleet(observing: .parts([.alerts])) { fleet in
+            try await fleet.current([.alerts], services: [.persistence]).alerts
         }
-        return (alerts ?? []).filter { $0.owner == ServiceName.persistence.text && $0.severity == .error }
+        return (alerts ?? []).filter { $0.owner == .persistence && $0.severity == .error }
     }
 
-    private static func json(_ changed: Bool, _ context: CommandContext, _ alerts: [WireAlert] = []) -> JSONValue {
+    private static func json(_ changed: Bool, _ context: CommandContext, _ alerts: [AlertState] = []) -> JSONValue {
         .object([
             "state": "up", "changed": .bool(changed), "run": .string(context.home.runDirectory),
             "alerts": .array(alerts.map(\.json)),
@@ -118,7 +117,7 @@ extension ServiceReport {
         ])
     }
 
-    /// What else there is to say of it.
+    /// Its warning, last end, next attempt and crash report.
     fileprivate var notes: String {
         var notes: [String] = []
         if let warning { notes.append(warning) }
@@ -158,7 +157,7 @@ struct Logs: LockstepCommand {
                 return !closed
             }
         } catch {
-            // The files are there without a fleet; they cannot be followed.
+            // The files exist without a fleet; they can’t be followed.
             guard error.known == .noFleet, !follow else { throw error }
             let kept = LogReader(context.home).last(lines, of: service)
             guard !kept.isEmpty else { throw error }
@@ -171,7 +170,7 @@ struct Logs: LockstepCommand {
     }
 }
 
-private let serviceNames = ServiceCatalog.all.filter { $0.start != .planned }.map(\.name.text)
+private let serviceNames = Fleet.serviceNames
 
 struct Restart: LockstepCommand {
     static let configuration = CommandConfiguration(

@@ -2,7 +2,7 @@ import ArgumentParser
 import LockstepClient
 import PodcastModel
 
-/// What every command takes.
+/// The options that every command takes.
 struct GlobalOptions: ParsableArguments {
     @Flag(name: .long, help: "Print JSON (protocols/cli.md).")
     var json = false
@@ -17,11 +17,11 @@ struct GlobalOptions: ParsableArguments {
     var home: String?
 }
 
-/// A command: parse, ask, print.
-protocol LockstepCommand: AsyncParsableCommand {
-    /// What every command takes.
+/// A command of `lockstep`: it parses its arguments, asks a service and prints the answer.
+protocol LockstepCommand: AsyncParsableCommand, Sendable {
+    /// The options that every command takes.
     var options: GlobalOptions { get }
-    /// Whether it says itself what is wrong with the settings; else that is a warning, and the defaults hold.
+    /// Whether the command reports problems of the settings itself; else they are printed as warnings, and the defaults hold.
     static var judgesSettings: Bool { get }
     func perform(_ context: CommandContext) async throws
 }
@@ -29,7 +29,7 @@ protocol LockstepCommand: AsyncParsableCommand {
 extension LockstepCommand {
     static var judgesSettings: Bool { false }
 
-    /// Finds the home, reads the settings, and does it.
+    /// Finds the home, reads the settings, and performs the command.
     func run() async throws {
         let context = try CommandContext(options)
         if !Self.judgesSettings { context.warnOfSettings() }
@@ -38,14 +38,14 @@ extension LockstepCommand {
 }
 
 extension CompletionKind {
-    /// The ids of the newest episodes, asked of the fleet when the shell wants them.
+    /// The IDs of the newest episodes, asked of the fleet when the shell wants them.
     static var episodes: CompletionKind { .shellCommand("lockstep candidates episodes 2>/dev/null") }
-    /// The ids of the podcasts.
+    /// The IDs of the podcasts.
     static var podcasts: CompletionKind { .shellCommand("lockstep candidates podcasts 2>/dev/null") }
-    /// The ids of Up Next's entries.
+    /// The IDs of Up Next’s entries.
     static var entries: CompletionKind { .shellCommand("lockstep candidates entries 2>/dev/null") }
     /// The names of the queues.
     static var queues: CompletionKind { .shellCommand("lockstep candidates queues 2>/dev/null") }
-    /// The ids of the bookmarks.
+    /// The IDs of the bookmarks.
     static var bookmarks: CompletionKind { .shellCommand("lockstep candidates bookmarks 2>/dev/null") }
 }

@@ -1,9 +1,6 @@
 import ArgumentParser
-import BusKit
-import FoundationEssentials
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 struct SetSpeed: LockstepCommand {
     static let configuration = CommandConfiguration(
@@ -15,7 +12,40 @@ struct SetSpeed: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await PlayerLevel.speed.perform(speed, context)
+        guard let speed else {
+            return try await context.withFleet(observing: .parts([.player, .settings])) { fleet in
+                let state = try await fleet.current([.player])
+                let podcast = state.player.episode?.podcastID
+                let isOwn = podcast.map { state.settings.own(.speed, of: $0) != nil } ?? false
+                let others = isOwn ? state.settings.value(of: .speed).text : nil
+                try context.output.value(
+                    .object(["speed": .number(state.player.speed)]),
+                    lines: [Self.sentence(state.player, others: others)])
+            }
+        }
+        let limits = PlaybackSpeed.range
+        let change = try LevelExpression.read(
+            speed, "speed", unit: "x", limits, examples: "+0.2 or -0.2", step: context.settings.speedStep)
+        try await context.withFleet { fleet in
+            let answer = try await fleet.player.setSpeed(change)
+            let player = answer.value.player
+            let others = answer.value.forOthers
+            let same = "No change: the speed is \(NumberText.short(player.speed)) already"
+            try context.output.change(
+                player.json(),
+                answer.changed
+                    ? Self.sentence(player, others: others)
+                    : "\(same)\(others == nil ? "" : ",")\(Self.suffix(player, others)).")
+        }
+    }
+
+    private static func sentence(_ player: PlayerState, others: String?) -> String {
+        "Speed \(NumberText.short(player.speed))\(suffix(player, others))."
+    }
+
+    /// The speed of other podcasts, where that of the loaded one holds for it alone.
+    private static func suffix(_ player: PlayerState, _ others: String?) -> String {
+        others.map { " for “\(player.episode?.podcast ?? "")” alone; others play at \($0)" } ?? ""
     }
 }
 
@@ -27,84 +57,22 @@ struct SetVolume: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await PlayerLevel.volume.perform(volume, context)
-    }
-}
-
-/// A level of the player that is shown, set, or moved by a step.
-enum PlayerLevel: String, Sendable {
-    case speed
-    case volume
-
-    /// Shows the level, or sets it to what `text` says.
-    func perform(_ text: String?, _ context: CommandContext) async throws {
-        let expression = try text.map { text throws(Failure) in
-            guard let expression = LevelExpression(text, unit: unit) else {
-                throw Failure(
-                    .invalidArgument, "“\(text)” isn’t a valid \(rawValue). Give \(limits), \(example), up or down.")
+        guard let volume else {
+            return try await context.withFleet(observing: .player) { fleet in
+                let player = try await fleet.current([.player]).player
+                try context.output.value(
+                    .object(["volume": .number(player.volume)]),
+                    lines: ["Volume \(NumberText.short(player.volume)) %."])
             }
-            return expression
         }
-        try await context.withSession(observing: .player) { session in
-            let view = try await session.view(of: [.playback])
-            let player = view.player ?? WirePlaybackState()
-            let others = others(than: player, in: SettingValues(view.settings, settings: context.settings))
-            guard let expression else {
-                return try context.output.value(
-                    .object([.init(name: rawValue, value: .number(value(in: player)))]),
-                    lines: [sentence(player, others)])
-            }
-            let level = expression.level(from: value(in: player), step: step(context.settings), range: range)
-            guard let accepted = accepted(level) else {
-                throw Failure(
-                    .invalidArgument,
-                    "\(rawValue.capitalized) \(NumberText.short(level)) is out of range; it goes from \(limits).")
-            }
-            guard abs(accepted - value(in: player)) > 1e-9 else {
-                return try context.output.change(
-                    player.nowJSON,
-                    "No change: the \(rawValue) is \(shown(accepted)) already\(others == nil ? "" : ",")\(Self.suffix(player, others))."
-                )
-            }
-            let reply = try await session.playback { set(accepted, in: &$0) }
-            try context.output.change(reply.state.nowJSON, sentence(reply.state, others))
+        let change = try LevelExpression.read(
+            volume, "volume", unit: "%", Volume.range, examples: "+10 or -10", step: context.settings.volumeStep)
+        try await context.withFleet { fleet in
+            let answer = try await fleet.player.setVolume(change)
+            let shown = "\(NumberText.short(answer.value.volume)) %"
+            try context.output.change(
+                answer.value.json(),
+                answer.changed ? "Volume \(shown)." : "No change: the volume is \(shown) already.")
         }
-    }
-
-    /// The speed of other podcasts, where that of what is loaded holds for its podcast alone.
-    private func others(than player: WirePlaybackState, in values: SettingValues) -> String? {
-        let podcast = player.episode.podcastID
-        guard self == .speed, !podcast.isEmpty, values.own(.speed, podcast: podcast) != nil else { return nil }
-        return values.value(of: .speed, podcast: "").text
-    }
-
-    private func sentence(_ player: WirePlaybackState, _ others: String?) -> String {
-        "\(rawValue.capitalized) \(shown(value(in: player)))\(Self.suffix(player, others))."
-    }
-
-    private static func suffix(_ player: WirePlaybackState, _ others: String?) -> String {
-        others.map { " for “\(DisplayText.sanitised(player.episode.podcastTitle))” alone; others play at \($0)" } ?? ""
-    }
-
-    private func shown(_ level: Double) -> String { NumberText.short(level) + (self == .volume ? " %" : "") }
-
-    private var unit: Character { self == .speed ? "x" : "%" }
-
-    private var range: ClosedRange<Double> { self == .speed ? PlaybackSpeed.range : Volume.range }
-
-    private var limits: String { "\(NumberText.short(range.lowerBound)) to \(NumberText.short(range.upperBound))" }
-
-    private var example: String { self == .speed ? "+0.2 or -0.2" : "+10 or -10" }
-
-    private func step(_ settings: Settings) -> Double { self == .speed ? settings.speedStep : settings.volumeStep }
-
-    private func value(in player: WirePlaybackState) -> Double { self == .speed ? player.speed : player.volume }
-
-    private func accepted(_ level: Double) -> Double? {
-        self == .speed ? PlaybackSpeed(factor: level)?.factor : Volume(percent: level)?.percent
-    }
-
-    private func set(_ level: Double, in request: inout WirePlaybackRequest) {
-        if self == .speed { request.setSpeed.speed = level } else { request.setVolume.volume = level }
     }
 }

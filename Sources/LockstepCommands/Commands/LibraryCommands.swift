@@ -1,16 +1,14 @@
 import ArgumentParser
-import BusKit
 import FoundationEssentials
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 struct Subscribe: LockstepCommand {
     static let configuration = CommandConfiguration(
         commandName: "subscribe",
         abstract: "Subscribe to podcasts by the address of their feeds.",
         discussion: "Returns when every feed has been read. A feed that can’t be read isn’t kept, unless with --keep.")
-    @Flag(help: "Keep feeds that cannot be read now.") var keep = false
+    @Flag(help: "Keep feeds that can’t be read now.") var keep = false
     @Option(help: "The user for feeds that need one; the password is asked for, or read from standard input.")
     var user: String?
     @Argument(help: "http or https addresses, or files.", completion: .file()) var feeds: [String]
@@ -18,7 +16,7 @@ struct Subscribe: LockstepCommand {
 
     func perform(_ context: CommandContext) async throws {
         let folder = FileManager.default.currentDirectoryPath
-        // Of several each has its own result, also one that is no address; an empty one has no name to give it by.
+        // Of several each has its own result, also one that isn’t an address; an empty one couldn’t be named.
         let urls = try feeds.map { text throws(Failure) in
             do throws(Failure) { return try FeedAddress.url(text, in: folder) } catch {
                 guard feeds.count > 1, !text.allSatisfy(\.isWhitespace) else { throw error }
@@ -26,16 +24,11 @@ struct Subscribe: LockstepCommand {
             }
         }
         let password = try user.map { name throws(Failure) in try PasswordPrompt.read(for: name) }
-        try await context.withSession { session in
-            let reply = try await context.output.whileWaiting("Fetching \(NumberText.counted(urls.count, "feed"))") {
-                try await session.feeds {
-                    $0.subscribe.urls = urls
-                    $0.subscribe.keep = keep
-                    $0.subscribe.user = user ?? ""
-                    $0.subscribe.password = password ?? ""
-                }
+        try await context.withFleet { fleet in
+            let results = try await context.output.whileWaiting("Fetching \(NumberText.counted(urls.count, "feed"))") {
+                try await fleet.feeds.subscribe(urls, keep: keep, user: user ?? "", password: password ?? "")
             }
-            try FeedResults(reply.results, of: .subscribing).report(to: context.output, doing: "subscribed to")
+            try FeedResults(results, of: .subscribing).report(to: context.output, doing: "subscribed to")
         }
     }
 }
@@ -56,83 +49,67 @@ struct Unsubscribe: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            var ids: [String] = []
-            for text in podcasts {
-                let podcast = try await session.findPodcast(text)
-                if forget, !yes { try Self.requireWholeName(text, podcast) }
-                ids.append(podcast.id)
-            }
-            let files = forget ? await Self.files(of: Set(ids), session) : 0
-            let before = forget ? Array(await session.presentView().queues.values) : []
-            let reply = try await session.feeds {
-                $0.unsubscribe.podcasts = ids
-                $0.unsubscribe.forget = forget
-            }
-            let gone = Set(reply.results.filter { $0.kind == .removed }.map(\.podcast.id))
-            let removed = Self.entries(of: gone, in: before).map { ($0.queue, $0.ids.count) }
-            if !removed.isEmpty { try await Self.removeEntries(of: gone, session) }
-            try FeedResults(reply.results, of: forget ? .forgetting : .unsubscribing)
+        try await context.withFleet(observing: forget ? .parts([.queues, .downloads]) : .nothing) { fleet in
+            let found = try await fleet.library.findPodcasts(podcasts)
+            if forget, !yes { for (text, podcast) in zip(podcasts, found) { try Self.requireWholeName(text, podcast) } }
+            let before = forget ? await fleet.availableState() : nil
+            let results = try await fleet.feeds.unsubscribe(found.map(\.id), forget: forget)
+            try FeedResults(results, of: forget ? .forgetting : .unsubscribing)
                 .report(to: context.output, doing: forget ? "forgotten" : "unsubscribed from")
-            guard !context.output.json, !context.output.quiet else { return }
-            if !removed.isEmpty {
-                try context.output.line(Self.sentence(removed))
-            } else if !forget, reply.results.contains(where: { $0.kind == .removed && $0.podcast.episodeCount > 0 }) {
+            let gone = results.filter { $0.kind == .removed }.compactMap(\.podcast)
+            if let before {
+                let (queues, files) = await Self.losses(of: Set(gone.map(\.id)), from: before, fleet)
+                if !context.output.json, !context.output.quiet {
+                    for line in Self.sentences(queues, files: files) { try context.output.line(line) }
+                }
+            } else if gone.contains(where: { $0.episodeCount > 0 }), !context.output.json, !context.output.quiet {
                 try context.output.line("Episodes, positions and queue entries stay. `--forget` removes them too.")
-            }
-            if files > 0, !gone.isEmpty {
-                let counted = NumberText.counted(files, "downloaded file")
-                try context.output.line(
-                    "\(counted) will be deleted when nothing uses \(files == 1 ? "it" : "them") any more.")
             }
         }
     }
 
-    /// Refuses to forget what is named by a part alone: nothing brings it back.
-    static func requireWholeName(_ text: String, _ podcast: WirePodcast) throws(Failure) {
-        let names = [podcast.id, podcast.title, podcast.url]
+    /// Refuses to forget a podcast that is named by a part of its title: nothing brings it back.
+    static func requireWholeName(_ text: String, _ podcast: Podcast) throws(Failure) {
+        let names = [podcast.id.text, podcast.title, podcast.url]
         guard !names.contains(where: { $0.lowercased() == text.lowercased() }), WebAddress(text) == nil else { return }
-        let title = DisplayText.sanitised(podcast.title.isEmpty ? podcast.url : podcast.title)
+        let title = podcast.title.isEmpty ? podcast.url : podcast.title
         throw Failure(
             .invalidArgument,
-            "“\(text)” means “\(title)” (\(podcast.id)) with \(NumberText.counted(Int(podcast.episodeCount), "episode")). Forgetting it can’t be undone: its positions, bookmarks, queue entries and files go too. Give its whole title or ID, or add --yes."
+            "“\(text)” means “\(title)” (\(podcast.id)) with \(NumberText.counted(podcast.episodeCount, "episode")). Forgetting it can’t be undone: its positions, bookmarks, queue entries and files go too. Give its whole title or ID, or add --yes."
         )
     }
 
-    /// `Removed 2 entries from Up Next and 1 entry from “evening”.`
-    static func sentence(_ removed: [(queue: String, count: Int)]) -> String {
-        let parts = removed.map { queue, count in
-            "\(NumberText.counted(count, "entry", "entries")) from \(WireQueueState.shownName(queue))"
+    /// The number of entries that forgotten podcasts had in each queue, Up Next’s first, and of their downloaded files. Returns
+    /// when the queues have removed the entries, or after two seconds.
+    private static func losses(
+        of podcasts: Set<PodcastID>, from before: FleetState, _ fleet: Fleet
+    ) async -> (queues: [(queue: String, count: Int)], files: Int) {
+        @Sendable func entries(_ state: FleetState) -> [(queue: String, count: Int)] {
+            state.queues.map { queue in
+                (queue.name, queue.entries.count { $0.episode.podcastID.map(podcasts.contains) ?? false })
+            }.filter { $0.count > 0 }
         }
-        return "Removed \(Sentence.list(parts))."
+        let lost = entries(before)
+        if !lost.isEmpty {
+            _ = await fleet.first(within: .seconds(2)) { !$0.isStale(.queues) && entries($0).isEmpty }
+        }
+        let files = before.downloads.count {
+            $0.status == .downloaded && $0.podcastID.map(podcasts.contains) ?? false
+        }
+        return (lost, files)
     }
 
-    /// How many episodes of these podcasts are downloaded.
-    private static func files(of podcasts: Set<String>, _ session: Session) async -> Int {
-        let downloads = await session.presentView().downloads.values
-        return downloads.count { podcasts.contains($0.podcastID) && $0.state == .downloaded }
-    }
-
-    /// The entries of these podcasts, Up Next's first.
-    private static func entries(
-        of podcasts: Set<String>, in queues: [WireQueueState]
-    ) -> [(queue: String, ids: [String])] {
-        queues.sorted { FleetView.isQueue($0.name, before: $1.name) }.compactMap { queue in
-            let lost = queue.entries.filter { podcasts.contains($0.episode.podcastID) }.map(\.id)
-            return lost.isEmpty ? nil : (queue.name, lost)
+    /// `Removed 2 entries from Up Next and 1 entry from “evening”.`, and what becomes of the files.
+    static func sentences(_ queues: [(queue: String, count: Int)], files: Int) -> [String] {
+        let parts = queues.map { queue, count in
+            "\(NumberText.counted(count, "entry", "entries")) from \(QueueName.shown(queue))"
         }
-    }
-
-    /// Returns when the queue has removed the entries of what was forgotten; removes those that are left after two seconds, as
-    /// one that was away meanwhile leaves them.
-    private static func removeEntries(of podcasts: Set<String>, _ session: Session) async throws(Failure) {
-        let (view, isDone) = await session.follow(until: .seconds(2)) { view in
-            !view.isStale(.queue) && entries(of: podcasts, in: Array(view.queues.values)).isEmpty
+        var sentences = parts.isEmpty ? [] : ["Removed \(Sentence.list(parts))."]
+        if files > 0 {
+            let counted = NumberText.counted(files, "downloaded file")
+            sentences.append("\(counted) will be deleted when nothing uses \(files == 1 ? "it" : "them") any more.")
         }
-        guard !isDone else { return }
-        for (name, ids) in entries(of: podcasts, in: Array(view.queues.values)) {
-            _ = try await session.queue(named: name) { $0.remove.entries = ids }
-        }
+        return sentences
     }
 }
 
@@ -143,15 +120,13 @@ struct Refresh: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            var ids: [String] = []
-            for text in podcasts { ids.append(try await session.findPodcast(text).id) }
-            let named = ids
+        try await context.withFleet { fleet in
+            let named = try await fleet.library.findPodcasts(podcasts).map(\.id)
             let what = named.isEmpty ? "all podcasts" : NumberText.counted(named.count, "podcast")
-            let reply = try await context.output.whileWaiting("Refreshing \(what)") {
-                try await session.feeds { $0.refresh.podcasts = named }
+            let results = try await context.output.whileWaiting("Refreshing \(what)") {
+                try await fleet.feeds.refresh(named)
             }
-            try FeedResults(reply.results, of: .refreshing).report(to: context.output, doing: "refreshed")
+            try FeedResults(results, of: .refreshing).report(to: context.output, doing: "refreshed")
         }
     }
 }
@@ -163,8 +138,8 @@ struct Podcasts: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession(observing: nil) { session in
-            let podcasts = try await session.persistence.allPodcasts(includeUnsubscribed: all)
+        try await context.withFleet { fleet in
+            let podcasts = try await fleet.library.podcasts(includesUnsubscribed: all)
             var table = TextTable([
                 .init(heading: "podcast", flexible: true), .init(heading: "unplayed", right: true),
                 .init(heading: "episodes", right: true), .init(heading: "refreshed (UTC)"), .init(heading: "id"),
@@ -173,10 +148,11 @@ struct Podcasts: LockstepCommand {
             let titles = Dictionary(grouping: podcasts, by: \.title)
             for podcast in podcasts {
                 let isOnlyOne = podcast.title.isEmpty || (titles[podcast.title]?.count ?? 0) < 2
-                let state = podcast.subscribed ? podcast.errorMessage : "unsubscribed"
+                let state = podcast.isSubscribed ? podcast.error ?? "" : "unsubscribed"
                 table.add([
                     podcast.title.isEmpty ? podcast.url : podcast.title, "\(podcast.unplayedCount)",
-                    "\(podcast.episodeCount)", TimeText.minute(milliseconds: podcast.lastRefresh), podcast.id,
+                    "\(podcast.episodeCount)", TimeText.minute(milliseconds: podcast.lastRefresh?.milliseconds ?? 0),
+                    podcast.id.text,
                     // What has its title in common is told apart by its address.
                     [isOnlyOne ? "" : podcast.url, state].filter { !$0.isEmpty }.joined(separator: "  "),
                 ])
@@ -196,7 +172,7 @@ struct Episodes: LockstepCommand {
     @Argument(help: "A podcast; without one, all.", completion: .podcasts) var podcast: String?
     @Option(parsing: .unconditional, help: "How many; 20 by default.") var limit: Int?
     @Flag(help: "All of them.") var all = false
-    @Flag(help: "Only those that have not been played.") var unplayed = false
+    @Flag(help: "Only unplayed episodes.") var unplayed = false
     @Flag(help: "Only downloaded ones.") var downloaded = false
     @OptionGroup var options: GlobalOptions
 
@@ -206,21 +182,18 @@ struct Episodes: LockstepCommand {
     }
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession(observing: downloaded ? .all : nil) { session in
-            var query = WireEpisodesQuery()
-            let limit = all ? nil : limit ?? 20
-            if let podcast { query.podcast = try await session.findPodcast(podcast).id }
-            query.unplayedOnly = unplayed
-            let (episodes, total) =
-                try await downloaded
-                ? session.downloadedEpisodes(query, limit: limit) : session.episodes(query, limit: limit)
+        try await context.withFleet { fleet in
+            var owner: PodcastID?
+            if let podcast { owner = try await fleet.library.findPodcast(typed: podcast).id }
+            let (episodes, total) = try await fleet.library.episodes(
+                of: owner, isUnplayed: unplayed, isDownloaded: downloaded, limit: all ? nil : limit ?? 20)
             try context.output.value(
                 .array(episodes.map(\.json)),
                 lines: episodes.isEmpty ? [none] : Self.lines(episodes, total: total))
         }
     }
 
-    /// What there is none of, and what to do about it.
+    /// The line for an empty list, with advice.
     private var none: String {
         switch (downloaded, unplayed) {
         case (true, true): "No downloaded episode is unplayed. Fetch another with `lockstep download add EPISODE`."
@@ -232,7 +205,7 @@ struct Episodes: LockstepCommand {
         }
     }
 
-    static func lines(_ episodes: [WireEpisode], total: Int) -> [String] {
+    static func lines(_ episodes: [Episode], total: Int) -> [String] {
         var table = TextTable([
             .init(heading: "date"), .init(heading: "episode", flexible: true),
             .init(heading: "podcast", flexible: true), .init(heading: "length", right: true),
@@ -241,11 +214,10 @@ struct Episodes: LockstepCommand {
         ])
         for episode in episodes {
             let place =
-                episode.state.played
-                ? "played" : episode.state.position >= 1 ? ClockText.format(episode.state.position) : ""
+                episode.isPlayed ? "played" : episode.position >= 1 ? ClockText.format(episode.position) : ""
             table.add([
-                TimeText.day(milliseconds: episode.published), episode.title, episode.podcastTitle,
-                ClockText.format(episode.knownDuration > 0 ? episode.knownDuration : nil), place, episode.id,
+                TimeText.day(milliseconds: episode.published?.milliseconds ?? 0), episode.title, episode.podcast,
+                ClockText.format(episode.duration), place, episode.id.text,
             ])
         }
         let more = total > episodes.count ? ["\(episodes.count) of \(total); `--all` shows all."] : []
@@ -253,45 +225,8 @@ struct Episodes: LockstepCommand {
     }
 }
 
-extension Session {
-    /// The episodes of a query whose files are here, the newest first; and how many there are in all.
-    fileprivate func downloadedEpisodes(
-        _ query: WireEpisodesQuery, limit: Int?
-    ) async throws(Failure) -> ([WireEpisode], total: Int) {
-        let ids = try await view(of: [.downloads]).downloads.values.filter { $0.state == .downloaded }
-            .map(\.episode).sorted()
-        var found: [WireEpisode] = []
-        for part in ids.parts(of: RequestSizes.episodes) {
-            found += try await persistence.episodes(ids: part, brief: true)
-        }
-        found = found.filter { episode in
-            (query.podcast.isEmpty || episode.podcastID == query.podcast)
-                && !(query.unplayedOnly && episode.state.played)
-        }
-        found.sort { ($0.published, $0.id) > ($1.published, $1.id) }
-        return (Array(found.prefix(limit ?? .max)), found.count)
-    }
-
-    /// Episodes page by page, until there are no more or `limit` is reached; and how many there are in all.
-    func episodes(_ query: WireEpisodesQuery, limit: Int?) async throws(Failure) -> ([WireEpisode], total: Int) {
-        var query = query
-        var episodes: [WireEpisode] = []
-        var total = 0
-        while true {
-            query.limit = UInt32(min(RequestSizes.episodes, (limit ?? .max) - episodes.count))
-            let page = try await persistence.episodes(query)
-            if episodes.isEmpty { total = Int(page.total) }
-            episodes += page.episodes
-            guard !page.next.isEmpty, page.next != query.after, episodes.count < limit ?? .max else {
-                return (episodes, max(total, episodes.count))
-            }
-            query.after = page.next
-        }
-    }
-}
-
-/// An end with a status after everything has been said.
+/// The exit of a command that has reported everything already.
 enum ExitStatusError {
-    /// Some of several failed.
+    /// The status where some of several failed.
     static var partial: ExitCode { ExitCode(ExitStatus.tryAgain.rawValue) }
 }

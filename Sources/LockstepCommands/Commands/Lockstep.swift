@@ -35,7 +35,7 @@ package struct Lockstep: AsyncParsableCommand {
                 name: "Screens", subcommands: [Mini.self, Expanded.self, Watch.self, Alerts.self, Candidates.self]),
         ])
 
-    /// For the parser.
+    /// Creates the root command, as the parser requires.
     package init() {}
 
     /// Runs the command that the process was started with, and ends the process with its status.
@@ -64,14 +64,14 @@ package struct Lockstep: AsyncParsableCommand {
         }
     }
 
-    /// The command that a command line is, with its arguments.
+    /// The command that a command line names, with its arguments.
     ///
-    /// - Throws: what is to be said where it is none.
+    /// - Throws: the error to report where it names none.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
         try parseAsRoot(CommandLineWords(arguments).words)
     }
 
-    /// Says what went wrong, and gives the status for it.
+    /// Reports what went wrong, and returns the status for it.
     private static func end(_ error: any Error, json: Bool, _ advice: AdvisedCommands) -> Int32 {
         switch error {
         case is Output.Closed: return ExitStatus.success.rawValue
@@ -100,5 +100,5 @@ package struct Lockstep: AsyncParsableCommand {
     }
 }
 
-/// `exit` by another name: within a command it is the parser's.
+/// Ends the process; within a command, `exit` is the parser’s.
 private func endProcess(_ status: Int32) -> Never { exit(status) }

@@ -1,8 +1,6 @@
 import ArgumentParser
-import BusKit
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 struct Mark: LockstepCommand {
     enum Kind: String, ExpressibleByArgument, CaseIterable {
@@ -17,65 +15,78 @@ struct Mark: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
+        try await context.withFleet { fleet in
             // All are found before any is changed.
-            let found = try await session.findEpisodes(episodes)
-            var changed: [String] = []
-            var same: [String] = []
-            var values: [JSONValue] = []
+            let found = try await fleet.library.find(episodes)
+            var answers: [Answer<EpisodeProgress>] = []
             for part in found.parts(of: RequestSizes.episodes) {
-                let reply = try await session.playback {
-                    $0.setPlayed.episodes = part.map(\.id)
-                    $0.setPlayed.played = kind == .played
-                }.episodeStates
-                for ((episode, state), isChanged) in zip(zip(part, reply.states), reply.changed) {
-                    if isChanged { changed.append(episode.title) } else { same.append(episode.title) }
-                    values.append(state.json.adding("changed", .bool(isChanged)))
-                }
+                answers += try await fleet.player.setPlayed(kind == .played, part.map(\.id))
             }
-            var parts: [String] = []
-            if !changed.isEmpty { parts.append("Marked \(QueueAdd.names(changed)) as \(kind.rawValue)") }
-            if !same.isEmpty {
-                let verb = same.count == 1 ? "is" : "are"
-                parts.append(
-                    "\(changed.isEmpty ? "No change: " : "")\(QueueAdd.names(same)) \(verb) \(kind.rawValue) already")
-            }
-            try context.output.change(.array(values), Sentence.stopped(parts.joined(separator: "; ")))
+            try context.output.changes(
+                zip(found, answers).map { ($0.title, $1.changed) }, done: { "Marked \($0) as \(kind.rawValue)" },
+                already: "\(kind.rawValue) already",
+                json: answers.map { $0.value.json.adding("changed", .bool($0.changed)) })
         }
     }
 }
 
-extension Session {
-    /// The episode that a text means: its id, the beginning of one, or a part of its title.
+extension Output {
+    /// Prints which of several episodes were changed, and which were so already.
+    func changes(
+        _ episodes: [(title: String, changed: Bool)], done: (String) -> String, already: String, notes: [String] = [],
+        json: [JSONValue]
+    ) throws {
+        let changed = episodes.filter(\.changed).map(\.title)
+        let same = episodes.filter { !$0.changed }.map(\.title)
+        var parts: [String] = []
+        if !changed.isEmpty { parts.append(done(Titles.shown(changed))) }
+        if !same.isEmpty {
+            let verb = same.count == 1 ? "is" : "are"
+            parts.append("\(changed.isEmpty ? "No change: " : "")\(Titles.shown(same)) \(verb) \(already)")
+        }
+        try change(.array(json), ([Sentence.stopped(parts.joined(separator: "; "))] + notes).joined(separator: " "))
+    }
+}
+
+extension LibraryClient {
+    /// The episode that an argument means: its ID, the beginning of one, or a part of its title.
     ///
     /// - Throws: `notFound`, `ambiguous`.
-    func findEpisode(_ text: String) async throws(Failure) -> WireEpisode {
-        try await persistence.findEpisode(CommandLineWords.typed(text))
+    func findEpisode(typed text: String) async throws(Failure) -> Episode {
+        try await findEpisode(CommandLineWords.typed(text))
     }
 
-    /// The podcast that a text means, likewise or by the address of its feed.
+    /// The podcast that an argument means, likewise or by the address of its feed.
     ///
     /// - Throws: `notFound`, `ambiguous`.
-    func findPodcast(_ text: String) async throws(Failure) -> WirePodcast {
-        try await persistence.findPodcast(CommandLineWords.typed(text))
+    func findPodcast(typed text: String) async throws(Failure) -> Podcast {
+        try await findPodcast(CommandLineWords.typed(text))
+    }
+
+    /// The podcasts that arguments mean, in order.
+    ///
+    /// - Throws: `notFound`, `ambiguous`.
+    func findPodcasts(_ arguments: [String]) async throws(Failure) -> [Podcast] {
+        var found: [Podcast] = []
+        for text in arguments { found.append(try await findPodcast(typed: text)) }
+        return found
     }
 
     /// The episodes that arguments mean, each once, in order; of several without notes and chapters.
     ///
     /// - Throws: `notFound`, `ambiguous`.
-    func findEpisodes(_ arguments: [String]) async throws(Failure) -> [WireEpisode] {
+    func find(_ arguments: [String]) async throws(Failure) -> [Episode] {
         let texts = CommandLineWords.episodes(arguments)
-        // Whole ids are looked up together, which is quick however many there are.
-        let ids = texts.filter { EpisodeID($0) != nil }
-        var known: [String: WireEpisode] = [:]
-        for part in ids.parts(of: RequestSizes.episodes) where ids.count > 1 {
-            for episode in try await persistence.episodes(ids: part, brief: true) { known[episode.id] = episode }
-        }
-        var found: [WireEpisode] = []
-        var seen: Set<String> = []
+        // Whole IDs are looked up together, which is quick however many there are.
+        let ids = texts.compactMap(EpisodeID.init)
+        let known = Dictionary(
+            ids.count > 1 ? try await episodes(ids).map { ($0.id.text, $0) } : [],
+            uniquingKeysWith: { first, _ in first })
+        var found: [Episode] = []
+        var seen: Set<EpisodeID> = []
         for text in texts {
-            let episode: WireEpisode
-            if let there = known[text] { episode = there } else { episode = try await findEpisode(text) }
+            let episode: Episode
+            if let there = known[text] { episode = there } else { episode = try await findEpisode(typed: text) }
             if seen.insert(episode.id).inserted { found.append(episode) }
         }
         return found

@@ -1,8 +1,6 @@
 import ArgumentParser
-import BusKit
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 struct QueueCommands: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -15,14 +13,55 @@ struct QueueCommands: AsyncParsableCommand {
         defaultSubcommand: QueueList.self)
 }
 
-/// Which queue a command is about.
+/// The queue that a command is about.
 struct QueueOption: ParsableArguments {
     @Option(name: .customLong("queue"), help: "A queue other than Up Next.", completion: .queues)
     var name: String?
-
-    /// The queue's name.
-    var known: String { name ?? FleetView.usualQueue }
 }
+
+/// A command that changes a queue: it asks for the change, and reports the answer.
+protocol QueueEdit: LockstepCommand {
+    /// Asks for the change.
+    func ask(_ queues: QueueClient) async throws(Failure) -> QueueAnswer
+    /// The sentence about the change.
+    func sentence(_ answer: QueueAnswer) -> String
+    /// Why nothing was changed, as the end of a sentence.
+    func unchanged(_ answer: QueueAnswer) -> String
+}
+
+extension QueueEdit {
+    func perform(_ context: CommandContext) async throws {
+        try await context.withFleet { fleet in
+            let answer = try await ask(fleet.queue)
+            try context.output.change(
+                answer.json, answer.changed ? sentence(answer) : "No change: \(unchanged(answer)).")
+        }
+    }
+}
+
+extension QueueAnswer {
+    /// ` to “evening”`; empty for Up Next.
+    func suffix(_ word: String) -> String { queue == QueueName.usual ? "" : " \(word) \(title)" }
+
+    /// How to undo it: `` `lockstep queue undo` brings it back. ``
+    var undoAdvice: String {
+        "`lockstep queue undo\(QueueName.option(queue))` brings \(entries.count == 1 ? "it" : "them") back."
+    }
+
+    /// The entries that the command was about: up to three titles, else their number.
+    var names: String { Titles.shown(entries.map(\.episode.title), count: max(count, entries.count), "entries") }
+}
+
+/// Shows titles in sentences.
+enum Titles {
+    /// Up to three titles, else their number.
+    static func shown(_ titles: [String], count: Int? = nil, _ what: String = "episodes") -> String {
+        let count = count ?? titles.count
+        return count > 3 ? "\(count) \(what)" : titles.map { "“\($0)”" }.joined(separator: ", ")
+    }
+}
+
+// MARK: - The list
 
 struct QueueList: LockstepCommand {
     static let configuration = CommandConfiguration(commandName: "list", abstract: "Show Up Next.")
@@ -30,21 +69,22 @@ struct QueueList: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let view = try await session.view(of: [.queue, .playback])
-            let shown = try view.queue(queue.known).withPosition(of: view.player)
+        try await context.withFleet(observing: .parts([.queues, .next, .player])) { fleet in
+            let state = try await fleet.current([.queues, .next, .player])
+            let shown = try state.existingQueue(queue.name).withPosition(of: state.player)
             // Nothing is loaded: the mark is where it would go on.
-            let playing = view.isIdle ? shown.name : view.playingQueue.name
+            let playing = state.player.episode == nil ? shown.name : state.upNext.name
             try context.output.value(shown.json, lines: Self.lines(shown, playing: playing))
         }
     }
 
-    /// The table; what is current is marked in the queue of the name `playing` alone, and said of another.
-    static func lines(_ queue: WireQueueState, playing: String) -> [String] {
+    /// The table; the current entry is marked in the queue of the name `playing` alone, and said of another.
+    static func lines(_ queue: QueueState, playing: String) -> [String] {
         let isPlaying = queue.name == playing
         guard !queue.entries.isEmpty else {
-            let option = queue.name == FleetView.usualQueue ? "" : "--queue \(queue.name) "
-            return ["\(queue.shownName) is empty. Add something with `lockstep queue add \(option)EPISODE`."]
+            return [
+                "\(queue.title) is empty. Add something with `lockstep queue add\(QueueName.option(queue.name)) EPISODE`."
+            ]
         }
         var table = TextTable([
             .init(heading: "", right: true), .init(heading: ""), .init(heading: "episode", flexible: true),
@@ -54,128 +94,60 @@ struct QueueList: LockstepCommand {
         for (index, entry) in queue.entries.enumerated() {
             let episode = entry.episode
             table.add([
-                "\(index + 1)", isPlaying && entry.id == queue.current ? "*" : "", episode.title, episode.podcastTitle,
-                ClockText.format(episode.duration > 0 ? episode.duration : nil),
-                episode.position >= 1 ? ClockText.format(episode.position) : "", entry.id,
+                "\(index + 1)", isPlaying && entry.id == queue.current ? "*" : "", episode.title, episode.podcast,
+                ClockText.format(episode.duration), episode.position >= 1 ? ClockText.format(episode.position) : "",
+                entry.id.text,
             ])
         }
-        let modes = queue.hasModes ? queue.modes.words : []
+        let modes = queue.modes.words
         let current = queue.entries.firstIndex { $0.id == queue.current }
         let place = current.map { "; this one would go on with number \($0 + 1)" } ?? ""
-        let other =
-            "\(WireQueueState.shownName(playing)) is playing (`lockstep queue\(QueueName.option(playing))`)\(place)."
+        let other = "\(QueueName.shown(playing)) is playing (`lockstep queue\(QueueName.option(playing))`)\(place)."
         return table.lines(width: Output.terminalWidth)
             + (isPlaying ? [] : [other])
             + (modes.isEmpty ? [] : [Sentence.capitalised(modes.joined(separator: ", ") + ".")])
     }
 }
 
-struct QueueRemove: LockstepCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Remove entries; undo brings them back.")
-    @Argument(help: "Numbers, IDs, beginnings of IDs, or parts of titles.", completion: .entries) var entries: [String]
-    @OptionGroup var queue: QueueOption
+struct Queues: LockstepCommand {
+    static let configuration = CommandConfiguration(commandName: "queues", abstract: "List the queues.")
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let present = try await session.view(of: [.queue]).queue(queue.known)
-            let ids = Set(try entries.map { try EntryReference.resolve($0, in: present).id }).sorted()
-            let reply = try await session.queue(named: queue.known) { $0.remove.entries = ids }
-            // Long lists are not sent back whole.
-            let names =
-                ids.count > 3 ? "\(ids.count) entries" : QueueAdd.names(reply.entries.map(\.episode.title), "entries")
-            try context.output.change(
-                reply.json,
-                "Removed \(names)\(queue.suffix("from")). `lockstep queue undo\(queue.argument)` brings \(reply.pronoun) back."
-            )
-        }
-    }
-}
-
-struct QueueMove: LockstepCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "move", abstract: "Move an entry to another position, or before or after another entry.")
-    @Argument(help: "A number, an ID, the beginning of one, or a part of a title.", completion: .entries)
-    var entry: String
-    @Argument(help: "Its new number.") var place: Int?
-    @Option(help: "The entry to put it before.", completion: .entries) var before: String?
-    @Option(help: "The entry to put it after.", completion: .entries) var after: String?
-    @Option(help: "Its new number.") var to: Int?
-    @OptionGroup var queue: QueueOption
-    @OptionGroup var options: GlobalOptions
-
-    func validate() throws {
-        let given = [place != nil, to != nil, before != nil, after != nil].filter { $0 }.count
-        guard given == 1 else { throw ValidationError("Say where to: a number, or one of --before, --after and --to.") }
-        if let number = place ?? to, number < 1 { throw ValidationError("Positions count from 1.") }
-    }
-
-    func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let present = try await session.view(of: [.queue]).queue(queue.known)
-            let moved = try EntryReference.resolve(entry, in: present)
-            var move = WireMoveEntry()
-            move.entry = moved.id
-            if let before {
-                move.before = try EntryReference.resolve(before, in: present).id
-            } else if let after {
-                move.after = try EntryReference.resolve(after, in: present).id
-            } else {
-                move.index = UInt32(clamping: (place ?? to ?? 1) - 1)
+        try await context.withFleet(observing: .parts([.queues, .next])) { fleet in
+            let state = try await fleet.current([.queues, .next])
+            let playing = state.upNext.name
+            var table = TextTable([
+                .init(heading: ""), .init(heading: "queue"), .init(heading: "entries", right: true),
+                .init(heading: "current", flexible: true), .init(heading: "modes", flexible: true),
+            ])
+            for queue in state.queues {
+                table.add([
+                    queue.name == playing ? "*" : "", queue.name, "\(queue.entries.count)",
+                    queue.entry(queue.current)?.episode.title ?? "", queue.modes.words.joined(separator: ", "),
+                ])
             }
-            let wanted = move
-            let reply = try await session.queue(named: queue.known) { $0.move = wanted }
-            let name = "“\(DisplayText.sanitised(moved.episode.title))”"
-            let now = try await session.view(of: [.queue]).queue(queue.known).entries.firstIndex { $0.id == moved.id }
-            let place = now.map { "position \($0 + 1)" } ?? "its position"
-            try context.output.change(
-                reply.json, reply.changed ? "Moved \(name) to \(place)." : "No change: \(name) is at \(place) already.")
+            let values = state.queues.map { queue in
+                JSONValue.object([
+                    "name": .string(queue.name), "entries": .integer(Int64(queue.entries.count)),
+                    "current": .text(queue.current?.text ?? ""), "playing": .bool(queue.name == playing),
+                    "revision": .unsigned(queue.revision), "modes": queue.modes.json,
+                ])
+            }
+            try context.output.value(.array(values), lines: table.lines(width: Output.terminalWidth))
         }
     }
 }
 
-struct QueueClear: LockstepCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "clear", abstract: "Remove all entries except the one that is playing; undo restores them.")
-    @OptionGroup var queue: QueueOption
-    @OptionGroup var options: GlobalOptions
-
-    func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let reply = try await session.queue(named: queue.known) { $0.clear = WireClearQueue() }
-            let count = reply.description_p.isEmpty ? "\(reply.entries.count) entries" : reply.description_p
-            try context.output.change(
-                reply.json,
-                reply.changed
-                    ? "Cleared \(count) from \(queue.shownName). `lockstep queue undo\(queue.argument)` brings \(reply.pronoun) back."
-                    : "No change: there was nothing to clear.")
-        }
-    }
-}
-
-extension QueueOption {
-    /// As sentences name it.
-    var shownName: String { WireQueueState.shownName(known) }
-
-    /// ` to “evening”`; empty for the usual queue.
-    func suffix(_ word: String) -> String { known == FleetView.usualQueue ? "" : " \(word) \(shownName)" }
-
-    /// ` --queue evening`; empty for the usual queue.
-    var argument: String { known == FleetView.usualQueue ? "" : " --queue \(known)" }
-}
-
-extension WireQueueReply {
-    /// For what it was about.
-    var pronoun: String { entries.count == 1 ? "it" : "them" }
-
-    /// What a command that changes the queue prints with `--json`.
-    var json: JSONValue {
-        .object([
-            "changed": .bool(changed), "revision": .unsigned(revision),
-            "entries": .array(entries.map { .object(["id": .string($0.id), "episode": $0.episode.json]) }),
-            "count": .unsigned(UInt64(count)), "alreadyThere": .array(alreadyThere.map { .string($0) }),
-            "description": .text(description_p),
-        ])
+extension FleetState {
+    /// A queue by its name. Up Next is there even if nothing has been heard of it.
+    ///
+    /// - Throws: `notFound`, which names the nearest one.
+    fileprivate func existingQueue(_ name: String?) throws(Failure) -> QueueState {
+        let name = name ?? QueueName.usual
+        if let queue = queue(name) { return queue }
+        guard name != QueueName.usual else { return upNext }
+        let advice = NearestWord.among(queues.map(\.name), to: name).map { "Did you mean \($0)? " } ?? ""
+        throw Failure(.notFound, "There is no queue “\(name)”. \(advice)`lockstep queues` lists them.")
     }
 }

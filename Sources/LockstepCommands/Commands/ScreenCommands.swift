@@ -1,10 +1,9 @@
 import ArgumentParser
-import BusKit
+import FleetHome
 import LibC
 import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
-import WireMessages
 
 struct Mini: LockstepCommand {
     static let configuration = CommandConfiguration(
@@ -40,16 +39,16 @@ extension CommandContext {
         on terminal: @escaping @Sendable () throws(Failure) -> any PlayerTerminal
     ) async throws {
         guard !plain, !output.json, isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
-            return try await withSession(origin: origin) { session in
-                try await output.whileRead { try await narrate(session) }
+            return try await withFleet(origin: origin, observing: .screen) { fleet in
+                try await output.whileRead { try await narrate(fleet) }
             }
         }
         try FleetPresence.require(home)
         let signals = TerminalSignals()
         defer { signals.close() }
-        let status = try await withSession(origin: origin) { session in
+        let status = try await withFleet(origin: origin, observing: .screen) { fleet in
             let inbox = PlayerInbox()
-            let following = Task { await inbox.follow(session.fleet.client) }
+            let following = Task { await inbox.follow(fleet) }
             defer { following.cancel() }
             return try await MainActor.run { () throws -> Int32 in
                 let machine = PlayerMachine(
@@ -58,7 +57,7 @@ extension CommandContext {
                 let loop = PlayerLoop(machine, on: try terminal(), events: events) { task in
                     // The main thread belongs to the screen until it is left.
                     Task.detached {
-                        let end = await session.perform(task)
+                        let end = await fleet.perform(task)
                         inbox.post(.finished(task, end.failure, said: end.said))
                     }
                 }
@@ -69,7 +68,7 @@ extension CommandContext {
     }
 
     /// The player in words, a line for each change. Where somebody can type, each line is a key.
-    private func narrate(_ session: Session) async throws {
+    private func narrate(_ fleet: Fleet) async throws {
         let keys = NIOLockedValueBox(
             PlayerMachine(settings: settings, bootID: SystemClocks.bootID, form: .words, advice: output.advice))
         let isTyped = !output.json && TypedLines.isPossible
@@ -79,8 +78,8 @@ extension CommandContext {
             let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
             let (digits, freeing) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             group.addTask {
-                for await update in session.fleet.client.updates() {
-                    if try await teller.apply(update) { beginning.finish() }
+                for await update in fleet.updates() {
+                    if try await teller.handle(update) { beginning.finish() }
                     if await teller.nextDigit != nil { freeing.yield() }
                 }
             }
@@ -97,7 +96,7 @@ extension CommandContext {
                 group.addTask {
                     // What a key does depends on what plays; who types one sees whether that is known yet.
                     if !TypedLines.isTerminal { for await _ in begun {} }
-                    try await listen(session, keys)
+                    try await listen(fleet, keys)
                 }
             }
             defer { group.cancelAll() }
@@ -106,7 +105,7 @@ extension CommandContext {
     }
 
     /// Does what is typed, until it is `q` or the input ends.
-    private func listen(_ session: Session, _ keys: NIOLockedValueBox<PlayerMachine>) async throws {
+    private func listen(_ fleet: Fleet, _ keys: NIOLockedValueBox<PlayerMachine>) async throws {
         for await line in TypedLines.stream() {
             guard let typed = TypedKey(line) else { continue }
             let begun = SystemClocks.now()
@@ -119,7 +118,7 @@ extension CommandContext {
                 }
             }
             while case .ask(let task) = outcome {
-                let end = await session.perform(task)
+                let end = await fleet.perform(task)
                 outcome = keys.withLockedValue {
                     $0.finished(task, end.failure, said: end.said, now: SystemClocks.now())
                 }
@@ -130,21 +129,22 @@ extension CommandContext {
     }
 }
 
-extension Session {
+extension Observation {
+    /// What players show: no podcasts, downloads or bookmarks, of which there may be thousands.
+    fileprivate static let screen = Observation.parts([.player, .next, .queues, .settings, .alerts])
+}
+
+extension Fleet {
     /// Does what a key asked for.
     ///
-    /// - Returns: why it failed, or what there is to say of it; nil where the stream shows it.
+    /// - Returns: why it failed, or what there is to say of it; nil where the state shows it.
     func perform(_ task: PlayerTask) async -> (failure: Failure?, said: String?) {
         var said: String?
         do throws(Failure) {
             switch task {
-            case .seek(let load, let position):
-                _ = try await playback {
-                    $0.seek.loadID = load
-                    $0.seek.position = position
-                }
-            case .speed(let factor): _ = try await playback { $0.setSpeed.speed = factor }
-            case .volume(let percent): _ = try await playback { $0.setVolume.volume = percent }
+            case .seek(let load, let position): _ = try await player.seek(.to(position), of: load)
+            case .speed(let factor): _ = try await player.setSpeed(.to(factor))
+            case .volume(let percent): _ = try await player.setVolume(.to(percent))
             case .command(let intent): said = try await perform(intent)
             }
             return (nil, said)
@@ -155,26 +155,21 @@ extension Session {
 
     private func perform(_ intent: PlayerIntent) async throws(Failure) -> String? {
         switch intent {
-        case .setPaused(let paused): _ = try await playback { $0.setPaused.paused = paused }
-        case .start(let name): _ = try await queue(named: name) { $0.play.resume = true }
-        case .next(let from, let name): _ = try await queue(named: name) { $0.next.from = from }
-        case .previous(let from, let name): _ = try await queue(named: name) { $0.previous.from = from }
-        case .play(let entry, let name): _ = try await queue(named: name) { $0.play.entry = entry }
-        case .remove(let entry, let name): _ = try await queue(named: name) { $0.remove.entries = [entry] }
+        case .toggle(let name): _ = try await queue.toggle(name)
+        case .next(let entry, let name): _ = try await queue.next(from: entry, in: name)
+        case .previous(let entry, let name): _ = try await queue.previous(from: entry, in: name)
+        case .play(let entry, let name): _ = try await queue.play(.entry(entry), in: name)
+        case .remove(let entry, let name): _ = try await queue.remove([entry], from: name)
         case .undo(let name):
-            let reply = try await queue(named: name) { $0.undo.fromRevision = 0 }
-            let place = name.isEmpty || name == FleetView.usualQueue ? "" : " in \(WireQueueState.shownName(name))"
-            guard reply.changed else { return "There is nothing to undo\(place)." }
-            return "Undone\(place): \(Sentence.stopped(reply.description_p))"
-        case .sleep(let request): _ = try await playback { $0.setSleep = request }
-        case .bookmark(let episode, let position):
-            _ = try await playback {
-                $0.setBookmark.episode = episode
-                $0.setBookmark.position = position
-            }
+            let answer = try await queue.undo(in: name)
+            let place = name == QueueName.usual ? "" : " in \(QueueName.shown(name))"
+            guard answer.changed else { return "There is nothing to undo\(place)." }
+            return "Undone\(place): \(Sentence.stopped(answer.summary))"
+        case .sleep(let timer): _ = try await player.setSleepTimer(timer)
+        case .bookmark(let episode, let position): _ = try await player.addBookmark(to: episode, at: position)
         case .answer(let alert, let owner, let action):
-            let end = await endOfSkipping(alert: owner, action: action)
-            _ = try await fleet.alerts.answer(alert: alert, owner: owner, action: action)
+            let end = await endOfSkipping(of: owner, action: action)
+            try await alerts.answer(alert, of: owner, action)
             return end
         case .quit, .select, .selectChapter, .switchList, .describe, .listKeys, .say, .seek, .chapter, .speed, .volume:
             break

@@ -1,9 +1,6 @@
 import ArgumentParser
-import BusKit
 import LockstepClient
 import PodcastModel
-import SwiftProtobuf
-import WireMessages
 
 struct Watch: LockstepCommand {
     static let configuration = CommandConfiguration(
@@ -26,10 +23,10 @@ struct Watch: LockstepCommand {
     }
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession(origin: "watch") { session in
+        try await context.withFleet(origin: "watch", observing: .everything) { fleet in
             try await context.output.whileRead {
                 try await withThrowingTaskGroup(of: Void.self) { group in
-                    group.addTask { try await print(session, context.output) }
+                    group.addTask { try await print(fleet, context.output) }
                     if let seconds {
                         group.addTask { try await Task.sleep(for: .seconds(seconds)) }
                     }
@@ -40,22 +37,18 @@ struct Watch: LockstepCommand {
         }
     }
 
-    private func print(_ session: Session, _ output: Output) async throws {
-        var log = WatchLog(prefixes: prefixes, changesOnly: changes)
+    private func print(_ fleet: Fleet, _ output: Output) async throws {
         var left = count ?? .max
-        for await update in session.fleet.client.updates() {
-            for line in log.lines(for: update) {
-                try output.line(output.json ? line.json.line : line.text)
-                left -= 1
-                if left == 0 { return }
-            }
+        for await event in fleet.events(prefixes: prefixes, changesOnly: changes) {
+            try output.line(
+                output.json
+                    ? event.json.line
+                    : "\(event.epoch) \(event.sequence) \(event.kind) \(DisplayText.sanitised(event.topic)) \(event.payload.line)"
+            )
+            left -= 1
+            if left == 0 { return }
         }
     }
-}
-
-extension WatchLog.Line {
-    /// For people: `1763 12 put stream/playback/state {…}`.
-    var text: String { "\(epoch) \(sequence) \(kind) \(DisplayText.sanitised(topic)) \(payload.line)" }
 }
 
 struct Alerts: AsyncParsableCommand {
@@ -70,14 +63,11 @@ struct AlertList: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let alerts = try await session.view(of: []).alertsInOrder
+        try await context.withFleet(observing: .parts([.alerts])) { fleet in
+            let alerts = try await fleet.current([.alerts]).alerts
             let lines = alerts.flatMap { alert -> [String] in
                 let actions = alert.actions.isEmpty ? "" : "  (\(alert.actions.joined(separator: ", ")))"
-                return [
-                    DisplayText.sanitised("\(alert.id)  \(alert.severity.word): \(alert.title)\(actions)"),
-                    "  " + DisplayText.sanitised(alert.message),
-                ]
+                return ["\(alert.id)  \(alert.severity): \(alert.title)\(actions)", "  " + alert.message]
             }
             try context.output.value(.array(alerts.map(\.json)), lines: lines.isEmpty ? ["No alerts."] : lines)
         }
@@ -97,29 +87,27 @@ struct AlertAnswer: LockstepCommand {
     }
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession { session in
-            let alerts = try await session.view(of: []).alertsInOrder
-            // A word that stands alone is the action.
+        try await context.withFleet(observing: .parts([.alerts, .next])) { fleet in
+            let alerts = try await fleet.current([.alerts]).alerts
+            // A single word is the action.
             let action = self.action ?? id ?? ""
             let alert = try Self.resolve(self.action == nil ? nil : id, action: action, in: alerts)
-            let end = await session.endOfSkipping(alert: alert.owner, action: action)
-            let answered = try await session.fleet.alerts.answer(alert: alert.id, owner: alert.owner, action: action)
+            let end = await fleet.endOfSkipping(of: alert.owner, action: action)
+            let answered = try await fleet.alerts.answer(alert.id, of: alert.owner, action)
             try context.output.change(
-                .object(["alert": .string(answered.alert), "action": .string(answered.action)]),
-                "Answered “\(DisplayText.sanitised(alert.title))” with \(answered.action).\(end.map { " \($0)" } ?? "")"
-            )
+                .object(["alert": .string(alert.id.text), "action": .string(answered)]),
+                "Answered “\(alert.title)” with \(answered).\(end.map { " \($0)" } ?? "")")
         }
     }
 
-    /// The alert that is meant: by its id or the beginning of one; without, the only one that takes the action.
-    static func resolve(_ id: String?, action: String, in alerts: [WireAlert]) throws(Failure) -> WireAlert {
-        let found = alerts.filter { id.map($0.id.hasPrefix) ?? $0.actions.contains(action) }
+    /// The alert that is meant: by its ID or the beginning of one; without, the only one that takes the action.
+    static func resolve(_ id: String?, action: String, in alerts: [AlertState]) throws(Failure) -> AlertState {
+        let found = alerts.filter { id.map($0.id.text.hasPrefix) ?? $0.actions.contains(action) }
         guard let first = found.first else {
-            if id == nil, let named = alerts.first(where: { $0.id.hasPrefix(action) }) {
+            if id == nil, let named = alerts.first(where: { $0.id.text.hasPrefix(action) }) {
                 throw Failure(
                     .invalidArgument,
-                    "Say how to answer “\(DisplayText.sanitised(named.title))”: \(named.actions.joined(separator: ", "))."
-                )
+                    "Say how to answer “\(named.title)”: \(named.actions.joined(separator: ", ")).")
             }
             throw Failure(
                 .notFound,
@@ -127,34 +115,31 @@ struct AlertAnswer: LockstepCommand {
                     ?? "No alert can be answered with “\(action)”. `lockstep alerts` lists them.")
         }
         guard found.count == 1 else {
-            throw Failure.ambiguous("\(found.count) alerts match.", found.map { ($0.id, $0.title) })
+            throw .ambiguous("\(found.count) alerts match.", found.map { ($0.id.text, $0.title) })
         }
         guard first.actions.contains(action) else {
             throw Failure(
                 .invalidArgument,
-                "“\(first.title)” cannot be answered with “\(action)”, but with \(first.actions.joined(separator: ", "))."
+                "“\(first.title)” can’t be answered with “\(action)”, but with \(first.actions.joined(separator: ", "))."
             )
         }
         return first
     }
 }
 
-extension Session {
-    /// What is to be said of passing over what failed, asked before it is done: that nothing follows it; nil: something
-    /// does, or the answer is another one.
-    func endOfSkipping(alert owner: String, action: String) async -> String? {
-        guard owner == ServiceName.playback.text, action == "skip" else { return nil }
-        let (view, isCurrent) = await follow(until: Self.ownerLimit) { view in
-            view.connection == .live && !view.isStale(.playback) && !view.isStale(.queue)
-        }
-        guard isCurrent, !view.hasFollower else { return nil }
-        let queue = view.playingQueue
-        return "Nothing follows it in \(queue.shownName). "
-            + "Add something with `lockstep queue add\(QueueName.option(queue.name)) EPISODE`."
+extension Fleet {
+    /// The sentence about skipping a failed episode that nothing follows; nil: something does, or the answer is another one. It is
+    /// asked for before the answer is given, on a connection that observes what plays next.
+    func endOfSkipping(of owner: ServiceName, action: String) async -> String? {
+        guard owner == .playback, action == "skip",
+            let next = try? await current([.next]).next, next.following == nil, next.reason != nil
+        else { return nil }
+        return "Nothing follows it in \(QueueName.shown(next.queue)). "
+            + "Add something with `lockstep queue add\(QueueName.option(next.queue)) EPISODE`."
     }
 }
 
-/// What shells complete ids from. Not for people.
+/// Prints the IDs that shells complete; not for people.
 struct Candidates: LockstepCommand {
     enum Kind: String, ExpressibleByArgument, CaseIterable {
         case episodes
@@ -170,15 +155,22 @@ struct Candidates: LockstepCommand {
     @OptionGroup var options: GlobalOptions
 
     func perform(_ context: CommandContext) async throws {
-        try await context.withSession(observing: kind == .episodes || kind == .podcasts ? nil : .all) { session in
+        let parts: Set<FleetPart> =
+            switch kind {
+            case .episodes, .podcasts: []
+            case .entries, .queues: [.queues]
+            case .bookmarks: [.bookmarks]
+            case .alerts: [.alerts]
+            }
+        try await context.withFleet(observing: parts.isEmpty ? .nothing : .parts(parts)) { fleet in
             let ids: [String]
             switch kind {
-            case .episodes: ids = try await session.persistence.episodes(WireEpisodesQuery()).episodes.map(\.id)
-            case .podcasts: ids = try await session.persistence.allPodcasts().map(\.id)
-            case .entries: ids = try await session.view(of: [.queue]).mainQueue?.entries.map(\.id) ?? []
-            case .queues: ids = try await session.view(of: [.queue]).queues.keys.sorted()
-            case .bookmarks: ids = try await session.view(of: [.playback]).allBookmarks.map(\.id)
-            case .alerts: ids = try await session.view(of: []).alertsInOrder.map(\.id)
+            case .episodes: ids = try await fleet.library.episodes(limit: 20).episodes.map(\.id.text)
+            case .podcasts: ids = try await fleet.library.podcasts().map(\.id.text)
+            case .entries: ids = try await fleet.current(parts).queue(QueueName.usual)?.entries.map(\.id.text) ?? []
+            case .queues: ids = try await fleet.current(parts).queues.map(\.name).sorted()
+            case .bookmarks: ids = try await fleet.current(parts).bookmarks.map(\.id.text)
+            case .alerts: ids = try await fleet.current(parts).alerts.map(\.id.text)
             }
             for id in ids { try context.output.line(id) }
         }

@@ -1,9 +1,9 @@
-import BusKit
+import FleetHome
 import LibC
 import LockstepClient
 import PodcastModel
 
-/// What `doctor` can say of the database’s file without opening the database, which is what its service alone does.
+/// Checks the database’s file without opening the database, as only its service may.
 struct DatabaseFileCheck: Sendable {
     let home: LockstepHome
 
@@ -38,7 +38,7 @@ struct DatabaseFileCheck: Sendable {
         return .ok("database", "Nothing is wrong with its first page; the rest is checked when the fleet starts.")
     }
 
-    /// What is wrong with a file that begins with these bytes; nil: nothing that can be seen so.
+    /// The damage of a file that begins with these bytes; nil: none shows there.
     static func damage(header: [UInt8], size: Int, hasLog: Bool) -> String? {
         guard header.count == headerSize, Array(header.prefix(magic.count)) == magic else {
             return size == 0 ? "it is empty" : "it doesn’t begin like a SQLite database"
@@ -61,7 +61,7 @@ struct DatabaseFileCheck: Sendable {
         .fault("database", "\(home.database) can’t be read and written: \(reason).", do: "Check its owner and mode.")
     }
 
-    /// What to do about a database that is damaged or gone.
+    /// Advice for a database that is damaged or gone.
     private var advice: String {
         guard let newestBackup else {
             return

@@ -1,5 +1,5 @@
 import ArgumentParser
-import BusKit
+import FleetHome
 import LockstepClient
 import PodcastModel
 import SupervisorControl

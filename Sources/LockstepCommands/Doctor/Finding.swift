@@ -1,26 +1,26 @@
 import LockstepClient
 
-/// Something that `doctor` looked at.
+/// The result of one check of `doctor`.
 struct Finding: Sendable, Hashable {
-    /// How it is.
+    /// How serious it is.
     enum Level: String, Sendable {
-        /// As it should be.
+        /// Everything works.
         case ok
-        /// It works, but somebody should look.
+        /// It works, but somebody should look at it.
         case warning
-        /// Something does not work.
+        /// Something doesn’t work.
         case fault
     }
 
-    /// What was looked at, in a word.
+    /// The name of the check, in a word.
     var name: String
-    /// How it is.
+    /// How serious it is.
     var level: Level
     /// What was found.
     var message: String
-    /// What to do about it; nil where nothing is to be done.
+    /// Advice; nil: nothing is to be done.
     var advice: String?
-    /// What other checks can find too, in a word; nil: what the message says.
+    /// A word for what other checks can find, too; nil: the message stands for it.
     var subject: String?
 
     /// The subject of everything that says that the disk is full.

@@ -1,10 +1,8 @@
-import BusKit
 import LockstepClient
 import PodcastModel
 import SupervisorControl
-import WireMessages
 
-/// What `doctor` hears from the fleet: its processes, its alerts, its database.
+/// Checks a running fleet: its processes, its alerts, its database.
 struct FleetCheck: Sendable {
     private let context: CommandContext
 
@@ -29,9 +27,9 @@ struct FleetCheck: Sendable {
         let hasDatabase = Self.serves(.persistence, services)
         do {
             return try await processes
-                + context.withSession { session in
-                    let database = hasDatabase ? [await Self.database(session)] : []
-                    return try await database + Self.alerts(session.view(of: []).alertsInOrder)
+                + context.withFleet(observing: .parts([.alerts])) { fleet in
+                    let database = hasDatabase ? [await Self.database(fleet.library)] : []
+                    return try await database + Self.alerts(fleet.current([.alerts]).alerts)
                 }
         } catch {
             let message = (error as? Failure)?.message ?? "\(error)"
@@ -39,13 +37,13 @@ struct FleetCheck: Sendable {
         }
     }
 
-    /// Whether a service answers what it is asked.
+    /// Whether a service answers requests.
     static func serves(_ name: ServiceName, _ services: [ServiceReport]) -> Bool {
         let states = [ServiceCondition.ready, .late].map(\.rawValue)
         return services.contains { $0.name == name.text && states.contains($0.state) }
     }
 
-    /// A process and its restarts.
+    /// The finding about a process and its restarts.
     static func finding(_ service: ServiceReport) -> Finding {
         var finding = conditionFinding(service)
         // Two services in the same condition are two findings.
@@ -88,32 +86,32 @@ struct FleetCheck: Sendable {
             do: "Report it with the newest file; delete the files when that is done.")
     }
 
-    static func alerts(_ alerts: [WireAlert]) -> [Finding] {
+    static func alerts(_ alerts: [AlertState]) -> [Finding] {
         guard !alerts.isEmpty else { return [.ok("alerts", "There are no open alerts.")] }
         // What the supervisor reports stands with its processes already.
-        return alerts.filter { $0.owner != ServiceName.supervisor.text }.map { alert in
+        return alerts.filter { $0.owner != .supervisor }.map { alert in
             let advice = "See `lockstep alerts`; answer with `lockstep alerts answer \(alert.id) ACTION`."
             var finding =
                 alert.severity == .error && !isAboutContent(alert)
                 ? Finding.fault("alerts", alert.title, do: advice) : .warning("alerts", alert.title, do: advice)
-            finding.subject = alert.code == FailureCode.diskFull.rawValue ? Finding.fullDisk : alert.id
+            finding.subject = alert.code == FailureCode.diskFull.rawValue ? Finding.fullDisk : alert.id.text
             return finding
         }
     }
 
-    /// The alerts about an episode or a podcast that are about this machine or the program all the same.
+    /// The codes of alerts that are about this machine or the program, even where they name an episode or a podcast.
     private static let ownCodes =
         [.diskFull, .insufficientStorage, .notSaved, .storageFailed, .noSoundDevice, .quarantined, .internalError]
         .map(\FailureCode.rawValue) + ["playbackCrashed"]
 
     /// Whether an alert is about an episode or a podcast: its server or its feed is at fault, and the installation works.
-    private static func isAboutContent(_ alert: WireAlert) -> Bool {
-        !ownCodes.contains(alert.code) && !(alert.episode.isEmpty && alert.podcast.isEmpty)
+    private static func isAboutContent(_ alert: AlertState) -> Bool {
+        !ownCodes.contains(alert.code) && (alert.episode != nil || alert.podcast != nil)
     }
 
-    private static func database(_ session: Session) async -> Finding {
+    private static func database(_ library: LibraryClient) async -> Finding {
         do throws(Failure) {
-            let check = try await PersistenceClient(session.fleet.client, within: .seconds(60)).check()
+            let check = try await library.checkDatabase()
             let size = "\(NumberText.bytes(check.bytes)), SQLite \(check.sqliteVersion)"
             guard check.damage.isEmpty else {
                 return .fault(

@@ -1,13 +1,13 @@
-import BusKit
+import FleetHome
 import FoundationEssentials
 import LibC
 import LockstepClient
 import PodcastModel
 
-/// What `doctor` sees without a fleet: settings, folders, disk, backups, clock.
+/// Checks what needs no fleet: settings, folders, disk, backups, clock.
 struct HomeCheck: Sendable {
     let home: LockstepHome
-    /// Seconds since 1970.
+    /// The time now, in seconds since 1970.
     var now = Date().timeIntervalSince1970
     var userID = geteuid()
     /// Whether this user has such access to a path.
@@ -47,7 +47,7 @@ struct HomeCheck: Sendable {
         ]
     }
 
-    /// What works, but is not as it should be.
+    /// The finding about permissions that work, but shouldn’t be as they are.
     private func warnings() -> [Finding] {
         var warnings: [Finding] = []
         var isOthers = false

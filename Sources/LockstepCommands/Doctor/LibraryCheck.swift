@@ -1,18 +1,19 @@
-import BusKit
+import FleetHome
 import LibC
+import LockstepClient
 import PodcastModel
 
-/// What `doctor` says about the system's libraries and its sound.
+/// Checks the system’s libraries and its sound.
 struct LibraryCheck: Sendable {
-    /// As the services have it.
+    /// The environment of the services.
     let environment: [String: String]
 
     func findings() -> [Finding] {
-        [Self.messaging(BusLibrary.version), player(), sound()]
+        [Self.messaging(Fleet.messagingVersion), player(), sound()]
     }
 
-    /// libzmq from 4.3.3 on is without the known holes (CVE-2019-6250, CVE-2019-13132, CVE-2020-15166).
-    static func messaging(_ version: BusLibrary.Version) -> Finding {
+    /// Versions of libzmq before 4.3.3 have known vulnerabilities (CVE-2019-6250, CVE-2019-13132, CVE-2020-15166).
+    static func messaging(_ version: (major: Int, minor: Int, patch: Int)) -> Finding {
         let found = "libzmq \(version.major).\(version.minor).\(version.patch)"
         guard (version.major, version.minor, version.patch) >= (4, 3, 3) else {
             return .warning(
@@ -44,7 +45,7 @@ struct LibraryCheck: Sendable {
             "libmpv", "It couldn’t be opened: \(reason).", do: "Install it: on Debian `apt install libmpv2`.")
     }
 
-    /// Whether there is anything that sound could come out of.
+    /// Whether there is a sound system or device.
     func sound() -> Finding {
         if environment["LOCKSTEP_AO"] == "null" {
             return .ok("sound", "Turned off (ao: null); episodes play silently.")

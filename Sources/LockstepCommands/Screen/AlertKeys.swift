@@ -6,17 +6,17 @@ import PodcastModel
 struct AlertKeys: Sendable {
     /// An answer to an alert.
     private struct Answer: Hashable {
-        var alert: String
+        var alert: AlertID
         var action: String
     }
 
-    /// How long a digit that has become free isn’t used.
+    /// The time for which a freed digit isn’t used.
     static let pause = Duration.seconds(5)
 
     private var digits: [Answer: Int] = [:]
     private var freed: [Int: MonotonicTime] = [:]
 
-    /// When the next digit that has become free can be used again; nil: none is kept back.
+    /// The time at which the next freed digit can be used again; nil: none is held back.
     var nextRelease: MonotonicTime? { freed.values.min()?.advanced(by: Self.pause) }
 
     /// Frees the digits of answers that can’t be given any more, and gives digits to those that have none.

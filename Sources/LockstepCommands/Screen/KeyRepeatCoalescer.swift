@@ -1,21 +1,23 @@
-/// Turns a held-down key into few requests: one is in flight, what is pressed meanwhile becomes one more behind it.
+import PodcastModel
+
+/// Turns a held-down key into few requests: one is in flight, and later presses become one more behind it.
 struct KeyRepeatCoalescer<Value: Sendable & Equatable>: Sendable {
-    /// What the last key was about: what waits is for this one.
-    private(set) var subject = ""
+    /// The load that the last key and the waiting request are about; nil: they don’t depend on one.
+    private(set) var subject: LoadID?
     private var inFlight: Value?
     private var waiting: Value?
 
     /// Nothing is in flight.
     init() {}
 
-    /// What will hold once all is through; nil: nothing is under way.
+    /// The value after all requests; nil: none is under way.
     var target: Value? { waiting ?? inFlight }
 
-    /// A key: `change` leads from the value that is aimed at, or else from `current`, to the next.
+    /// Handles a key: `change` leads from the target, or else from `current`, to the next value.
     ///
-    /// What waits for another `subject` (an episode that has gone since) is forgotten.
+    /// A request that waits for another `subject` (an episode that has gone since) is dropped.
     /// - Returns: the value to request now; nil: it waits for the one in flight.
-    mutating func press(subject: String, from current: Value, _ change: (Value) -> Value) -> Value? {
+    mutating func press(subject: LoadID?, from current: Value, _ change: (Value) -> Value) -> Value? {
         if subject != self.subject {
             self.subject = subject
             waiting = nil
@@ -44,6 +46,6 @@ struct KeyRepeatCoalescer<Value: Sendable & Equatable>: Sendable {
         return inFlight
     }
 
-    /// Forgets what waits, after a failure that would meet it too.
+    /// Drops the waiting request, after a failure that it would meet too.
     mutating func dropWaiting() { waiting = nil }
 }

@@ -1,6 +1,5 @@
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 /// The player on one line.
 enum MiniLine {
@@ -18,7 +17,7 @@ enum MiniLine {
         let tail = tail(snapshot)
         var room = columns - DisplayText.width(head) - DisplayText.width(tail)
         guard room > 4 else { return DisplayText.cut(head + tail, to: columns) }
-        // What needs an answer comes before the title, but leaves some of it.
+        // Alerts come before the title, but leave some of it.
         let alert = alert(snapshot, room: room - 12)
         room -= DisplayText.width(alert)
         // A bar where there is more room than a title needs.
@@ -48,7 +47,7 @@ enum MiniLine {
     }
 
     /// The sign for a state; the words are for plain screens.
-    static func symbol(_ status: WirePlaybackState.Status) -> String {
+    static func symbol(_ status: PlayerSnapshot.Status) -> String {
         switch status {
         case .playing: "▶"
         case .loading: "…"
@@ -71,7 +70,7 @@ enum MiniLine {
             let rest = more > 1 ? "  and \(more - 1) more" : ""
             let keys = alert.answers.map { "  \($0)" }.joined()
             let left = room - DisplayText.width(text) - DisplayText.width(keys) - 3
-            // What is left out must still be said to be there.
+            // The number of those that are left out must be shown.
             guard left >= 8 + DisplayText.width(rest) else {
                 return index == 0 ? alerts(snapshot) : text + "  and \(more) more"
             }

@@ -1,6 +1,5 @@
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 /// The plain form of a player: a line for each change, no bars, no ticking.
 struct PlainNarrator: Sendable {
@@ -13,14 +12,14 @@ struct PlainNarrator: Sendable {
             last = snapshot
             expected = (snapshot.position, now)
         }
-        // The state is told once there is one.
+        // The state is printed once there is one.
         guard let last, last.link != .connecting || snapshot.link == .connecting else { return first(snapshot) }
         var lines: [String] = []
         if last.link != snapshot.link || last.isStale != snapshot.isStale {
             lines.append(Self.connection(snapshot))
         }
         let status = Sentence.status(snapshot)
-        // What is loading has no place that could be said anew.
+        // While an episode loads, its position doesn’t change.
         let isSame = snapshot.status == .loading && status == Sentence.status(last)
         if isChanged(from: last, to: snapshot, now: now), !isSame { lines.append(status) }
         if last.speed != snapshot.speed || last.volume != snapshot.volume || last.output != snapshot.output
@@ -36,7 +35,7 @@ struct PlainNarrator: Sendable {
         let open = Set(snapshot.alerts.map(\.id))
         let gone = last.alerts.filter { !open.contains($0.id) }
         lines += gone.map { "Alert gone: \(Sentence.stopped($0.title))" }
-        // An alert that found no free digit at first is told again with its digits.
+        // An alert that found no free digit at first is printed again with its digits.
         let known = Dictionary(last.alerts.map { ($0.id, $0.keys) }) { first, _ in first }
         return lines + snapshot.alerts.filter { known[$0.id] != $0.keys }.map(Sentence.alert)
     }
@@ -49,12 +48,12 @@ struct PlainNarrator: Sendable {
         return lines + [Self.queue(snapshot)] + snapshot.alerts.map(Sentence.alert)
     }
 
-    /// Whether the player does something else than it did, or is somewhere else.
+    /// Whether the playback state has changed, or the position has jumped.
     private func isChanged(from last: PlayerSnapshot, to snapshot: PlayerSnapshot, now: MonotonicTime) -> Bool {
         if last.status != snapshot.status || last.loadID != snapshot.loadID || last.episodeID != snapshot.episodeID {
             return true
         }
-        // Each try is said when its wait begins, and not while the wait passes.
+        // Each attempt is printed when its wait begins, and not while the wait passes.
         let begins = (last.retry?.wait ?? 0) == 0 && (snapshot.retry?.wait ?? 0) > 0
         return last.isBuffering != snapshot.isBuffering || last.pausedBy != snapshot.pausedBy
             || last.retry?.attempt != snapshot.retry?.attempt || begins
@@ -84,18 +83,18 @@ struct PlainNarrator: Sendable {
 
     private static func queue(_ snapshot: PlayerSnapshot) -> String {
         let count = NumberText.counted(snapshot.entries.count, "entry", "entries")
-        let name = WireQueueState.shownName(snapshot.queueName)
-        let current = snapshot.entries.firstIndex(where: \.isCurrent)
+        let name = QueueName.shown(snapshot.queueName)
+        let current = snapshot.entries.firstIndex { $0.id == snapshot.currentEntry }
         guard let next = snapshot.entries.dropFirst(current.map { $0 + 1 } ?? 0).first else {
             return snapshot.entries.isEmpty
                 ? "\(name) is empty." : "\(name): \(count), nothing after the current one."
         }
-        return "\(name): \(count), next \(Sentence.stopped(next.title))"
+        return "\(name): \(count), next \(Sentence.stopped(next.episode.title))"
     }
 }
 
 extension PlayerSnapshot.Sleep {
-    /// The timer without what is left of it, which is not told anew as it passes.
+    /// The timer without its rest, which isn’t printed again as it passes.
     fileprivate var kind: Self {
         var kind = self
         if remaining != nil { kind.remaining = 0 }

@@ -1,16 +1,14 @@
-import BusKit
 import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
-import WireMessages
 
-/// A player in words: says what the stream brings, and which digits answer its alerts, one thing after the other.
+/// A player in words: prints changes of the state, and the digits that answer alerts, one after the other.
 actor PlainTeller {
     private let output: Output
     private let keys: NIOLockedValueBox<PlayerMachine>?
     private let now: @Sendable () -> Moment
     private let say: @Sendable (String) throws -> Void
-    private var view = FleetView()
+    private var state: FleetState?
     private var narrator = PlainNarrator()
 
     /// A teller; `keys` is the player behind the keys, where somebody can press any.
@@ -22,31 +20,29 @@ actor PlainTeller {
         (self.output, self.keys, self.now, self.say) = (output, keys, now, say)
     }
 
-    /// Says what an update changes.
+    /// Prints the changes of an update.
     ///
-    /// - Returns: whether what there is has been said.
-    func apply(_ update: ReplicaUpdate) throws -> Bool {
-        let changes = view.apply(update)
-        keys?.withLockedValue { $0.apply(update) }
-        let snapshot = snapshot(at: now())
-        // The first word is said once there is something to say.
-        if case .connection(.connecting) = update { return false }
-        guard !changes.isEmpty else { return false }
+    /// - Returns: whether the live state has been printed.
+    func handle(_ update: FleetUpdate) throws -> Bool {
+        let state = update.state
+        self.state = state
+        keys?.withLockedValue { $0.apply(state) }
+        let snapshot = snapshot(of: state, at: now())
         if !output.json {
             try tell(snapshot)
-        } else if changes.contains(where: \.concernsPlayer) {
-            let alerts = JSONValue.array(view.alertsInOrder.map(\.json))
-            try say((view.player ?? WirePlaybackState()).nowJSON.adding("alerts", alerts).line)
+        } else if update.changes.contains(where: \.concernsPlayer) {
+            let alerts = JSONValue.array(state.alerts.map(\.json))
+            try say(state.player.json(at: now()).adding("alerts", alerts).line)
         }
         return snapshot.link == .live
     }
 
-    /// Gives digits that have become free to the answers that wait for one, and says so.
+    /// Assigns freed digits to answers that wait for one, and prints them.
     func giveDigits() throws {
-        if keys != nil, !output.json { try tell(snapshot(at: now())) }
+        if keys != nil, !output.json, let state { try tell(snapshot(of: state, at: now())) }
     }
 
-    /// How long until the next digit becomes free; nil: none is kept back.
+    /// The time until the next digit is released; nil: none is held back.
     var nextDigit: Duration? {
         let release = keys?.withLockedValue(\.nextDigit)
         return release.map { max(.zero, $0.since(now().monotonic)) }
@@ -56,17 +52,17 @@ actor PlainTeller {
         for line in narrator.lines(for: snapshot, now: now().monotonic) { try say(line) }
     }
 
-    private func snapshot(at now: Moment) -> PlayerSnapshot {
+    private func snapshot(of state: FleetState, at now: Moment) -> PlayerSnapshot {
         let numbered = keys?.withLockedValue { keys in
             keys.tick(now: now)
             return keys.snapshot(at: now)
         }
-        return numbered ?? PlayerSnapshot(view, now: now, bootID: SystemClocks.bootID)
+        return numbered ?? PlayerSnapshot(state, now: now)
     }
 }
 
-extension FleetView.Change {
-    /// Whether a player that prints JSON says it.
+extension FleetChange {
+    /// Whether a player that prints JSON prints it.
     fileprivate var concernsPlayer: Bool {
         switch self {
         case .player, .everything, .alert: true

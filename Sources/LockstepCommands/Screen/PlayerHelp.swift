@@ -1,6 +1,6 @@
 import LockstepClient
 
-/// What the keys of the players are for, in words.
+/// The help about the keys of the players.
 enum PlayerHelp {
     /// All keys in a sentence; `hasList` where there is a list to select in.
     static func sentence(hasList: Bool) -> String {
@@ -17,7 +17,7 @@ enum PlayerHelp {
         return "Keys: \(keys.joined(separator: ", "))."
     }
 
-    /// How keys are pressed where there is no screen.
+    /// The help about keys where there is no screen.
     static let plain =
         "With --plain each line of the input is a key, typed with Enter or written by another program, whose end ends the "
         + "player; without any input it goes on until it is interrupted."
@@ -39,7 +39,7 @@ enum PlayerHelp {
         "< > c chapters", "z sleep", "b bookmark", "i describe",
     ]
 
-    /// Of what was typed and is no key here.
+    /// The answer to a text that isn’t a key.
     static func unknown(_ text: String) -> String {
         let shown = DisplayText.cut(DisplayText.sanitised(text), to: 40)
         return "\(shown.isEmpty ? "That" : "“\(shown)”") isn’t a key. ? shows the keys."

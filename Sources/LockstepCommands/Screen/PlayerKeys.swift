@@ -1,6 +1,5 @@
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 /// A key as a player understands it.
 enum PlayerKey: Sendable, Hashable {
@@ -17,10 +16,10 @@ enum PlayerKey: Sendable, Hashable {
     case delete
 }
 
-/// What a key asks for. Everything is absolute or names what it starts from.
+/// The request of a key. It is absolute, or names what it starts from.
 enum PlayerIntent: Sendable, Hashable {
     case quit
-    case select(String)
+    case select(QueueEntryID)
     case describe
     case listKeys
     /// Nothing is to be done, and why.
@@ -29,20 +28,21 @@ enum PlayerIntent: Sendable, Hashable {
     case switchList
     /// By its index.
     case selectChapter(Int)
-    case setPaused(Bool)
-    case start(queue: String)
+    /// Pauses what plays, else resumes what is loaded, else starts the queue.
+    case toggle(queue: String)
     case seek(by: Double)
-    case chapter(ChapterTarget)
-    case speed(LevelExpression)
-    case volume(LevelExpression)
-    case next(from: String, queue: String)
-    case previous(from: String, queue: String)
-    case play(entry: String, queue: String)
-    case remove(entry: String, queue: String)
+    case chapter(ChapterStep)
+    case speed(LevelStep)
+    case volume(LevelStep)
+    case next(from: QueueEntryID?, queue: String)
+    case previous(from: QueueEntryID?, queue: String)
+    case play(entry: QueueEntryID, queue: String)
+    case remove(entry: QueueEntryID, queue: String)
     case undo(queue: String)
-    case sleep(WireSetSleep)
-    case bookmark(episode: String, position: Double)
-    case answer(alert: String, owner: String, action: String)
+    /// Nil turns the timer off.
+    case sleep(SleepTimerState?)
+    case bookmark(episode: EpisodeID, position: Double)
+    case answer(alert: AlertID, owner: ServiceName, action: String)
 }
 
 extension PlayerIntent {
@@ -50,8 +50,8 @@ extension PlayerIntent {
     /// state that was shown, and for what a key held down must not do again and again.
     var behindAnother: PlayerIntent? {
         switch self {
-        case .next(_, let queue): .next(from: "", queue: queue)
-        case .previous(_, let queue): .previous(from: "", queue: queue)
+        case .next(_, let queue): .next(from: nil, queue: queue)
+        case .previous(_, let queue): .previous(from: nil, queue: queue)
         case .remove: self
         default: nil
         }
@@ -67,11 +67,11 @@ extension PlayerIntent {
 }
 
 extension PlayerScreen {
-    /// What `key` asks for here. `forward` and `back` are the steps of the arrows, in seconds.
+    /// The request of `key` on this screen. `forward` and `back` are the steps of the arrows, in seconds.
     func intent(for key: PlayerKey, forward: Double, back: Double) -> PlayerIntent {
         switch key {
         case .character("q"), .character("Q"): return .quit
-        case .character(" "): return pauseIntent
+        case .character(" "): return .toggle(queue: snapshot.queueName)
         case .character("i"): return .describe
         case .character("?"): return .listKeys
         case .right: return whileLoaded(.seek(by: forward))
@@ -87,7 +87,9 @@ extension PlayerScreen {
         case .character(">"), .character("."): return whileInChapters(.chapter(.next))
         case .character("z"): return .sleep(SleepKey.next(after: snapshot))
         case .character("b"):
-            return whileLoaded(.bookmark(episode: snapshot.episodeID, position: snapshot.position))
+            return whileLoaded(
+                snapshot.episodeID.map { .bookmark(episode: $0, position: snapshot.position) }
+                    ?? .say("This episode can’t have bookmarks."))
         case .character("c"), .character("x"), .delete, .enter, .up, .down, .pageUp, .pageDown, .home, .end:
             return listIntent(for: key)
         case .character(let character):
@@ -108,14 +110,14 @@ extension PlayerScreen {
         snapshot.parts.isEmpty ? whileLoaded(.say("This episode has no chapters.")) : intent
     }
 
-    /// What a key asks for that is about the list and its selection.
+    /// The request of a key about the list and its selection.
     private func listIntent(for key: PlayerKey) -> PlayerIntent {
-        let queue = WireQueueState.shownName(snapshot.queueName)
+        let queue = QueueName.shown(snapshot.queueName)
         guard hasList else { return .say("There is no list here to select in. ? shows the keys.") }
         switch key {
         case .character("c"): return list == .queue ? whileInChapters(.switchList) : .switchList
         case .enter where shownList == .chapters:
-            return selectedChapter.map { .chapter(.number($0 + 1)) } ?? .say("No chapter is selected.")
+            return selectedChapter.map { .chapter(.index($0)) } ?? .say("No chapter is selected.")
         case .character("x"), .delete, .enter:
             guard shownList == .queue else {
                 return .say("Only entries of \(queue) can be removed; press c to show them.")
@@ -124,15 +126,6 @@ extension PlayerScreen {
             return key == .enter
                 ? .play(entry: entry, queue: snapshot.queueName) : .remove(entry: entry, queue: snapshot.queueName)
         default: return moved(by: key) ?? .say("\(queue) is empty.")
-        }
-    }
-
-    private var pauseIntent: PlayerIntent {
-        switch snapshot.status {
-        case .playing: .setPaused(true)
-        case .loading: .setPaused(!snapshot.staysPaused)
-        case .paused: .setPaused(false)
-        default: .start(queue: snapshot.queueName)
         }
     }
 
@@ -156,40 +149,29 @@ extension PlayerScreen {
     }
 }
 
-/// What the key of the sleep timer leads to: 15, 30 and 60 minutes, the end of the chapter, that of the episode, and off.
+/// The steps of the sleep timer’s key: 15, 30 and 60 minutes, the end of the chapter, that of the episode, and off.
 enum SleepKey {
     private static let steps = [15.0, 30, 60].map { $0 * 60 }
 
-    /// What comes next after what is set. Each press says it anew, so that two players never add theirs up.
-    static func next(after snapshot: PlayerSnapshot) -> WireSetSleep {
-        var request = WireSetSleep()
-        guard let sleep = snapshot.sleep else {
-            request.seconds = steps[0]
-            return request
-        }
+    /// The timer after the one that is set; nil: none. Each press names the whole timer, so that those of two players never add up.
+    static func next(after snapshot: PlayerSnapshot) -> SleepTimerState? {
+        guard let sleep = snapshot.sleep else { return .time(remaining: steps[0]) }
         if let remaining = sleep.remaining {
-            if let step = steps.first(where: { $0 > remaining + 5 }) {
-                request.seconds = step
-            } else if snapshot.chapter != nil {
-                request.endOfChapter = true
-            } else {
-                request.episodes = 1
-            }
-        } else if sleep.isEndOfChapter {
-            request.episodes = 1
+            if let step = steps.first(where: { $0 > remaining + 5 }) { return .time(remaining: step) }
+            return snapshot.chapter == nil ? .episodes(1) : .endOfChapter
         }
-        return request
+        return sleep.isEndOfChapter ? .episodes(1) : nil
     }
 }
 
 extension PlayerSnapshot.Sleep {
-    /// The timer that was asked for, as it begins; nil: none.
-    init?(_ request: WireSetSleep) {
-        switch request.until {
-        case .seconds(let seconds): self.init(remaining: seconds)
-        case .episodes(let count): self.init(episodes: Int(count))
-        case .endOfChapter(let isSet) where isSet: self.init(isEndOfChapter: true)
-        case .endOfChapter, nil: return nil
+    /// A timer as it begins; nil: none.
+    init?(_ timer: SleepTimerState?) {
+        switch timer {
+        case .time(let remaining): self.init(remaining: remaining)
+        case .episodes(let count): self.init(episodes: count)
+        case .endOfChapter: self.init(isEndOfChapter: true)
+        case nil: return nil
         }
     }
 }

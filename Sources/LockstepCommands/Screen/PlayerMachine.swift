@@ -1,30 +1,29 @@
-import BusKit
 import LockstepClient
 import PodcastModel
-import WireMessages
 
-/// The player behind a screen: keys and news in, tasks and what to show out. Pure.
+/// The player behind a screen: keys and states in, tasks and a screen out. Pure.
 struct PlayerMachine: Sendable {
-    /// How the player is shown.
+    /// The form of a player.
     enum Form: Sendable {
         /// On the whole screen, with a list to select in.
         case screen
         /// On one line.
         case line
-        /// As lines of words, which tell every change.
+        /// As lines of words, one for each change.
         case words
     }
 
-    /// What a key led to.
+    /// The outcome of a key.
     enum Outcome: Sendable, Hashable {
         case none
-        /// Ask a service.
+        /// A service is to be asked.
         case ask(PlayerTask)
         case quit
     }
 
-    private var view = FleetView()
-    private var selection: String?
+    /// The state that is shown; nil: none is known yet.
+    private(set) var state: FleetState?
+    private var selection: QueueEntryID?
     private var list = PlayerScreen.List.queue
     private var chapterSelection: Int?
     private var notice: String?
@@ -37,14 +36,14 @@ struct PlayerMachine: Sendable {
     private var volumes = KeyRepeatCoalescer<Double>()
     private var alertKeys = AlertKeys()
     private var command: PlayerIntent?
-    /// What was pressed while a command was under way, in order.
+    /// The keys’ requests that wait for the command under way, in order.
     private var waiting: [PlayerIntent] = []
     private let settings: Settings
     private let bootID: String
     private let form: Form
     private let advice: AdvisedCommands
 
-    /// How long a notice stays.
+    /// The time for which a notice stays.
     static let noticeTime = Duration.seconds(6)
     /// The maximum number of commands that wait for the one under way.
     static let waitingLimit = 9
@@ -57,7 +56,7 @@ struct PlayerMachine: Sendable {
         self.advice = advice
     }
 
-    /// What is to be shown at `now`. What keys have asked for is shown at once, as it will be.
+    /// The screen at `now`. Values that keys have requested are shown at once.
     func screen(at now: Moment) -> PlayerScreen {
         var snapshot = snapshot(at: now)
         if let target = seeks.target, seeks.subject == snapshot.loadID { snapshot.position = target }
@@ -68,7 +67,7 @@ struct PlayerMachine: Sendable {
             hasList: form == .screen, list: list, chapterSelection: chapterSelection)
     }
 
-    /// When the screen next changes by itself, in seconds from `now`; nil: it does not.
+    /// The time until the screen changes without an update, in seconds; nil: it doesn’t.
     func nextChange(after now: Moment) -> Double? {
         let tick = snapshot(at: now).nextTick
         let due = [noticeUntil, alertKeys.nextRelease].compactMap { $0 }.min()
@@ -76,12 +75,12 @@ struct PlayerMachine: Sendable {
         return [tick, end].compactMap { $0 }.min()
     }
 
-    /// When the next digit of an alert becomes free; nil: none is kept back.
+    /// The time at which the next digit of an alert is released; nil: none is held back.
     var nextDigit: MonotonicTime? { alertKeys.nextRelease }
 
-    /// What is known at `now`, with the digits of the alerts.
+    /// The snapshot at `now`, with the digits of the alerts.
     func snapshot(at now: Moment) -> PlayerSnapshot {
-        var snapshot = PlayerSnapshot(view, now: now, bootID: bootID)
+        var snapshot = plainSnapshot(at: now)
         snapshot.alerts = alertKeys.applied(to: snapshot.alerts)
         for index in snapshot.alerts.indices {
             snapshot.alerts[index].message = advice.completed(snapshot.alerts[index].message)
@@ -90,21 +89,24 @@ struct PlayerMachine: Sendable {
         return snapshot
     }
 
-    /// The stream has news.
-    mutating func apply(_ update: ReplicaUpdate) {
-        let load = view.player?.loadID
-        let entries = view.playingQueue.entries.map(\.id)
-        view.apply(update)
-        keepSelection(among: entries)
-        guard view.player?.loadID != load else { return }
+    private func plainSnapshot(at now: Moment) -> PlayerSnapshot {
+        state.map { PlayerSnapshot($0, now: now, bootID: bootID) } ?? PlayerSnapshot()
+    }
+
+    /// Shows another state.
+    mutating func apply(_ state: FleetState) {
+        let before = self.state
+        self.state = state
+        keepSelection(from: before?.upNext.entries ?? [], to: state.upNext.entries)
+        guard state.player.loadID != before?.player.loadID else { return }
         chapterSelection = nil
-        // What was described is gone.
+        // The described episode is gone.
         if isDescribing { dismissNotice() }
     }
 
     /// The screen is about to be shown: notices end, and new alerts get digits.
     mutating func tick(now: Moment) {
-        alertKeys.update(PlayerSnapshot(view, now: now, bootID: bootID).alerts, now: now.monotonic)
+        alertKeys.update(plainSnapshot(at: now).alerts, now: now.monotonic)
         guard let noticeUntil, now.monotonic >= noticeUntil else { return }
         dismissNotice()
     }
@@ -115,22 +117,21 @@ struct PlayerMachine: Sendable {
         isDescribing = false
     }
 
-    /// Something was typed that is no key.
+    /// Handles a typed text that isn’t a key.
     mutating func refuse(_ text: String, now: Moment) {
         dismissNotice()
         say(PlayerHelp.unknown(text), now: now)
     }
 
-    /// A key was pressed.
+    /// Handles a key.
     mutating func press(_ key: PlayerKey, now: Moment) -> Outcome {
-        // What an earlier key led to would hide what this one does.
+        // The notice of an earlier key would hide that of this one.
         dismissNotice()
         let screen = screen(at: now)
-        let values = SettingValues(view.settings, settings: settings)
-        let podcast = view.player?.episode.podcastID ?? ""
+        let values = (state?.settings ?? SettingValues([:])).with(file: settings.skipDistances)
+        let podcast = screen.snapshot.podcastID
         let intent = screen.intent(
-            for: key, forward: values.number(.skipForward, podcast: podcast),
-            back: values.number(.skipBack, podcast: podcast))
+            for: key, forward: values.number(.skipForward, for: podcast), back: values.number(.skipBack, for: podcast))
         guard screen.snapshot.link == .live || !intent.needsFleet else {
             say("Not connected to the fleet; the key was ignored.", now: now)
             return .none
@@ -152,18 +153,20 @@ struct PlayerMachine: Sendable {
         return .none
     }
 
-    /// An entry that was selected and has gone gives the selection to the one behind it, else to the one before.
-    private mutating func keepSelection(among before: [String]) {
-        guard let selection, let index = before.firstIndex(of: selection) else { return }
-        let now = Set(view.playingQueue.entries.map(\.id))
-        guard !now.isEmpty, !now.contains(selection) else { return }
-        self.selection = before[index...].first(where: now.contains) ?? before[..<index].last(where: now.contains)
+    /// Selects the entry behind a selected one that has gone, else the one before.
+    private mutating func keepSelection(from before: [QueueState.Entry], to entries: [QueueState.Entry]) {
+        guard let selection, !entries.isEmpty, !entries.contains(where: { $0.id == selection }),
+            let index = before.firstIndex(where: { $0.id == selection })
+        else { return }
+        let now = Set(entries.map(\.id))
+        let left = before[index...].first { now.contains($0.id) } ?? before[..<index].last { now.contains($0.id) }
+        self.selection = left?.id
     }
 
-    /// Asks for a command, or keeps it until the one under way is done.
+    /// Begins a command, or queues it behind the one under way.
     private mutating func begin(_ intent: PlayerIntent, _ screen: PlayerScreen, now: Moment) -> Outcome {
         if case .remove(let entry, _) = intent {
-            // The next press is about the next row, also before the stream has told that this one has gone.
+            // The next press is about the next row, also before the state shows that this one has gone.
             let ids = screen.snapshot.entries.map(\.id)
             let index = ids.firstIndex(of: entry) ?? 0
             selection = ids.dropFirst(index + 1).first ?? ids[..<index].last
@@ -184,21 +187,19 @@ struct PlayerMachine: Sendable {
         return .none
     }
 
-    /// Goes to another place, from where the keys before it lead to, so that held down it goes on.
+    /// Seeks from the target of the keys before it, so that a held key goes on.
     private mutating func seek(_ intent: PlayerIntent, now: Moment) -> Outcome {
         let snapshot = snapshot(at: now)
         let wanted: Double?
         switch intent {
         case .seek(let delta):
-            wanted = seeks.press(subject: snapshot.loadID, from: snapshot.position) { position in
-                let place = try? SeekExpression.relative(delta).target(from: position, duration: snapshot.duration)
-                return place?.seconds ?? position
+            wanted = seeks.press(subject: snapshot.loadID, from: snapshot.position) {
+                SeekStep.target(from: $0, by: delta, duration: snapshot.duration)
             }
-        case .chapter(let target):
-            guard let player = view.player else { return .none }
+        case .chapter(let step):
             let place = seeks.subject == snapshot.loadID ? seeks.target ?? snapshot.position : snapshot.position
             do throws(Failure) {
-                let start = player.chapters[try target.number(in: player, at: place) - 1].start
+                let start = try step.start(among: snapshot.parts, at: place)
                 wanted = seeks.press(subject: snapshot.loadID, from: snapshot.position) { _ in start }
             } catch {
                 say(error.message, now: now)
@@ -206,20 +207,21 @@ struct PlayerMachine: Sendable {
             }
         default: return .none
         }
-        return wanted.map { .ask(.seek(load: snapshot.loadID, to: $0)) } ?? .none
+        guard let wanted, let load = snapshot.loadID else { return .none }
+        return .ask(.seek(load: load, to: wanted))
     }
 
-    /// Changes speed or volume, by steps from where the keys before it lead to.
+    /// Changes the speed or the volume by steps from the target of the keys before it.
     private mutating func change(_ intent: PlayerIntent, now: Moment) -> Outcome {
         let snapshot = snapshot(at: now)
         switch intent {
         case .speed(let level):
-            let wanted = speeds.press(subject: "", from: snapshot.speed) { [settings] in
+            let wanted = speeds.press(subject: nil, from: snapshot.speed) { [settings] in
                 level.level(from: $0, step: settings.speedStep, range: PlaybackSpeed.range)
             }
             return wanted.map { .ask(.speed($0)) } ?? .none
         case .volume(let level):
-            let wanted = volumes.press(subject: "", from: snapshot.volume) { [settings] in
+            let wanted = volumes.press(subject: nil, from: snapshot.volume) { [settings] in
                 level.level(from: $0, step: settings.volumeStep, range: Volume.range)
             }
             return wanted.map { .ask(.volume($0)) } ?? .none
@@ -227,17 +229,17 @@ struct PlayerMachine: Sendable {
         }
     }
 
-    /// What a key asked for is done, or has failed; gives what is to be asked for next.
+    /// Handles the end of a task, and gives the next one.
     ///
-    /// - Parameter said: what the service has said of it, for people.
+    /// - Parameter said: the service’s words for people.
     mutating func finished(_ task: PlayerTask, _ failure: Failure?, said: String? = nil, now: Moment) -> Outcome {
         if let text = failure?.message ?? said { say(text, now: now) }
         switch task {
         case .seek:
             if failure != nil { seeks.dropWaiting() }
-            // What waits was aimed at in this episode, whatever plays by now.
-            let load = seeks.subject
-            return seeks.finished().map { .ask(.seek(load: load, to: $0)) } ?? .none
+            // The waiting target was meant for this episode, whatever plays by now.
+            guard let load = seeks.subject, let target = seeks.finished() else { return .none }
+            return .ask(.seek(load: load, to: target))
         case .speed:
             if failure != nil { speeds.dropWaiting() }
             return speeds.finished().map { .ask(.speed($0)) } ?? .none
@@ -254,7 +256,7 @@ struct PlayerMachine: Sendable {
             case .remove: say("Removed; u brings it back.", now: now)
             case .bookmark(_, let position): say("Bookmarked at \(ClockText.format(position)).", now: now)
             case .sleep(let request) where form != .words:
-                // As it was asked for: the stream may not have told it yet.
+                // As it was requested: the state may not show it yet.
                 say(Sentence.capitalised(Sentence.sleep(.init(request)) + "."), now: now)
             default: break
             }
@@ -265,7 +267,7 @@ struct PlayerMachine: Sendable {
         }
     }
 
-    /// What the last key led to, once, for a player that says it.
+    /// The last notice, once, for a player that prints it.
     mutating func takeNotice() -> String? {
         defer { dismissNotice() }
         return notice
@@ -278,7 +280,7 @@ struct PlayerMachine: Sendable {
         isDescribing = false
     }
 
-    /// Says what takes longer to read: where there is room for it, it stays until the next key.
+    /// Shows a text that takes longer to read: where there is room for it, it stays until the next key.
     private mutating func describe(_ text: String, now: Moment) {
         say(text, now: now)
         guard form == .screen else { return }

@@ -1,10 +1,9 @@
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 /// The list of the full-screen player: Up Next, or the chapters of what is loaded.
 extension PlayerScreen {
-    /// How many lines the list has.
+    /// The number of lines in the list.
     var listCount: Int { shownList == .chapters ? snapshot.parts.count : snapshot.entries.count }
 
     /// Adds the list, `height` lines high with its heading.
@@ -25,34 +24,33 @@ extension PlayerScreen {
             let text =
                 shownList == .chapters
                 ? chapterRow(index, isSelected: isSelected, columns: columns)
-                : Self.row(
-                    entry(index), number: index + 1, isSelected: isSelected, columns: columns)
+                : entryRow(index, isSelected: isSelected, columns: columns)
             image.lines.append([.init(text: text, style: isSelected ? .selected : .plain)])
         }
     }
 
-    /// What is selected, by its name; nil: nothing is, or can be.
+    /// The title of the selected line; nil: none is selected, or can be.
     var selectedName: String? {
         guard hasList else { return nil }
         if shownList == .chapters { return selectedChapter.map { snapshot.parts[$0].title } }
-        return selectedIndex.map { snapshot.entries[$0].title }
+        return selectedIndex.map { snapshot.entries[$0].episode.title }
     }
 
     private var heading: String {
-        let queue = WireQueueState.shownName(snapshot.queueName)
+        let queue = QueueName.shown(snapshot.queueName)
         if shownList == .chapters { return "Chapters (\(snapshot.parts.count))  c \(queue)" }
         let count = snapshot.entries.count
         let other = snapshot.parts.isEmpty ? "" : "  c chapters (\(snapshot.parts.count))"
         return (count == 0 ? "\(queue) is empty" : "\(queue) (\(count))") + other
     }
 
-    /// An entry as it is now: what is loaded is where the player is, and as long as that knows.
-    private func entry(_ index: Int) -> PlayerSnapshot.Entry {
-        var entry = snapshot.entries[index]
-        guard entry.isLoaded else { return entry }
-        entry.position = snapshot.position
-        entry.duration = snapshot.duration ?? entry.duration
-        return entry
+    /// An entry’s episode as it is now: of the loaded one, the player knows the position, and perhaps the length.
+    private func episode(_ entry: QueueState.Entry) -> EpisodeSummary {
+        var episode = entry.episode
+        guard snapshot.isLoaded(entry) else { return episode }
+        episode.position = snapshot.position
+        episode.duration = snapshot.duration ?? episode.duration
+        return episode
     }
 
     private func chapterRow(_ index: Int, isSelected: Bool, columns: Int) -> String {
@@ -65,22 +63,23 @@ extension PlayerScreen {
         return head + DisplayText.fitted(part.title, to: room) + " " + tail
     }
 
-    private static func row(
-        _ entry: PlayerSnapshot.Entry, number: Int, isSelected: Bool, columns: Int
-    ) -> String {
-        let head = "\(isSelected ? ">" : " ")\(entry.isCurrent ? "▶" : " ")\(number) "
-        let tail: String
-        if let duration = entry.duration {
-            tail =
-                entry.position > 0
-                ? "\(ClockText.format(Double(max(0, ClockText.wholeSeconds(duration) - ClockText.wholeSeconds(entry.position))))) left"
-                : ClockText.format(duration)
-        } else {
-            tail = ""
-        }
-        let name = entry.podcast.isEmpty ? entry.title : "\(entry.title) — \(entry.podcast)"
+    private func entryRow(_ index: Int, isSelected: Bool, columns: Int) -> String {
+        let entry = snapshot.entries[index]
+        let episode = episode(entry)
+        let isCurrent = entry.id == snapshot.currentEntry
+        let head = "\(isSelected ? ">" : " ")\(isCurrent ? "▶" : " ")\(index + 1) "
+        let tail = Self.length(of: episode)
+        let name = episode.podcast.isEmpty ? episode.title : "\(episode.title) — \(episode.podcast)"
         let room = columns - DisplayText.width(head) - DisplayText.width(tail) - 1
         guard room >= 8 else { return DisplayText.cut(head + name, to: columns) }
         return head + DisplayText.fitted(name, to: room) + " " + tail
+    }
+
+    /// `45:36 left`, or the whole length of one that begins at its beginning.
+    private static func length(of episode: EpisodeSummary) -> String {
+        guard let duration = episode.duration else { return "" }
+        guard episode.position > 0 else { return ClockText.format(duration) }
+        let left = ClockText.wholeSeconds(duration) - ClockText.wholeSeconds(episode.position)
+        return "\(ClockText.format(Double(max(0, left)))) left"
     }
 }

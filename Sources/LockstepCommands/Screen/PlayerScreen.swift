@@ -1,25 +1,24 @@
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 /// The full-screen player: a snapshot and a selection in, an image out.
 struct PlayerScreen: Sendable {
-    /// What is shown.
+    /// The state that is shown.
     var snapshot: PlayerSnapshot
-    /// The selected entry's id; nil: the current one, or the first.
-    var selection: String?
-    /// What the last key led to, or a description; nil: nothing to say.
+    /// The selected entry; nil: the current one, or the first.
+    var selection: QueueEntryID?
+    /// The effect of the last key, or a description; nil: none.
     var notice: String?
     /// Tells one notice from the next, which may say the same.
     var noticeNumber = 0
     /// Whether there is a list to select in.
     var hasList = true
-    /// Which list is asked for; without chapters it is the queue.
+    /// The list that was chosen; without chapters it is the queue.
     var list = List.queue
     /// The index of the selected chapter; nil: the one that plays.
     var chapterSelection: Int?
 
-    /// What the list shows.
+    /// A list of the screen.
     enum List: Sendable, Hashable {
         case queue, chapters
     }
@@ -36,7 +35,7 @@ struct PlayerScreen: Sendable {
     /// The index of the selected entry; nil when there is none.
     var selectedIndex: Int? {
         if let selection, let index = snapshot.entries.firstIndex(where: { $0.id == selection }) { return index }
-        return snapshot.entries.firstIndex { $0.isCurrent } ?? (snapshot.entries.isEmpty ? nil : 0)
+        return snapshot.entries.firstIndex { $0.id == snapshot.currentEntry } ?? (snapshot.entries.isEmpty ? nil : 0)
     }
 
     /// The answer to an alert that a digit gives; nil: none.

@@ -1,6 +1,6 @@
-/// What a terminal should show: lines of styled text, and where the cursor rests. Pure; the terminal finds the difference.
+/// The content of a terminal: lines of styled text and the cursor. Pure; the terminal finds the difference.
 struct ScreenImage: Sendable, Hashable {
-    /// How a piece of text looks. Nothing is said by style alone.
+    /// The style of a piece of text. No information is in the style alone.
     enum Style: Sendable, Hashable {
         case plain
         case bold
@@ -15,17 +15,17 @@ struct ScreenImage: Sendable, Hashable {
     }
 
     /// A row and a column, from 0.
-    struct Place: Sendable, Hashable {
+    struct Position: Sendable, Hashable {
         var row: Int
         var column: Int
     }
 
     /// From the top; at most as many as the screen has rows, none wider than it.
     var lines: [[Span]] = []
-    /// Where the hardware cursor rests; nil: hidden.
-    var cursor: Place?
+    /// The position of the hardware cursor; nil: hidden.
+    var cursor: Position?
 
-    /// The lines without their looks.
+    /// The lines without their styles.
     var text: [String] {
         lines.map { spans in
             var line = spans.map(\.text).joined()

@@ -1,20 +1,20 @@
 import PodcastModel
 
-/// What a shell is told at the end, after sysexits(3).
+/// The exit status of a command, after sysexits(3).
 enum ExitStatus: Int32, Sendable {
-    /// Done, or nothing to do.
+    /// The command is done, or there was nothing to do.
     case success = 0
-    /// The command was not written right.
+    /// The command line isn’t valid.
     case usage = 64
-    /// What was named is not there, or is not what it should be.
+    /// Something that was named isn’t there, or isn’t what it should be.
     case data = 65
-    /// Something that it needs is not running or not there.
+    /// Something that the command needs isn’t running or isn’t there.
     case unavailable = 69
     /// An error of the program itself.
     case software = 70
     /// Trying again may help.
     case tryAgain = 75
-    /// The settings cannot be used.
+    /// The settings can’t be used.
     case configuration = 78
 
     /// The status that a failure ends with; a code that is not known goes by whether trying again may help.
@@ -28,7 +28,7 @@ enum ExitStatus: Int32, Sendable {
         case .noFleet, .unavailable, .queueEmpty, .atEdge, .nothingLoaded, .noSoundDevice: self = .unavailable
         case .badConfiguration, .newerDatabase: self = .configuration
         case .internalError, .quarantined: self = .software
-        // What a server refuses for good.
+        // Refusals of a server that are final.
         case .fetchFailed, .streamFailed: self = failure.retry ? .tryAgain : .unavailable
         case .busy, .lostInFlight, .expired, .outcomeUnknown, .helloRequired, .fenced, .notOwner, .revisionMismatch,
             .notSaved, .diskFull, .storageFailed, .insufficientStorage, .unreachable, .endedEarly, .alreadyRunning:

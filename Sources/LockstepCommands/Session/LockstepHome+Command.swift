@@ -1,4 +1,4 @@
-import BusKit
+import FleetHome
 import LibC
 import PodcastModel
 

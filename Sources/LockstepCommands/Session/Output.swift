@@ -1,8 +1,6 @@
-import BusKit
 import LibC
 import LockstepClient
 import PodcastModel
-import WireMessages
 
 /// Standard output and standard error, a line at a time.
 struct Output: Sendable {
@@ -13,7 +11,7 @@ struct Output: Sendable {
     var json: Bool
     /// Whether a changing command keeps silent.
     var quiet: Bool
-    /// How commands in sentences are completed.
+    /// The completion of commands in sentences.
     var advice = AdvisedCommands.plain
 
     /// Prints a line.
@@ -38,13 +36,13 @@ struct Output: Sendable {
         try value(json(), lines: [sentence()])
     }
 
-    /// Tells on standard error what is going on, for people who wait: nothing with `-q` or `--json`.
+    /// Prints progress on standard error, for people who wait: nothing with `-q` or `--json`.
     func progress(_ text: String) {
         guard !quiet, !json else { return }
         try? Self.write("lockstep: \(advice.completed(text))\n", to: STDERR_FILENO)
     }
 
-    /// Does what may take long; on a terminal standard error shows after a second that it goes on, and for how long.
+    /// Runs `body`; on a terminal, standard error shows after a second that it is running, and for how long.
     func whileWaiting<Result: Sendable>(
         _ what: String, _ body: @Sendable () async throws -> Result
     ) async throws -> Result {
@@ -61,7 +59,7 @@ struct Output: Sendable {
         let result: Swift.Result<Result, any Error>
         do { result = .success(try await body()) } catch { result = .failure(error) }
         telling.cancel()
-        // Nothing stays of it; where the line was never begun, there is nothing to clear.
+        // The line is cleared, if it was ever begun.
         if SystemClocks.now().monotonic.since(await telling.value) >= .seconds(1) {
             let blank = String(repeating: " ", count: DisplayText.width(what) + 10)
             try? Self.write("\r\(blank)\r", to: STDERR_FILENO)
@@ -75,10 +73,10 @@ struct Output: Sendable {
             try? write(failure.json.line + "\n", to: STDERR_FILENO)
             return
         }
-        // Of several things that are wrong each is named on a line.
+        // Each of several problems has its own line.
         var text = failure.message.split(separator: "\n").map { "lockstep: \($0)\n" }.joined()
         for candidate in failure.candidates {
-            text += "  \(candidate.id)  \(DisplayText.sanitised(candidate.title))\n"
+            text += "  \(candidate.id)  \(candidate.title)\n"
         }
         try? write(text, to: STDERR_FILENO)
     }
@@ -128,7 +126,7 @@ struct Output: Sendable {
         #endif
     }
 
-    /// How wide standard output's terminal is, in columns; nil: it is none.
+    /// The width of standard output’s terminal, in columns; nil: it isn’t one.
     static var terminalWidth: Int? {
         var size = winsize()
         guard isatty(STDOUT_FILENO) == 1, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {

@@ -7,19 +7,23 @@ import PodcastModel
 /// A setting that cannot be used leaves its default in force and is one of the `problems`: they keep a fleet from being
 /// started, but no command from reaching one that runs.
 struct Settings: Sendable, Hashable {
-    /// How far `skip forward` and the right arrow go, in seconds, unless the player's own settings say so; nil: not set.
+    /// The distance of `skip forward` and the right arrow, in seconds, unless the player's own settings say so; nil: not set.
     var skipForward: Double?
-    /// How far `skip back` and the left arrow go, in seconds, unless the player's own settings say so; nil: not set.
+    /// The distance of `skip back` and the left arrow, in seconds, unless the player's own settings say so; nil: not set.
     var skipBack: Double?
+    /// The distances of skips, where the file or the environment sets them.
+    var skipDistances: [SettingKey: String] {
+        [SettingKey.skipForward: skipForward, .skipBack: skipBack].compactMapValues { $0.map(NumberText.short) }
+    }
     /// `speed up` goes to the next multiple of it.
     var speedStep = 0.1
     /// `volume up` goes to the next multiple of it, in per cent.
     var volumeStep = 5.0
     /// Whether screens are lines of words.
     var plain = false
-    /// What the services are told, by the variables of the environment that they read.
+    /// The variables of the environment that the services read.
     var serviceEnvironment: [String: String] = [:]
-    /// What is wrong, a sentence each: names the key, the file and line or the variable, and what would be right.
+    /// The problems, a sentence each: it names the key, the file and line or the variable, and what would be right.
     var problems: [String] = []
 
     /// The keys that are read.

@@ -3,7 +3,7 @@ import PodcastModel
 
 /// The settings' file: which key has which text in which line, and what it holds that isn’t a setting.
 struct SettingsFile: Sendable {
-    /// A value and where it stands.
+    /// A value and its line.
     struct Entry: Sendable, Hashable {
         var text: String
         var line: Int?
@@ -11,7 +11,7 @@ struct SettingsFile: Sendable {
 
     /// By key, such as `skip.forward`.
     private(set) var entries: [String: Entry] = [:]
-    /// What cannot be read or is unknown, a sentence each.
+    /// The texts that can’t be read and the unknown keys, a sentence each.
     private(set) var problems: [String] = []
     private let path: String
     private let keys: [String]
@@ -35,7 +35,7 @@ struct SettingsFile: Sendable {
         }
     }
 
-    /// Where a key stands, in words.
+    /// A key’s line, in words.
     func place(of key: String) -> String { place(entries[key]?.line) }
 
     private func place(_ line: Int?) -> String { line.map { "\(path), line \($0)," } ?? path }

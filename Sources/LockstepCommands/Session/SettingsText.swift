@@ -18,14 +18,14 @@ struct SettingsText: Sendable, Hashable {
         var value: Value
     }
 
-    /// What cannot be read, in words that end with its line.
+    /// The texts that can’t be read, in words that end with the line.
     struct Problem: Error, Hashable {
         var message: String
 
         init(_ message: String, line: Int) { self.message = "\(message) in line \(line)" }
     }
 
-    /// What the whole text is: a group, or an empty text.
+    /// The value of the whole text: a group, or an empty text.
     let root: Value
 
     /// Reads a text.
@@ -43,7 +43,7 @@ struct SettingsText: Sendable, Hashable {
         if let line = rest.first { throw Self.indentation(line) }
     }
 
-    /// What stands in the next lines that are indented by more than `indent`.
+    /// The value of the next lines that are indented by more than `indent`.
     private static func block(_ lines: inout ArraySlice<SettingsLine>, deeperThan indent: Int) throws(Problem) -> Value
     {
         guard let first = lines.first, first.indent > indent else { return .text("") }

@@ -1,5 +1,5 @@
-import BusKit
 import LibC
+import LockstepClient
 import PodcastModel
 
 /// Shows the downloads on a terminal, with bars that move, until none is under way any more or `q` is pressed.
@@ -26,7 +26,7 @@ final class DownloadsLoop: TerminalUser {
         while let batch = events.next(hasKeys: hasKeys) {
             for item in batch.news {
                 switch item {
-                case .update(let update): _ = board.apply(update)
+                case .update(let update): board = DownloadsBoard(update.state)
                 case .finished: break
                 case .ended(let failure): throw failure ?? PlayerLoop.connectionEnded
                 }

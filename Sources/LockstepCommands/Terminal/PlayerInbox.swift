@@ -1,4 +1,4 @@
-import BusKit
+import LockstepClient
 import NIOConcurrencyHelpers
 import PodcastModel
 
@@ -6,7 +6,7 @@ import PodcastModel
 final class PlayerInbox: Sendable {
     /// A piece of news.
     enum Item: Sendable {
-        case update(ReplicaUpdate)
+        case update(FleetUpdate)
         /// What a key asked for has been done, or not, and what there is to say of it.
         case finished(PlayerTask, Failure?, said: String?)
         /// The connection has ended for good.
@@ -30,10 +30,10 @@ final class PlayerInbox: Sendable {
         if wasEmpty { pipe.wake() }
     }
 
-    /// Puts in what the stream brings, until the connection ends.
-    func follow(_ client: BusClient) async {
-        for await update in client.updates() { post(.update(update)) }
-        post(.ended(nil))
+    /// Puts in the updates of a fleet, until the connection ends.
+    func follow(_ fleet: Fleet) async {
+        for await update in fleet.updates() { post(.update(update)) }
+        if case .ended(let failure) = fleet.state.connection { post(.ended(failure)) }
     }
 
     /// All that waits, in order.
@@ -48,7 +48,7 @@ final class PlayerInbox: Sendable {
 
 /// What a key asks a service for; one of each kind is under way at a time.
 enum PlayerTask: Sendable, Hashable {
-    case seek(load: String, to: Double)
+    case seek(load: LoadID, to: Double)
     case speed(Double)
     case volume(Double)
     case command(PlayerIntent)

@@ -1,4 +1,3 @@
-import BusKit
 import LibC
 
 /// What has the terminal, and gives it back while the program is stopped.

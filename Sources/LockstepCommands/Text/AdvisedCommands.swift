@@ -1,4 +1,4 @@
-import BusKit
+import FleetHome
 
 /// Completes the commands that messages advise with the home that was given on the command line, so that they can be
 /// copied: without it they would be about another fleet.

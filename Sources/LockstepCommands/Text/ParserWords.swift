@@ -1,6 +1,6 @@
 import LockstepClient
 
-/// What the parser says of a command line that it cannot read, put as this program's own errors are.
+/// The parser’s errors, worded like this program’s own.
 enum ParserWords {
     /// The first line as a sentence, with quotation marks that open and close. What follows it, the usage, stays.
     static func inHouse(_ text: String) -> String {

@@ -31,35 +31,43 @@ enum SeekExpression: Sendable, Hashable {
         }
     }
 
-    /// How near the end a relative seek goes, in seconds.
-    static let endMargin = 1.0
-
-    /// The position that it means at `position` of an episode of `duration` (nil: unknown).
+    /// The expression that a text is.
     ///
-    /// - Throws: `invalidArgument` beyond the end, or for a percentage of an unknown length.
-    func target(from position: Double, duration: Double?) throws(Failure) -> PlaybackPosition {
+    /// - Throws: `invalidArgument` unless it is one of the forms.
+    static func read(_ text: String) throws(Failure) -> SeekExpression {
+        guard let expression = SeekExpression(text) else {
+            throw Failure(.invalidArgument, "“\(text)” isn’t a position in an episode. Give \(forms).")
+        }
+        return expression
+    }
+
+    /// What the player is asked for.
+    var seekTarget: PlayerClient.SeekTarget {
         switch self {
-        case .relative(let delta):
-            let end = duration.map { max(0, $0 - Self.endMargin) }
-            let wanted = max(0, position + delta)
-            // Never backwards on the way forward: close to the end it stays where it is.
-            let limited = end.map { delta > 0 ? min(wanted, max($0, position)) : min(wanted, $0) } ?? wanted
-            return PlaybackPosition(clamping: limited)
+        case .absolute(let seconds): .to(seconds)
+        case .fraction(let part): .fraction(part)
+        case .relative(let delta): .by(delta)
+        }
+    }
+
+    /// Whether it depends on where the episode is, or on its length.
+    var isRelative: Bool {
+        if case .absolute = self { false } else { true }
+    }
+
+    /// The position that it means at `position` of an episode of `duration` (nil: unknown), in seconds.
+    ///
+    /// - Throws: `invalidArgument` for a part of an unknown length.
+    func position(from position: Double, duration: Double?) throws(Failure) -> Double {
+        switch self {
+        case .absolute(let seconds): return seconds
+        case .relative(let delta): return max(0, min(position + delta, duration ?? .infinity))
         case .fraction(let part):
             guard let duration else {
                 throw Failure(
                     .invalidArgument, "The length of this episode is not known yet. Give a time, such as 12:34.")
             }
-            // The very end would count as an absolute position beyond what can be played.
-            return PlaybackPosition(clamping: min(duration * part, max(0, duration - Self.endMargin)))
-        case .absolute(let seconds):
-            if let duration, seconds > duration {
-                throw Failure(
-                    .invalidArgument,
-                    "\(ClockText.format(seconds)) is beyond the end of this episode, which is \(ClockText.format(duration)) long."
-                )
-            }
-            return PlaybackPosition(clamping: seconds)
+            return duration * part
         }
     }
 }
@@ -87,15 +95,21 @@ enum LevelExpression: Sendable, Hashable {
         }
     }
 
-    /// The level that it means from `current`. Steps stop at the ends of `range`; an absolute one is taken as it is.
-    func level(from current: Double, step: Double, range: ClosedRange<Double>) -> Double {
-        switch self {
-        case .absolute(let level): level
-        case .relative(let change):
-            max(range.lowerBound, min(range.upperBound, ((current + change) * 100).rounded() / 100))
-        // Steps lead to multiples of the step, so that up and down meet again.
-        case .up: min(range.upperBound, ((current / step + 1e-6).rounded(.down) + 1) * step)
-        case .down: max(range.lowerBound, ((current / step - 1e-6).rounded(.up) - 1) * step)
+    /// The change of a level that a text is.
+    ///
+    /// - Throws: `invalidArgument` unless it is one of the forms.
+    static func read(
+        _ text: String, _ name: String, unit: Character, _ range: ClosedRange<Double>, examples: String, step: Double
+    ) throws(Failure) -> PlayerClient.LevelChange {
+        switch LevelExpression(text, unit: unit) {
+        case .absolute(let level)?: return .to(level)
+        case .relative(let change)?: return .by(change)
+        case .up?: return .steps(1, of: step)
+        case .down?: return .steps(-1, of: step)
+        case nil:
+            let limits = "\(NumberText.short(range.lowerBound)) to \(NumberText.short(range.upperBound))"
+            throw Failure(
+                .invalidArgument, "“\(text)” isn’t a valid \(name). Give \(limits), \(examples), up or down.")
         }
     }
 }

@@ -6,7 +6,7 @@ struct ShowNotes: Sendable, Hashable {
     /// A link, numbered from 1 in order of its first place.
     struct Link: Sendable, Hashable {
         var number: Int
-        /// What it is called there; empty: only its address is shown.
+        /// Its text; empty: only its address is shown.
         var text: String
         var url: String
     }

@@ -5,13 +5,13 @@ import PodcastModel
 /// `chapter`, `off`.
 enum SleepExpression: Sendable, Hashable {
     case off
-    /// So many seconds from now.
+    /// This number of seconds from now.
     case after(Double)
     /// At the next time that clocks show this, local time.
     case at(hour: Int32, minute: Int32)
-    /// So many seconds later than it would.
+    /// This number of seconds later than it would.
     case later(Double)
-    /// At the end of so many episodes, the loaded one included.
+    /// At the end of this number of episodes, the loaded one included.
     case episodes(UInt32)
     /// At the end of the chapter.
     case chapter

@@ -3,7 +3,7 @@ import LockstepClient
 /// Rows under headings, in columns as wide as they need to be.
 struct TextTable {
     struct Column {
-        /// What stands above it.
+        /// The heading above it.
         var heading: String
         /// Whether its cells end at its right side, as numbers do.
         var right = false

@@ -1,11 +1,10 @@
 import BusKit
-import LockstepClient
 import PodcastModel
 import SwiftProtobuf
 import Testing
 import WireMessages
 
-@testable import LockstepCommands
+@testable import LockstepClient
 
 @Suite struct WatchLogTests {
     private static func event(
@@ -25,10 +24,10 @@ import WireMessages
     @Test func `the retained state comes first with its own places, then events`() {
         var log = WatchLog(prefixes: [], changesOnly: false)
         let put = Self.event(.put, .playbackState, 3, WirePlaybackState().wireBytes)
-        let lines = log.lines(for: .snapshot(Self.replica([put], at: 9)))
+        let lines = log.events(for: .snapshot(Self.replica([put], at: 9)))
         #expect(lines.map(\.kind) == ["snapshot"])
         #expect(lines.map(\.sequence) == [3])
-        let next = log.lines(for: .event(Self.event(.put, .playbackState, 10, WirePlaybackState().wireBytes)))
+        let next = log.events(for: .event(Self.event(.put, .playbackState, 10, WirePlaybackState().wireBytes)))
         #expect(next.map(\.kind) == ["put"])
         #expect(next[0].payload == lines[0].payload)
         #expect(
@@ -40,8 +39,8 @@ import WireMessages
     @Test func `keys that are gone after a resync have a null payload`() {
         var log = WatchLog(prefixes: ["playback"], changesOnly: true)
         let put = Self.event(.put, .playbackState, 3)
-        #expect(log.lines(for: .snapshot(Self.replica([put], at: 9))).isEmpty)
-        let lines = log.lines(for: .snapshot(Self.replica([], epoch: 6, at: 2)))
+        #expect(log.events(for: .snapshot(Self.replica([put], at: 9))).isEmpty)
+        let lines = log.events(for: .snapshot(Self.replica([], epoch: 6, at: 2)))
         #expect(lines.map(\.payload) == [.null])
         #expect(lines.map(\.epoch) == [6])
     }
@@ -56,8 +55,8 @@ import WireMessages
 
     @Test func `prefixes choose topics`() {
         var log = WatchLog(prefixes: ["queue"], changesOnly: false)
-        #expect(log.lines(for: .event(Self.event(.put, .playbackState, 1))).isEmpty)
-        #expect(log.lines(for: .event(Self.event(.put, .queue("main"), 2))).count == 1)
+        #expect(log.events(for: .event(Self.event(.put, .playbackState, 1))).isEmpty)
+        #expect(log.events(for: .event(Self.event(.put, .queue("main"), 2))).count == 1)
     }
 
     @Test func `idle status has no episode and position 0`() {

@@ -1,6 +1,5 @@
 import LibC
 package import PodcastModel
-import ZeroMQ
 
 /// Where a fleet keeps its files: under `LOCKSTEP_HOME` alone, or else in the XDG base directories.
 ///
@@ -138,6 +137,9 @@ package struct LockstepHome: Sendable, Hashable {
     /// The supervisor's control socket.
     package var controlSocket: String { runFile("control.sock") }
 
+    /// The length in bytes of the longest path that a socket’s address holds with its closing zero.
+    private static let longestSocketPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
     /// The longest of the names of sockets in the run directory.
     private static let longestSocketName = "control.sock"
 
@@ -147,10 +149,10 @@ package struct LockstepHome: Sendable, Hashable {
     package func checkSocketPaths() throws(Failure) {
         let longest = runFile(Self.longestSocketName)
         let length = longest.utf8.count
-        guard length <= IPCEndpoint.maximumPathLength else {
+        guard length <= Self.longestSocketPath else {
             throw Failure(
                 .badConfiguration,
-                "The path \(longest) has \(length) bytes, and a socket’s may have \(IPCEndpoint.maximumPathLength). Set LOCKSTEP_HOME to a folder with a shorter path."
+                "The path \(longest) has \(length) bytes, and a socket’s may have \(Self.longestSocketPath). Set LOCKSTEP_HOME to a folder with a shorter path."
             )
         }
     }

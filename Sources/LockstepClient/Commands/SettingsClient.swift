@@ -1,0 +1,53 @@
+public import PodcastModel
+import SwiftProtobuf
+import WireMessages
+
+/// Commands about settings. The values that hold are in `FleetState.settings`.
+public struct SettingsClient: Sendable {
+    let fleet: Fleet
+
+    /// Sets a value for a podcast, or with nil for all; an empty one removes what was set.
+    ///
+    /// - Parameter value: in the key’s own form, as `SettingKey.value(of:)` gives it.
+    /// - Returns: the value that holds now.
+    /// - Throws: `invalidArgument` for a value that the key doesn’t take.
+    public func set(
+        _ key: SettingKey, to value: String, for podcast: PodcastID? = nil
+    ) async throws(Failure) -> Answer<SettingValue> {
+        guard let request = ServiceCatalog[key.rule.owner]?.request as? any SettingRequest.Type else {
+            throw Failure(.internalError, "\(key.rule.owner) takes no settings.")
+        }
+        let setting = WireSetSetting.with {
+            $0.key = key.rawValue
+            $0.value = value
+            $0.podcast = podcast?.text ?? ""
+        }
+        return try await send(setting, to: key.rule.owner, request)
+    }
+
+    private func send<Request: SettingRequest>(
+        _ setting: WireSetSetting, to owner: ServiceName, _: Request.Type
+    ) async throws(Failure) -> Answer<SettingValue> {
+        let request = Request.with { $0.setSetting = setting }
+        let reply = try await fleet.ask(owner, request, reply: Request.Reply.self)
+        guard let reply = (reply as? any SettingAnswer)?.setting else {
+            throw Failure(.internalError, "\(owner) takes no settings.")
+        }
+        let source: SettingValue.Source =
+            switch reply.source {
+            case .podcast: .podcast
+            case .all: .all
+            case .default, .unknown, .UNRECOGNIZED: .standard
+            }
+        return Answer(changed: reply.changed, value: SettingValue(text: reply.value, source: source))
+    }
+}
+
+/// A reply that says which value of a setting holds.
+private protocol SettingAnswer {
+    var setting: WireSettingReply { get }
+}
+
+extension WirePlaybackReply: SettingAnswer {}
+extension WireQueueReply: SettingAnswer {}
+extension WireDownloadsReply: SettingAnswer {}

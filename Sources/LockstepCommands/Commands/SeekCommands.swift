@@ -1,0 +1,177 @@
+import ArgumentParser
+import LockstepClient
+import PodcastModel
+
+struct Seek: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "seek",
+        abstract: "Go to a position in the episode.",
+        discussion:
+            "12:34, 90 (seconds) and 1h30m are positions, 50% is a part of the length, +30, -15 and +2m count from the current "
+            + "position. + and % stop a second before the end; an episode is played when you seek to its very end."
+    )
+    @Argument(help: "12:34, 90, 1h30m, 50%, +30 or -15.") var place: String
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        let target = try SeekExpression.read(place).seekTarget
+        try await context.withFleet(observing: .player) { try await $0.seek(target, reporting: context.output) }
+    }
+}
+
+struct Skip: LockstepCommand {
+    enum Direction: String, ExpressibleByArgument, CaseIterable {
+        case forward
+        case back
+    }
+
+    static let configuration = CommandConfiguration(
+        commandName: "skip",
+        abstract: "Skip forward or back by the seconds in the settings (30 and 10).",
+        discussion:
+            "How far: --seconds, else `lockstep set skipForward` and `skipBack` for the podcast, else for all, else "
+            + "skip.forward and skip.back of config.yaml.")
+    @Argument(help: "forward or back.") var direction: Direction
+    @Option(parsing: .unconditional, help: "How far, in seconds.") var seconds: Double?
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        if let seconds, !(seconds.isFinite && seconds > 0) {
+            throw Failure(.invalidArgument, "How far to skip must be a number of seconds above 0.")
+        }
+        let target: PlayerClient.SeekTarget =
+            switch (direction, seconds) {
+            case (.forward, let seconds?): .by(seconds)
+            case (.back, let seconds?): .by(-seconds)
+            case (.forward, nil): .skipForward(unlessSet: context.settings.skipForward)
+            case (.back, nil): .skipBack(unlessSet: context.settings.skipBack)
+            }
+        try await context.withFleet(observing: .player) { try await $0.seek(target, reporting: context.output) }
+    }
+}
+
+struct ChapterCommand: LockstepCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "chapter", abstract: "List the chapters of the loaded episode, or go to one.",
+        discussion: "`previous` goes to the start of the chapter first, and from its first seconds to the one before.")
+    @Argument(
+        help: "next, previous or a chapter’s number; without it, they are listed.",
+        completion: .list(["next", "previous", "list"]))
+    var target: String?
+    @OptionGroup var options: GlobalOptions
+
+    func perform(_ context: CommandContext) async throws {
+        guard let text = target, text != "list" else {
+            return try await context.withFleet(observing: .player) { fleet in
+                let player = try await fleet.playerWithChapters()
+                try context.output.value(player.chaptersJSON(), lines: Self.lines(player))
+            }
+        }
+        let target = try Self.target(text)
+        try await context.withFleet(observing: .player) { fleet in
+            let answer: Answer<PlayerClient.SeekOutcome>
+            do throws(Failure) { answer = try await fleet.player.seek(target) } catch {
+                // They may be known in a moment.
+                guard error.known == .notFound, try await fleet.current([.player]).player.chapters.isEmpty,
+                    try await !fleet.playerWithChapters().chapters.isEmpty
+                else { throw error }
+                answer = try await fleet.player.seek(target)
+            }
+            try context.output.report(answer, at: answer.value.player) { Self.sentence(answer.value.player) }
+        }
+    }
+
+    /// The chapter that a word or a number means.
+    ///
+    /// - Throws: `invalidArgument`.
+    static func target(_ text: String) throws(Failure) -> PlayerClient.SeekTarget {
+        switch text {
+        case "next": return .nextChapter
+        case "previous", "prev": return .previousChapter
+        default:
+            guard text.utf8.count <= 6, let number = UInt32(text) else {
+                throw Failure(.invalidArgument, "“\(text)” isn’t a chapter. Give next, previous or a number.")
+            }
+            return .chapter(Int(number))
+        }
+    }
+
+    /// `Chapter 2 of 5, at 8:00 of 10:00: A title.`
+    private static func sentence(_ player: PlayerState) -> String {
+        var snapshot = player.snapshot
+        guard let index = player.chapter() else { return Sentence.beginning(snapshot) + "." }
+        let chapter = player.chapters[index]
+        // The position as the chapter’s start is listed.
+        if abs(snapshot.position - chapter.start) < 0.5 { snapshot.position = chapter.start.rounded() }
+        let name = chapter.title.isEmpty ? "" : ": \(chapter.title)"
+        return Sentence.stopped("Chapter \(index + 1) of \(player.chapters.count), at \(snapshot.place)\(name)")
+    }
+
+    static func lines(_ player: PlayerState) -> [String] {
+        guard !player.chapters.isEmpty else { return ["This episode has no chapters."] }
+        let current = player.chapter()
+        var table = TextTable([
+            .init(heading: "", right: true), .init(heading: ""), .init(heading: "start", right: true),
+            .init(heading: "length", right: true), .init(heading: "chapter", flexible: true),
+        ])
+        for (index, chapter) in player.chapters.enumerated() {
+            table.add([
+                "\(index + 1)", index == current ? "*" : "", TimeText.mark(chapter.start),
+                // From one shown start to the next.
+                TimeText.mark(chapter.end.map { $0.rounded() - chapter.start.rounded() }), chapter.title,
+            ])
+        }
+        return table.lines(width: Output.terminalWidth)
+    }
+}
+
+extension Fleet {
+    /// Seeks, and reports where the player is once it is heard.
+    fileprivate func seek(_ target: PlayerClient.SeekTarget, reporting output: Output) async throws {
+        let answer = try await player.seek(target)
+        try output.report(answer, at: answer.changed ? await audible(answer.value.player) : answer.value.player)
+    }
+
+    /// The player with the chapters of its episode: while that opens, once it is open, for its file may have some; and where it
+    /// has none, once the feed’s were looked for. All of that for some seconds at most.
+    ///
+    /// - Throws: `nothingLoaded`.
+    fileprivate func playerWithChapters() async throws(Failure) -> PlayerState {
+        var player = try await current([.player]).player
+        if case .loading = player.status, player.chapters.isEmpty {
+            player = await first(within: .seconds(5)) { state in
+                if case .loading = state.player.status { return !state.player.chapters.isEmpty }
+                return true
+            }.state.player
+        }
+        guard let episode = player.episode else {
+            throw Failure(.nothingLoaded, "Nothing is loaded. Start something with `lockstep play EPISODE`.")
+        }
+        guard player.chapters.isEmpty else { return player }
+        // The player hears of chapters that are read from the feed’s file now.
+        guard let known = try? await library.episode(episode.id, readsChapters: true), known.hasChaptersOfFeed else {
+            return player
+        }
+        let load = player.loadID
+        return await first(within: .seconds(2)) { $0.player.loadID != load || !$0.player.chapters.isEmpty }.state.player
+    }
+}
+
+extension Output {
+    /// Prints where a seek has led to.
+    ///
+    /// - Parameters:
+    ///   - player: the player there.
+    ///   - sentence: the sentence about the new position; nil: what the player does there.
+    fileprivate func report(
+        _ answer: Answer<PlayerClient.SeekOutcome>, at player: PlayerState, _ sentence: (() -> String)? = nil
+    ) throws {
+        if let ended = answer.value.ended {
+            try change(player.json(), "That is the end of “\(ended.title)”, which counts as played.")
+        } else if answer.changed, let sentence {
+            try change(player.json(), sentence())
+        } else {
+            try report(player, changed: answer.changed)
+        }
+    }
+}

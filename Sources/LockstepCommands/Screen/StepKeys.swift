@@ -1,0 +1,67 @@
+import LockstepClient
+import PodcastModel
+
+// The targets of keys that step. A key held down steps on from the target of the requests before it, which no service knows yet.
+
+/// A step of the speed or of the volume.
+enum LevelStep: Sendable, Hashable {
+    case up
+    case down
+
+    /// The level after this step: the next multiple of `step`, so that up and down meet again.
+    func level(from current: Double, step: Double, range: ClosedRange<Double>) -> Double {
+        switch self {
+        case .up: min(range.upperBound, ((current / step + 1e-6).rounded(.down) + 1) * step)
+        case .down: max(range.lowerBound, ((current / step - 1e-6).rounded(.up) - 1) * step)
+        }
+    }
+}
+
+/// A step in an episode.
+enum SeekStep {
+    /// The distance from the end at which steps stop, in seconds.
+    private static let endMargin = 1.0
+
+    /// The position after a step of `distance` seconds; below 0: back.
+    static func target(from position: Double, by distance: Double, duration: Double?) -> Double {
+        let wanted = max(0, position + distance)
+        guard let end = duration.map({ max(0, $0 - endMargin) }) else { return wanted }
+        // Never backwards on the way forward: close to the end it stays where it is.
+        return distance > 0 ? min(wanted, max(end, position)) : min(wanted, end)
+    }
+}
+
+/// A step among the chapters.
+enum ChapterStep: Sendable, Hashable {
+    case next
+    case previous
+    /// To the chapter of this index.
+    case index(Int)
+
+    /// The time in a chapter, in seconds, within which `previous` leads to the chapter before.
+    private static let grace = 3.0
+
+    /// The start of the chapter that it leads to from a position.
+    ///
+    /// - Throws: `atEdge` where there is none.
+    func start(among chapters: [PlayerSnapshot.Part], at position: Double) throws(Failure) -> Double {
+        switch self {
+        case .index(let index) where chapters.indices.contains(index): return chapters[index].start
+        case .next, .index:
+            guard let next = chapters.first(where: { $0.start > position + 0.05 }) else {
+                throw Failure(.atEdge, "This is the last chapter.")
+            }
+            return next.start
+        case .previous:
+            if let before = chapters.last(where: { $0.start < position - Self.grace }) { return before.start }
+            guard let first = chapters.first, position > first.start else {
+                let isFirst = chapters.first.map { position >= $0.start - 0.05 } ?? false
+                throw Failure(
+                    .atEdge,
+                    isFirst
+                        ? "This is the beginning of the first chapter." : "There is no chapter before this position.")
+            }
+            return first.start
+        }
+    }
+}

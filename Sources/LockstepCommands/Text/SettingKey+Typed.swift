@@ -1,0 +1,34 @@
+import LockstepClient
+import PodcastModel
+
+extension SettingKey {
+    /// The key that a text names; capitals, dashes and underscores do not count.
+    ///
+    /// - Throws: `notFound`, which names the nearest one.
+    static func named(_ text: String) throws(Failure) -> SettingKey {
+        let names = allCases.map(\.rawValue)
+        if let name = NearestWord.among(names, to: text, within: 0), let key = SettingKey(rawValue: name) { return key }
+        let advice = NearestWord.among(names, to: text).map { "Did you mean \($0)? " } ?? ""
+        throw Failure(.notFound, "There is no setting “\(text)”. \(advice)`lockstep set` lists them.")
+    }
+
+    /// A value as somebody types it. The seconds of a threshold need their unit, because 95 could mean per cent, too.
+    ///
+    /// - Throws: `invalidArgument`, which names the key, the value and what it may be.
+    func value(typed text: String) throws(Failure) -> String {
+        guard self == .playedThreshold else { return try value(of: text) }
+        if let number = TimeText.number(text) {
+            let shown = NumberText.short(number)
+            throw Failure(
+                .invalidArgument,
+                "\(rawValue) \(shown) could mean two things. Write \(shown)% for a part of the length, or \(shown)s for seconds before the end."
+            )
+        }
+        return try value(of: TimeText.spelled(text.lowercased()).map(NumberText.short) ?? text)
+    }
+
+    /// A value as `value(typed:)` takes it.
+    func shown(_ text: String) -> String {
+        self == .playedThreshold && TimeText.number(text) != nil ? text + "s" : text
+    }
+}

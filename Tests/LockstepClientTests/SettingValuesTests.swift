@@ -1,0 +1,60 @@
+import LockstepClient
+import PodcastModel
+import Testing
+import WireMessages
+
+@Suite struct SettingValuesTests {
+    private static func values(
+        all: [String: String] = [:], podcast: [String: String] = [:], file: [SettingKey: String] = [:]
+    ) -> SettingValues {
+        func state(_ id: String, _ values: [String: String]) -> WireSettingsState {
+            var state = WireSettingsState()
+            state.podcast = id
+            state.settings = values.sorted { $0.key < $1.key }.map { key, value in
+                var setting = WireSettingsState.Setting()
+                setting.key = key
+                setting.value = value
+                return setting
+            }
+            return state
+        }
+        return SettingValues(
+            [
+                Topic.settings(.playback, podcast: ""): state("", all),
+                Topic.settings(.playback, podcast: "p1"): state("p1", podcast),
+            ], file: file)
+    }
+
+    @Test func `a podcast's own value wins over that for all, and that over the standard`() {
+        let values = Self.values(all: ["speed": "1.2", "gain": "3"], podcast: ["speed": "2"])
+        #expect(values.value(of: .speed, for: "p1") == .init(text: "2", source: .podcast))
+        #expect(values.value(of: .speed, for: "p2") == .init(text: "1.2", source: .all))
+        #expect(values.value(of: .gain, for: "p1") == .init(text: "3", source: .all))
+        #expect(values.value(of: .boost, for: "p1") == .init(text: "off", source: .standard))
+        #expect(values.podcasts(with: .speed).map(\.podcast) == ["p1"])
+    }
+
+    @Test func `how far to skip comes from the settings' file only where nothing else says it`() {
+        let file = [SettingKey.skipForward: "45"]
+        #expect(Self.values(file: file).number(.skipForward, for: "p1") == 45)
+        #expect(Self.values(file: file).value(of: .skipForward).source == .file)
+        #expect(Self.values(all: ["skipForward": "60"], file: file).number(.skipForward, for: "p1") == 60)
+        #expect(Self.values(podcast: ["skipForward": "20"], file: file).number(.skipForward, for: "p1") == 20)
+        #expect(Self.values().number(.skipForward, for: nil) == 30)
+        #expect(Self.values().number(.skipBack, for: nil) == 10)
+    }
+
+    @Test func `a value that a later version wrote does no harm`() {
+        #expect(Self.values(all: ["skipForward": "far", "unheardOf": "1"]).number(.skipForward, for: nil) == 30)
+    }
+
+    @Test func `what holds for all alike has no value of a podcast`() {
+        #expect(Self.values(podcast: ["autoPlay": "on"]).value(of: .autoPlay, for: "p1").text == "off")
+    }
+
+    @Test func `values are numbers, truth values and words`() {
+        #expect(SettingKey.speed.json("1.5") == .number(1.5))
+        #expect(SettingKey.boost.json("on") == .bool(true))
+        #expect(SettingKey.playedThreshold.json("95%") == .string("95%"))
+    }
+}

@@ -1,0 +1,75 @@
+import BusKit
+import PodcastModel
+import SwiftProtobuf
+import Testing
+import WireMessages
+
+@testable import LockstepClient
+
+/// What has become of a load that a command has asked for.
+@Suite struct LoadOutcomeTests {
+    private typealias Decided = (load: String, outcome: WireDecidedLoad.Outcome, after: String)
+
+    private static func outcome(
+        of load: String = "l2", isLoaded: Bool = false, shows shown: String, _ status: WirePlaybackState.Status,
+        decided: [Decided], ready: [ServiceName] = [.playback, .queue]
+    ) throws -> LoadOutcome {
+        var puts: [(Topic, any SwiftProtobuf.Message)] = ready.map { name in
+            (.service(name), WireServiceStatus.with { $0.state = .ready })
+        }
+        puts.append((.playbackState, WirePlaybackState.with { ($0.loadID, $0.status) = (shown, status) }))
+        let next = WireQueueNext.with {
+            $0.loads = decided.map { decided in
+                .with {
+                    ($0.loadID, $0.outcome, $0.afterLoad) = (decided.load, decided.outcome, decided.after)
+                    if decided.outcome == .refused { $0.failure = WireFailure(Self.refusal) }
+                }
+            }
+        }
+        puts.append((Topic("stream/queue/next"), next))
+        var view = FleetView(puts: puts)
+        view.apply(.connection(.live))
+        return LoadOutcome(of: try #require(LoadID(load)), isLoaded: isLoaded, in: view)
+    }
+
+    private static let refusal = Failure(.badURL, "It has no audio.")
+
+    @Test(
+        arguments: [
+            // The queue has not said anything of it yet.
+            ("l0", .playing, [], .pending),
+            ("l0", .playing, [("l2", .pending, "")], .pending),
+            // The player opens it.
+            ("l2", .loading, [("l2", .accepted, "")], .pending),
+            ("l2", .playing, [("l2", .pending, "")], .settled),
+            ("l2", .paused, [("l2", .accepted, "")], .settled),
+            ("l2", .failed, [("l2", .accepted, "")], .settled),
+            // It has ended, and another has followed.
+            ("l3", .playing, [("l2", .accepted, ""), ("l3", .accepted, "l2")], .settled),
+            // Something else was asked for, before or after the player had it.
+            ("l3", .playing, [("l2", .accepted, ""), ("l3", .accepted, "")], .superseded),
+            ("l0", .playing, [("l2", .superseded, ""), ("l3", .pending, "")], .superseded),
+            ("l0", .playing, [("l2", .refused, "")], .refused(refusal)),
+        ] as [(String, WirePlaybackState.Status, [(String, WireDecidedLoad.Outcome, String)], LoadOutcome)])
+    func `a load is waited for until it is settled or something else is in its place`(
+        shown: String, status: WirePlaybackState.Status, decided: [(String, WireDecidedLoad.Outcome, String)],
+        outcome: LoadOutcome
+    ) throws {
+        #expect(try Self.outcome(shows: shown, status, decided: decided.map { ($0, $1, $2) }) == outcome)
+    }
+
+    @Test func `nothing is given up while a service is away`() throws {
+        let decided: [Decided] = [("l2", .superseded, "")]
+        for ready in [[.playback], [.queue]] as [[ServiceName]] {
+            #expect(try Self.outcome(shows: "l3", .playing, decided: decided, ready: ready) == .pending)
+        }
+    }
+
+    @Test func `a load that the player had is gone when it shows another`() throws {
+        #expect(try Self.outcome(isLoaded: true, shows: "l3", .playing, decided: []) == .superseded)
+        #expect(try Self.outcome(isLoaded: true, shows: "l2", .loading, decided: []) == .pending)
+        #expect(
+            try Self.outcome(of: "l2", isLoaded: true, shows: LoadID.advance(after: "l2").text, .playing, decided: [])
+                == .settled)
+    }
+}
