@@ -101,7 +101,7 @@ package struct FeedLoader: Sendable {
             case 304:
                 return .unchanged(movedTo: address == request.address ? nil : address)
             default:
-                // A feed that is gone is asked for as rarely as can be.
+                // A feed that is gone is retried as rarely as possible.
                 let wait = response.status == 410 ? Duration.seconds(604_800) : response.retryAfter
                 let failure = Failure(refusedWith: response.status, by: response.address.host, asking: .feed)
                 return .failed(failure, retryAfter: wait)

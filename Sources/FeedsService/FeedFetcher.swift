@@ -28,7 +28,7 @@ package final class FeedFetcher: Sendable {
             start(.max - number, report) { .chapters(number, await self.fetchChapters(address, credentials)) }
         case .cancel(let number):
             tasks.withLockedValue { $0.removeValue(forKey: number) }?.cancel()
-        case .settled, .saveSecrets, .migrateSecrets, .dropMovedSecrets: break
+        case .forget, .saveSecrets, .migrateSecrets, .dropMovedSecrets: break
         }
     }
 

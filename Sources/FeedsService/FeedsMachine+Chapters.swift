@@ -29,7 +29,7 @@ extension FeedsMachine {
         effects.append(.ask(.chapters(search: searchCount)) { $0.episodesByID.ids = [episode] })
     }
 
-    /// Whether the episode has chapters to read is known.
+    /// Reads the file of chapters that an episode names, unless it was read recently.
     mutating func chaptersAnswered(
         _ number: UInt64, _ result: Result<WirePersistenceReply, Failure>, now: Moment, _ effects: inout [Effect]
     ) {
@@ -53,7 +53,7 @@ extension FeedsMachine {
         effects.append(.perform(.fetchChapters(number, address, credentials)))
     }
 
-    /// A file of chapters has been read, or not.
+    /// Handles the outcome of reading a file of chapters.
     mutating func chaptersFetched(
         _ number: UInt64, _ outcome: Result<[ChapterMark], Failure>, now: Moment, _ effects: inout [Effect]
     ) {

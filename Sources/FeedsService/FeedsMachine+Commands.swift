@@ -7,12 +7,12 @@ import WireMessages
 /// A command whose answer has a line for each feed.
 struct Job: Sendable {
     var lines: [WireFeedResult?]
-    /// Whether the answer is worth storing: the same command again would be answered otherwise.
+    /// Whether the answer is stored, because a repeat of the command would be answered otherwise.
     var storesAnswer: Bool
 }
 
 extension FeedsMachine {
-    /// The most feeds that one command may name.
+    /// The maximum number of feeds in one command.
     static let nameLimit = 1_000
 
     mutating func handle(_ command: Command, now: Moment, _ effects: inout [Effect]) {

@@ -95,7 +95,7 @@ extension FeedsMachine {
         fetched(number, .failed(failure, retryAfter: nil), now: now, &effects)
     }
 
-    /// A fetch has ended. One that is not running any more is ignored.
+    /// Handles the end of a fetch. One that is not running any more is ignored.
     mutating func fetched(_ number: UInt64, _ outcome: FetchOutcome, now: Moment, _ effects: inout [Effect]) {
         guard let fetch = fetches.stopped(number) else { return }
         effects.append(.timer(.slow(number), at: nil))
@@ -110,7 +110,7 @@ extension FeedsMachine {
         scheduleNext(now: now, &effects)
     }
 
-    /// Goes on with a fetch that has ended, and whose user and password are on the disk.
+    /// Continues with a fetch that has ended, once its user and password are on the disk.
     mutating func conclude(_ fetch: Fetch, _ outcome: FetchOutcome, now: Moment, _ effects: inout [Effect]) {
         switch fetch.key {
         case .check: checked(fetch, outcome, &effects)

@@ -7,7 +7,7 @@ import WireMessages
 /// A fetched feed on its way into the library.
 struct Merge: Sendable {
     var feed: FetchedFeed
-    /// Which stored episodes have which of the asked aliases.
+    /// The stored episodes by the aliases that were asked about.
     var found: [String: EpisodeID] = [:]
     /// The ids of its episodes that belong to other podcasts.
     var taken: Set<String> = []
@@ -88,7 +88,7 @@ extension FeedsMachine {
 
     // MARK: - Storing
 
-    /// Stores the podcast and what is new or changed in one transaction: of a feed that can’t be stored nothing is there.
+    /// Stores the podcast and what is new or changed in one transaction: a feed that can’t be stored leaves nothing behind.
     private mutating func finishMerge(_ number: UInt64, now: Moment, _ effects: inout [Effect]) {
         guard let merge = merges.removeValue(forKey: number), let fetch = fetches[number] else { return }
         fetches.remove(number)

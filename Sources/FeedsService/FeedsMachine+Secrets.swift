@@ -70,7 +70,7 @@ extension FeedsMachine {
         effects.append(.perform(.saveSecrets(lastSave, next)))
     }
 
-    /// The secrets are on the disk, or can’t be written.
+    /// Handles the outcome of a save.
     mutating func secretsSaved(_ number: UInt64, _ failure: Failure?, now: Moment, _ effects: inout [Effect]) {
         if let failure {
             secretsAreUnsaved = true
@@ -102,7 +102,7 @@ extension FeedsMachine {
         migrationSave = lastSave
     }
 
-    /// A podcast is forgotten, and so are its user and password.
+    /// Forgets the users and passwords of podcasts that were forgotten.
     mutating func forgetSecrets(of podcasts: [PodcastID], _ effects: inout [Effect]) {
         var next = secrets
         for id in podcasts { next.remove(id.text) }
@@ -117,7 +117,7 @@ extension FeedsMachine {
         if next != secrets { save(next, &effects) }
     }
 
-    /// A podcast that is subscribed to was read with another user or password.
+    /// Handles a sign-in: a fetch of a podcast that is subscribed to, with another user or password.
     mutating func signedIn(_ fetch: Fetch, _ id: PodcastID, _ outcome: FetchOutcome, _ effects: inout [Effect]) {
         fetches.remove(fetch.number)
         guard let known = library.current[id], known.podcast.subscribed else {

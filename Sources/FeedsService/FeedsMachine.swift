@@ -58,7 +58,7 @@ package struct FeedsMachine: OwnerMachine {
     private static let readingRetry = Backoff.constant(.seconds(30))
     /// The wait after a podcast or the passwords could not be saved.
     static let savingRetry = Backoff.constant(.seconds(60))
-    /// The most bytes of a command's answer that is stored.
+    /// The maximum size of a command's answer that is stored, in bytes.
     static let answerLimit = 400 << 10
 
     var library = SpeculativeState(FeedsLibrary())
@@ -185,7 +185,7 @@ package struct FeedsMachine: OwnerMachine {
             effects += fetches.running.map { .perform(.cancel($0)) }
             storeUnchanged(&effects)
         }
-        effects += fetches.drainRemoved().map { .perform(.settled($0)) }
+        effects += fetches.drainRemoved().map { .perform(.forget($0)) }
         return effects
     }
 
@@ -223,7 +223,7 @@ package struct FeedsMachine: OwnerMachine {
         scheduleNext(now: now, &effects)
     }
 
-    /// Another database has lost what was stored since its backup: every feed is read anew.
+    /// Reads every feed anew, as another database lacks what was stored since its backup.
     private mutating func readAgain(now: Moment, _ effects: inout [Effect]) {
         var next = library.current
         for (id, subscription) in next.all {

@@ -62,7 +62,7 @@ package struct FeedsShell: ServiceLifecycle.Service {
         case .cancel(let number):
             quarantine.end(number)
             fetcher.perform(action, report: report)
-        case .settled(let number): quarantine.end(number)
+        case .forget(let number): quarantine.end(number)
         case .fetchChapters, .saveSecrets, .migrateSecrets, .dropMovedSecrets: fetcher.perform(action, report: report)
         }
     }
@@ -127,7 +127,7 @@ private struct SecretsKeeper: Sendable {
                 }
             }
         case .dropMovedSecrets: queue.async { [moved] in moved.remove() }
-        case .fetch, .fetchChapters, .cancel, .settled: return false
+        case .fetch, .fetchChapters, .cancel, .forget: return false
         }
         return true
     }

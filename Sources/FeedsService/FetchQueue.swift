@@ -122,14 +122,14 @@ struct FetchQueue: Sendable {
         fetches[number]?.seenCount = count
     }
 
-    /// A running fetch takes long.
+    /// Marks a running fetch as slow: it no longer counts against the limit.
     mutating func markSlow(_ number: UInt64) {
         guard let fetch = fetches[number], fetch.stage == .running, !fetch.isSlow else { return }
         fetches[number]?.isSlow = true
         slowCount += 1
     }
 
-    /// A running fetch has ended; nil for one that is not running. It stays until `remove`.
+    /// Ends a running fetch, which stays until `remove`; nil for one that is not running.
     mutating func stopped(_ number: UInt64) -> Fetch? {
         guard let fetch = fetches[number], fetch.stage == .running else { return nil }
         runningCount -= 1
@@ -138,7 +138,7 @@ struct FetchQueue: Sendable {
         return fetches[number]
     }
 
-    /// Forgets a fetch that has stopped.
+    /// Removes a fetch that has stopped.
     mutating func remove(_ number: UInt64) {
         guard let fetch = fetches.removeValue(forKey: number) else { return }
         numbers[fetch.key]?.removeAll { $0 == number }

@@ -30,7 +30,7 @@ package enum FeedsAction: Sendable, Hashable {
     /// Stop the fetch of this number; no report is needed.
     case cancel(UInt64)
     /// Forget the fetch of this number, whose outcome has been handled.
-    case settled(UInt64)
+    case forget(UInt64)
     /// Read a file of chapters, then report.
     case fetchChapters(UInt64, WebAddress, [WebOrigin: WebCredentials])
     /// Write the users and passwords, then report.

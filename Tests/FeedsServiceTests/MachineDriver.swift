@@ -131,7 +131,7 @@ struct MachineDriver {
                 if !holdsSecrets { answers.append(.input(.secretsSaved(number, secretsFailure))) }
             case .perform(.migrateSecrets): break
             case .perform(.dropMovedSecrets): dropsMovedSecrets = true
-            case .perform(.settled): break
+            case .perform(.forget): break
             case .log(let level, let text): logged.append((level, text))
             }
         }
