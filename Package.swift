@@ -157,6 +157,9 @@ let package = Package(
         .target(
             name: "EngineDouble", dependencies: ["PlaybackService", "PodcastModel", locks], path: "Tests/EngineDouble",
             swiftSettings: strict),
+        .target(
+            name: "OwnerHarness", dependencies: ["OwnerKit", "BusKit", "WireMessages", "PodcastModel", protobuf],
+            path: "Tests/OwnerHarness", swiftSettings: strict),
         tests("PodcastModelTests", ["PodcastModel", "TestSupport"]),
         tests("WireMessagesTests", ["WireMessages", "PodcastModel", protobuf]),
         tests("ZeroMQTests", ["ZeroMQ", "LibC", "TestSupport", locks]),
@@ -169,7 +172,7 @@ let package = Package(
         tests("BusBrokerTests", shared + ["BusBroker", "ZeroMQ", "LibC", "CConnectionGuard"]),
         tests("PersistenceServiceTests", shared + ["PersistenceService", "OwnerKit", grdb, sqlite]),
         tests("PlaybackServiceTests", shared + ["PlaybackService", "OwnerKit", "EngineDouble"]),
-        tests("QueueServiceTests", shared + ["QueueService", "OwnerKit"]),
+        tests("QueueServiceTests", shared + ["QueueService", "OwnerKit", "OwnerHarness"]),
         tests("FeedsServiceTests", shared + ["FeedsService", "FeedFetching", "FeedParsing", "OwnerKit", "ProcessKit"]),
         tests("DownloadsServiceTests", shared + ["DownloadsService", "OwnerKit", "LibC"]),
         tests("FleetSupervisorTests", shared + ["FleetSupervisor", "SupervisorControl", "LibC", "CProcess"]),
@@ -193,7 +196,7 @@ let package = Package(
 // benchmark's harness. One `swift build` then builds what is installed, and neither tests nor what only they need.
 if let wanted = Context.environment["LOCKSTEP_TARGETS"] {
     package.targets.removeAll { target in
-        target.type == .test || ["TestSupport", "EngineDouble", "CLogindDouble", "tray"].contains(target.name)
+        target.type == .test || ["TestSupport", "EngineDouble", "OwnerHarness", "CLogindDouble", "tray"].contains(target.name)
             || target.name == "lockstep-bench" && wanted != "bench"
     }
 }

@@ -1,22 +1,23 @@
-import BusKit
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
-/// Finds the new episodes that enter a queue by themselves, where the listener has said so.
+/// Finds the new episodes that enter a queue by themselves, where a setting says so.
 ///
-/// The news of them on the stream can be missed; so a rule remembers, for each podcast, which episodes it has dealt with,
-/// and what counts is the library: whatever was first seen after those is new. What is there when a rule begins, or when a
-/// podcast is first met, is not. The library is asked about one podcast at a time.
-struct AutoEnqueue: Sendable {
+/// Their events on the stream can be missed; so a rule remembers, for each podcast, the newest episodes that it has handled.
+/// Episodes that the library has first seen after those are new; those that exist when a rule begins, or when a podcast
+/// appears, are not. The library is asked about one podcast at a time.
+package struct AutoEnqueue: Sendable {
+    /// The number of a question to the library: an answer to an earlier one doesn’t count.
+    package typealias CheckID = UInt64
+
     /// An answer of the library.
     enum Answer: Sendable {
         case episodes([WireEpisode], of: String)
         case failed(Failure, podcast: String)
         /// The library can be asked again later.
         case retry
-        /// Nobody is interested in it any more.
-        case void
     }
 
     /// The new episodes of a podcast, and the mark after them.
@@ -24,19 +25,20 @@ struct AutoEnqueue: Sendable {
         var mark: WireQueueRuleRecord
         /// The episodes that enter, the oldest first.
         var episodes: [WireEpisode]
-        /// Those that are too old to be news.
+        /// The episodes that are too old to enter.
         var old: [WireEpisode]
     }
 
-    /// The newest episodes of a podcast among which new ones are looked for.
+    /// The newest episodes of a podcast among which new ones are searched.
     private static let window = UInt32(RequestSizes.episodes)
-    /// What was published so long before the last new episode is no news, but a feed that shows its past; in ms.
+    /// In ms: what was published longer than this before the last new episode isn’t new; its feed shows its past.
     private static let newsAge: Int64 = 7 * 24 * 3_600 * 1_000
 
-    /// Podcasts whose new episodes are to be looked for; while the library is asked, the first is the one it is asked about.
+    /// Podcasts that wait for a check; the first one is the subject of the question under way.
     private var waiting: [String] = []
-    private var question: CallID?
-    /// How many episodes each subscribed podcast had when it was last seen.
+    private var question: CheckID?
+    private var lastQuestion: CheckID = 0
+    /// The number of episodes that each subscribed podcast had when it was last seen.
     private var episodeCounts: [String: UInt32] = [:]
 
     /// The podcasts that are subscribed to, in order of their IDs.
@@ -47,64 +49,64 @@ struct AutoEnqueue: Sendable {
 
     // MARK: Checking
 
-    /// A podcast that is subscribed to has so many episodes. Returns whether that is news.
+    /// Records the number of episodes of a podcast that is subscribed to. Returns whether it is another one than before.
     mutating func update(_ podcast: String, episodeCount: UInt32) -> Bool {
         episodeCounts.updateValue(episodeCount, forKey: podcast) != episodeCount
     }
 
-    /// Nobody is interested in a podcast’s episodes any more, nor in an answer about them that is under way.
+    /// Drops a podcast, and the answer about it that is under way.
     mutating func drop(_ podcast: String) {
         episodeCounts[podcast] = nil
         if waiting.first == podcast { question = nil }
         waiting.removeAll { $0 == podcast }
     }
 
-    /// Has a podcast that is subscribed to checked; `ask` puts the question. One that is being asked about may have got more
-    /// since, and is checked once more.
+    /// Queues a check of a podcast that is subscribed to. One that is being asked about may have got more episodes since, and is
+    /// checked once more.
     mutating func check(_ podcast: String) {
         guard knows(podcast), !waiting.dropFirst(question == nil ? 0 : 1).contains(podcast) else { return }
         waiting.append(podcast)
     }
 
-    /// Has a podcast checked again unless that is to come anyway: what was found of it could not be saved.
+    /// Queues a check of a podcast, unless one is queued, because what was found of it could not be saved.
     mutating func checkAgain(_ podcast: String) {
         if knows(podcast), !waiting.contains(podcast) { waiting.append(podcast) }
     }
 
-    /// The next question; nil while one is under way or no podcast waits.
-    mutating func ask(as call: CallID) -> Call? {
+    /// The next question to the library; nil while one is under way or no podcast waits.
+    mutating func nextQuestion() -> (check: CheckID, query: WireEpisodesQuery)? {
         guard question == nil, let podcast = waiting.first else { return nil }
-        var request = WirePersistenceRequest()
-        request.episodes.podcast = podcast
-        request.episodes.limit = Self.window
-        question = call
-        return Call(id: call, to: .persistence, payload: request.wireBytes)
+        lastQuestion += 1
+        question = lastQuestion
+        let query = WireEpisodesQuery.with {
+            $0.podcast = podcast
+            $0.limit = Self.window
+        }
+        return (lastQuestion, query)
     }
 
-    /// The library has answered, or refused. Nil: the call was another one.
-    mutating func answered(_ result: Result<[UInt8], Failure>, to call: CallID) -> Answer? {
-        guard call == question else { return nil }
+    /// The library has answered, or refused. Nil: nobody is interested in it any more.
+    mutating func answered(_ result: Result<[UInt8], Failure>, to check: CheckID) -> Answer? {
+        guard check == question, let podcast = waiting.first else { return nil }
         question = nil
-        guard let podcast = waiting.first else { return .void }
-        do {
-            let episodes = try WirePersistenceReply(wireBytes: result.get()).episodes.episodes
-            waiting.removeFirst()
-            return .episodes(episodes, of: podcast)
-        } catch {
-            let failure = error as? Failure ?? Failure(.malformed, "The database’s answer cannot be read: \(error)")
-            if failure.retry { return .retry }
+        switch result.persistenceReply {
+        case .failure(let failure) where failure.retry: return .retry
+        case .failure(let failure):
             waiting.removeFirst()
             return .failed(failure, podcast: podcast)
+        case .success(let reply):
+            waiting.removeFirst()
+            return .episodes(reply.episodes.episodes, of: podcast)
         }
     }
 
-    // MARK: Judging
+    // MARK: Deciding
 
-    /// What is new among a podcast's newest episodes; nil: nothing that the mark does not know.
+    /// Finds what is new among a podcast's newest episodes; nil: nothing since the mark.
     ///
     /// - Parameters:
-    ///   - mark: which episodes were dealt with; nil: the rule begins with what is there.
-    ///   - isQueued: whether an episode stands in a queue already.
+    ///   - mark: the newest episodes that were handled; nil: the rule begins with those that exist.
+    ///   - isQueued: whether an episode is in a queue already.
     static func news(
         among episodes: [WireEpisode], since mark: WireQueueRuleRecord?, isQueued: (String) -> Bool
     ) -> News? {
@@ -119,7 +121,7 @@ struct AutoEnqueue: Sendable {
         func isNew(_ episode: WireEpisode) -> Bool {
             episode.firstSeen > mark.since || episode.firstSeen == mark.since && !dealt.contains(episode.id)
         }
-        // The newest of all is news, however late its feed shows it.
+        // The newest of all is new, however late its feed shows it.
         let newest = episodes.map(\.published).max() ?? 0
         func isOld(_ episode: WireEpisode) -> Bool {
             episode.published != 0 && episode.published < mark.since - newsAge && episode.published != newest

@@ -23,7 +23,7 @@ struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
 
     func makeIterator() -> FlattenSequence<[[Element]]>.Iterator { chunks.joined().makeIterator() }
 
-    /// The element at a place from 0 to `count` − 1.
+    /// The element at an index from 0 to `count` − 1.
     subscript(index: Int) -> Element {
         get {
             let (chunk, offset) = place(of: index)
@@ -43,7 +43,7 @@ struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
         return nil
     }
 
-    /// The last place whose element fulfils a condition.
+    /// The last index whose element satisfies a condition.
     func lastIndex(where condition: (Element) -> Bool) -> Int? {
         var end = count
         for chunk in chunks.reversed() {
@@ -53,7 +53,7 @@ struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
         return nil
     }
 
-    /// Puts an element at a place from 0 to `count`.
+    /// Inserts an element at an index from 0 to `count`.
     mutating func insert(_ element: Element, at index: Int) {
         count += 1
         guard !chunks.isEmpty else {
@@ -73,7 +73,7 @@ struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
         chunks[chunk].insert(element, at: offset)
     }
 
-    /// Takes the element out at a place from 0 to `count` − 1.
+    /// Removes the element at an index from 0 to `count` − 1.
     @discardableResult
     mutating func remove(at index: Int) -> Element {
         count -= 1
@@ -83,7 +83,7 @@ struct ChunkedArray<Element: Sendable>: Sendable, Sequence {
         return element
     }
 
-    /// The chunk that holds a place, and where in it.
+    /// The chunk that holds an index, and the offset in it.
     private func place(of index: Int) -> (chunk: Int, offset: Int) {
         precondition(index >= 0)
         var offset = index

@@ -3,7 +3,7 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// Finds the entry that somebody names who sees the queues: by its number, its ID or its episode's, the beginning of one, its
+/// Finds the entry that a user names: by its number, its ID or its episode's, the beginning of one, its
 /// title or a part of it.
 struct EntryFinder {
     /// The maximum number of texts in one request.

@@ -1,6 +1,6 @@
 import WireMessages
 
-/// An order of entries: by one key, those that lack it last, those that are the same as they stand.
+/// A stable order of entries by one key; those that lack it come last.
 struct EntryOrder {
     private let key: WireSortEntries.Key
     private let descending: Bool

@@ -1,10 +1,15 @@
 import BusKit
-import OwnerKit
 import PodcastModel
 import WireMessages
 
 /// Looks episodes up in the library: one question at a time, and what comes meanwhile is asked together.
-struct EpisodeLookups<Purpose: Sendable>: Sendable {
+struct EpisodeLookups: Sendable {
+    /// The purpose of a lookup.
+    enum Purpose: Sendable {
+        case command(CommandContext)
+        case refresh
+    }
+
     /// The outcome of the lookups that an answer completes, in order.
     enum Outcome: Sendable {
         case found([(purpose: Purpose, episodes: [String: WireEpisodeSummary])])
@@ -14,51 +19,47 @@ struct EpisodeLookups<Purpose: Sendable>: Sendable {
     private struct Lookup: Sendable {
         var episodes: [String]
         var purpose: Purpose
-        /// How many of them the library has been asked about, the question under way included.
+        /// The number of them that the library has been asked for, the question under way included.
         var asked = 0
         var found: [String: WireEpisodeSummary] = [:]
     }
 
     private var waiting: [Lookup] = []
-    /// The question under way, and how many of the waiting lookups it is about.
-    private var question: (call: CallID, count: Int)?
+    /// The number of waiting lookups that the question under way is about; 0: none is under way.
+    private var askedLookups = 0
 
-    /// Adds a lookup; `ask` puts the next question.
+    /// Adds a lookup.
     mutating func add(_ episodes: [String], for purpose: Purpose) {
         waiting.append(Lookup(episodes: episodes, purpose: purpose))
     }
 
-    /// The next question; nil while one is under way or nothing waits.
-    mutating func ask(as call: CallID) -> Call? {
-        guard question == nil, !waiting.isEmpty else { return nil }
+    /// The episodes to ask the library for now; nil while a question is under way or nothing waits.
+    mutating func nextQuestion() -> [String]? {
+        guard askedLookups == 0, !waiting.isEmpty else { return nil }
         var ids: [String] = []
-        var count = 0
         for index in waiting.indices {
             let lookup = waiting[index]
-            guard count == 0 || ids.count + lookup.episodes.count <= RequestSizes.episodes else { break }
+            guard index == 0 || ids.count + lookup.episodes.count <= RequestSizes.episodes else { break }
             let part = lookup.episodes[lookup.asked...].prefix(RequestSizes.episodes)
             ids += part
             waiting[index].asked += part.count
-            count += 1
+            askedLookups += 1
             // The rest of a long one comes before the others.
             if waiting[index].asked < lookup.episodes.count { break }
         }
-        question = (call, count)
-        var request = WirePersistenceRequest()
-        request.episodesByID.ids = ids
-        request.episodesByID.brief = true
-        return Call(id: call, to: .persistence, payload: request.wireBytes)
+        return ids
     }
 
-    /// The library has answered, or refused. Nil: the call was another one.
-    mutating func answered(_ result: Result<[UInt8], Failure>, to call: CallID) -> Outcome? {
-        guard let asked = question, asked.call == call else { return nil }
-        question = nil
-        var lookups = Array(waiting.prefix(asked.count))
-        waiting.removeFirst(asked.count)
-        do {
-            let page = try WirePersistenceReply(wireBytes: result.get()).episodes.episodes
-            let episodes = Dictionary(page.map { ($0.id, WireEpisodeSummary($0)) }) { first, _ in first }
+    /// The library has answered the question under way, or refused.
+    mutating func answered(_ result: Result<WirePersistenceReply, Failure>) -> Outcome {
+        var lookups = Array(waiting.prefix(askedLookups))
+        waiting.removeFirst(askedLookups)
+        askedLookups = 0
+        switch result {
+        case .success(let reply):
+            let episodes = Dictionary(reply.episodes.episodes.map { ($0.id, WireEpisodeSummary($0)) }) { first, _ in
+                first
+            }
             for index in lookups.indices {
                 // The answer is about the episodes of other lookups, too.
                 for id in lookups[index].episodes where episodes[id] != nil { lookups[index].found[id] = episodes[id] }
@@ -66,8 +67,7 @@ struct EpisodeLookups<Purpose: Sendable>: Sendable {
             // One that is too long for one question is the only one of it.
             if let last = lookups.last, last.asked < last.episodes.count { waiting.insert(lookups.removeLast(), at: 0) }
             return .found(lookups.map { ($0.purpose, $0.found) })
-        } catch {
-            let failure = error as? Failure ?? Failure(.internalError, "The database’s answer cannot be read: \(error)")
+        case .failure(let failure):
             return .failed(lookups.map(\.purpose), failure)
         }
     }

@@ -1,18 +1,18 @@
 import PodcastModel
 import WireMessages
 
-/// Follows whether somebody attends to what is loaded, and which entries were passed over since something ended well.
+/// Decides whether an entry that fails is passed over: follows whether the loaded episode plays unattended, and which entries
+/// were passed over since an episode ended.
 ///
-/// Nothing of it is stored: what a later life of the queue finds failed may have been so for days, and nobody waits for
-/// what follows it.
+/// It is not stored: an episode that a restarted queue finds failed may have been so for days, and nobody waits for the next.
 struct FailureWatch: Sendable {
-    /// The maximum number of entries that are passed over in a row. That more of them can't be had is the network's doing,
-    /// as with a login page in place of every episode.
+    /// The maximum number of entries that are passed over in a row. More failures are due to the network,
+    /// such as a login page in place of every episode.
     static let limit = 3
 
     private var load = ""
     private var status = WirePlaybackState.Status.unknown
-    /// Whether it plays, or will, without anybody's having asked for it just now.
+    /// Whether it plays, or will, though nobody has asked for it just now.
     private(set) var isUnattended = false
     private(set) var passedOver: Set<String> = []
 
@@ -20,14 +20,14 @@ struct FailureWatch: Sendable {
     ///
     /// - Parameters:
     ///   - isByItself: the queue has decided this load when the one before it ended.
-    ///   - isNew: the player was asked for it in this life of the queue.
+    ///   - isNew: the player was asked for it since the queue started.
     mutating func observe(_ state: WirePlaybackState, isByItself: Bool, isNew: Bool) {
         if state.loadID != load {
             load = state.loadID
             isUnattended = isByItself && (isNew || state.status == .loading && state.willPlay)
             if !isByItself { passedOver = [] }
         } else if status == .failed, state.status == .loading {
-            // Somebody tries it again, or its server is back.
+            // A user has retried it, or its server is back.
             isUnattended = false
         }
         status = state.status
@@ -49,7 +49,7 @@ struct FailureWatch: Sendable {
 
     mutating func passOver(_ entry: String) { passedOver.insert(entry) }
 
-    /// What has failed stays: an entry that is added later doesn't play by itself.
+    /// Leaves a failed episode loaded: an entry that is added later doesn't play by itself.
     mutating func stay() { isUnattended = false }
 }
 

@@ -6,7 +6,7 @@ import WireMessages
 
 /// Follows the loads that the queue decides until the player has accepted or refused them.
 ///
-/// The player is asked for one load at a time: two requests under way could overtake each other, and the older load would win.
+/// The player is asked for one load at a time: two requests under way could arrive in the wrong order, and the older load would win.
 struct LoadCoordinator: Sendable {
     /// A load that is part of a queue's durable state until the player has accepted it.
     typealias PendingLoad = WireQueueHeaderRecord.PendingLoad
@@ -24,49 +24,50 @@ struct LoadCoordinator: Sendable {
     static let decidedLimit = 8
 
     /// The load that the player is being asked for.
-    private var asked: String?
-    /// The newest load that the player has accepted in this life of the queue; the stream may not show it yet.
+    private var requested: String?
+    /// The newest load that the player has accepted since the queue started; the stream may not show it yet.
     private var accepted: String?
     /// The newest loads that were decided, with their outcomes, in order.
     private(set) var decided: [WireDecidedLoad] = []
-    /// What the player was told last to prepare, and the call while it has not answered.
-    private var prepared: WirePrepareEpisode?
-    private var preparing: CallID?
+    /// The newest load that the player was asked to prepare, and whether it has yet to answer.
+    private var preparation: WirePrepareEpisode?
+    private var isPreparing = false
 
     /// Whether the player is being asked for a load.
-    var isAsking: Bool { asked != nil }
+    var isRequesting: Bool { requested != nil }
 
     /// The loads that the player was asked for last, the older first; the stream may show neither of them yet.
-    var latest: [String] { [accepted, asked].compactMap(\.self) }
+    var latest: [String] { [accepted, requested].compactMap(\.self) }
 
-    // MARK: Asking
+    // MARK: Requesting
 
     /// Asks the player for a load.
-    mutating func ask(for pending: PendingLoad, of entry: WireQueueEntry, in queue: String) -> Call {
+    mutating func request(_ load: DecidedLoad) -> QueueMachine.Call {
+        let pending = load.pending
         var request = WirePlaybackRequest()
-        request.load = Self.load(entry, of: queue, as: pending.loadID, paused: pending.paused)
+        request.load = Self.load(load.entry, of: load.queue, as: pending.loadID, paused: pending.paused)
         if pending.hasPosition { request.load.position = pending.position }
-        asked = pending.loadID
-        return Call(
-            id: Self.call(for: pending.loadID), to: .playback, payload: request.wireBytes,
-            request: RequestID(pending.requestID), limit: .seconds(5))
+        requested = pending.loadID
+        return QueueMachine.Call(
+            .load(pending.loadID), to: .playback, payload: request.wireBytes, request: RequestID(pending.requestID),
+            limit: .seconds(5))
     }
 
-    /// The player has answered, or could not be reached in time. Nil: the call was another one.
-    mutating func answered(_ result: Result<[UInt8], Failure>, to call: CallID) -> (load: String, answer: Answer)? {
-        guard let load = asked, call == Self.call(for: load) else { return nil }
-        asked = nil
+    /// The player has answered, or could not be reached in time. Nil: it isn’t asked for this load any more.
+    mutating func answered(_ result: Result<[UInt8], Failure>, to load: String) -> Answer? {
+        guard load == requested else { return nil }
+        requested = nil
         switch result {
         case .success(let reply):
             accepted = load
             settle(load, .accepted)
             let state = try? WirePlaybackReply(wireBytes: reply).state
-            return (load, .accepted(state.flatMap { $0.loadID == load ? $0 : nil }))
+            return .accepted(state.flatMap { $0.loadID == load ? $0 : nil })
         case .failure(let failure) where failure.retry:
-            return (load, .retry(failure))
+            return .retry(failure)
         case .failure(let failure):
             settle(load, .refused, failure)
-            return (load, .refused(failure))
+            return .refused(failure)
         }
     }
 
@@ -74,50 +75,41 @@ struct LoadCoordinator: Sendable {
     private static func load(
         _ entry: WireQueueEntry, of queue: String, as loadID: String, paused: Bool
     ) -> WireLoadEpisode {
-        var load = WireLoadEpisode()
-        load.episode = entry.episode
-        load.loadID = loadID
-        load.paused = paused
-        load.queueEntry = entry.id
-        load.queue = queue
-        return load
+        .with {
+            $0.episode = entry.episode
+            $0.loadID = loadID
+            $0.paused = paused
+            $0.queueEntry = entry.id
+            $0.queue = queue
+        }
     }
-
-    private static func call(for load: String) -> CallID { CallID("load/\(load)") }
 
     // MARK: Preparing
 
-    /// Tells the player which entry follows the loaded one (nil: none), unless it was told so already. One such request is
-    /// under way at most, and none is repeated: preparing only saves time.
-    mutating func prepare(
-        _ next: WireQueueEntry?, of queue: String, after load: String, as call: CallID
-    ) -> Call? {
-        guard preparing == nil else { return nil }
+    /// Announces to the player which entry follows the loaded one (nil: none), unless it knows. At most one such request is
+    /// under way, and none is retried: preparing only saves time.
+    mutating func prepare(_ next: WireQueueEntry?, of queue: String, after load: String) -> QueueMachine.Call? {
+        guard !isPreparing else { return nil }
         var wanted = WirePrepareEpisode()
         wanted.afterLoad = load
         if let next { wanted.load = Self.load(next, of: queue, as: LoadID.advance(after: load).text, paused: false) }
-        guard wanted != prepared else { return nil }
-        prepared = wanted
-        preparing = call
-        var message = WirePlaybackRequest()
-        message.prepare = wanted
-        return Call(id: call, to: .playback, payload: message.wireBytes, limit: .seconds(5))
+        guard wanted != preparation else { return nil }
+        preparation = wanted
+        isPreparing = true
+        let message = WirePlaybackRequest.with { $0.prepare = wanted }
+        return QueueMachine.Call(.preparation, to: .playback, payload: message.wireBytes, limit: .seconds(5))
     }
 
-    /// The player has answered what it was told to prepare. False: the call was another one.
-    mutating func isPrepared(_ call: CallID) -> Bool {
-        guard call == preparing else { return false }
-        preparing = nil
-        return true
-    }
+    /// The player has answered the request to prepare.
+    mutating func prepared() { isPreparing = false }
 
-    /// The player has gone, and with it what it has prepared.
-    mutating func playerIsGone() { prepared = nil }
+    /// The player has ended, and has lost what it had prepared.
+    mutating func playerIsGone() { preparation = nil }
 
     // MARK: Outcomes
 
-    /// Takes over which loads are pending now, in order of their decision; of those that no longer are, and that the player
-    /// was never seen to accept, something else has taken the place.
+    /// Follows which loads are pending now, in order of their decision. One that no longer is, and that the player was never
+    /// seen to accept, has been superseded.
     mutating func follow(_ pending: [(queue: String, load: PendingLoad)]) {
         for index in decided.indices where decided[index].outcome == .pending {
             if !pending.contains(where: { $0.load.loadID == decided[index].loadID }) {
@@ -148,4 +140,11 @@ struct LoadCoordinator: Sendable {
         decided[index].outcome = outcome
         if let failure { decided[index].failure = WireFailure(failure) }
     }
+}
+
+/// A load that is decided and that the player has not accepted, with its entry.
+struct DecidedLoad {
+    var queue: String
+    var pending: LoadCoordinator.PendingLoad
+    var entry: WireQueueEntry
 }

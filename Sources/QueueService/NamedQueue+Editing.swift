@@ -2,7 +2,7 @@ import BusKit
 import PodcastModel
 import WireMessages
 
-// What a command would do to a queue: decided from its entries alone.
+// Checks and selections for commands, from the entries of a queue alone.
 
 extension NamedQueue {
     /// Refuses entries that the queue has no room for.
@@ -22,8 +22,8 @@ extension NamedQueue {
         return anchor.isEmpty ? queue.successor.flatMap { queue.entry(before: $0)?.id } ?? "" : anchor
     }
 
-    /// The entries of these ids with their indices, the last one first.
-    func indexed(_ ids: [String]) throws(Failure) -> [(index: Int, entry: Queue.Entry)] {
+    /// The entries of these IDs, in the queue's order.
+    func entries(_ ids: [String]) throws(Failure) -> [Queue.Entry] {
         guard !ids.isEmpty else { throw Failure(.invalidArgument, "No entries were named to remove.") }
         var found: [(index: Int, entry: Queue.Entry)] = []
         for id in Set(ids) {
@@ -34,14 +34,14 @@ extension NamedQueue {
             }
             found.append((index, queue.entries[index]))
         }
-        return found.sorted { $0.index > $1.index }
+        return found.sorted { $0.index < $1.index }.map(\.entry)
     }
 
     /// The index that the entry at `from` will have.
     func index(of move: WireMoveEntry, from: Int) throws(Failure) -> Int {
         func index(of id: String) throws(Failure) -> Int {
             guard id != move.entry else {
-                throw Failure(.invalidArgument, "An entry cannot be moved before or after itself.")
+                throw Failure(.invalidArgument, "An entry can’t be moved before or after itself.")
             }
             guard let index = queue.index(of: id) else {
                 throw Failure(
@@ -86,7 +86,7 @@ extension NamedQueue {
         return (target, past.count - target.count)
     }
 
-    /// The entries whose audio an earlier one has. What is among `kept` stays, whichever stands first.
+    /// The entries whose audio an earlier one has. Those in `kept` stay, even where they come later.
     func duplicates(keeping kept: [String]) -> [Queue.Entry] {
         let entries = queue.entries
         var going: [Queue.Entry] = []
@@ -103,15 +103,16 @@ extension NamedQueue {
 // MARK: - Refusals and texts
 
 extension NamedQueue {
-    /// The refusal of a command that expects another revision.
-    func changedMeanwhile(expected revision: UInt64) -> Failure {
-        Failure(
+    /// Refuses a command that expects another revision.
+    func requireRevision(_ revision: UInt64) throws(Failure) {
+        guard revision != queue.revision else { return }
+        throw Failure(
             .revisionMismatch,
             "The queue was changed in the meantime: it is at revision \(queue.revision), not \(revision). Check it and try again."
         )
     }
 
-    /// The refusal to play from a queue without entries. Who came to its end may want to go on with the usual one.
+    /// The refusal to play from a queue without entries. After its end, Up Next may be played.
     func empty(else main: NamedQueue) -> Failure {
         let add = "Add something with `lockstep queue add\(QueueName.option(name)) EPISODE`"
         let others = name == main.name || main.queue.entries.isEmpty
@@ -119,8 +120,8 @@ extension NamedQueue {
         return Failure(.queueEmpty, "\(QueueName.shown(name)) is empty. \(add)\(back).")
     }
 
-    /// What of forgotten podcasts did not come back, as the end of a sentence.
-    static func staysOut(_ count: Int) -> String {
+    /// The number of entries of forgotten podcasts that were left out, as the end of a sentence.
+    static func leftOut(_ count: Int) -> String {
         switch count {
         case 0: ""
         case 1: "; 1 entry of a forgotten podcast stays out"
@@ -130,7 +131,7 @@ extension NamedQueue {
 }
 
 extension Queue {
-    /// How many entries it has, in words.
+    /// The number of its entries in words.
     var counted: String { Self.counted(entries.count) }
 
     /// A number of entries in words.
@@ -161,67 +162,64 @@ extension WireQueueModes {
 }
 
 extension WirePlay {
-    /// Where it is to begin; nil: where it was left.
-    func place() throws(Failure) -> PlaybackPosition? {
+    /// The position where it is to begin; nil: where it was left.
+    func startPosition() throws(Failure) -> PlaybackPosition? {
         guard hasPosition else { return nil }
-        guard let place = PlaybackPosition(seconds: position) else {
-            throw Failure(.invalidArgument, "An episode cannot begin at \(position) s; nothing was changed.")
+        guard let start = PlaybackPosition(seconds: position) else {
+            throw Failure(.invalidArgument, "An episode can’t begin at \(position) s; nothing was changed.")
         }
         if episode.isEmpty, entry.isEmpty {
             throw Failure(.invalidArgument, "The request doesn’t say which episode begins there; nothing was changed.")
         }
-        return place
+        return start
     }
 }
 
 extension WireQueueEntry {
     /// A new entry that a command adds.
     ///
-    /// - Parameters:
-    ///   - summary: what the library knows of the episode; nil: nothing.
-    ///   - index: which of the command's entries it is. The same command repeated makes the same entry.
+    /// - Parameter index: which of the command's entries it is. The same command repeated makes the same entry.
     static func adding(
-        _ summary: WireEpisodeSummary?, _ episode: String, _ index: Int, of command: Command, verb: String = "Added",
-        now: Moment
+        _ episode: String, _ index: Int, _ context: CommandContext, verb: String = "Added"
     ) throws(Failure) -> WireQueueEntry {
-        guard let summary else {
-            throw Failure(.notFound, "There is no episode “\(episode)”; nothing was added.")
+        guard let summary = context.episodes[episode] else {
+            throw Failure(.notFound, "Episode “\(episode)” doesn’t exist; nothing was added.")
         }
         try summary.requireAudio()
         var entry = WireQueueEntry()
-        entry.id = QueueEntryID.derived(from: "\(command.id)/\(index)").text
+        entry.id = QueueEntryID.derived(from: "\(context.command.id)/\(index)").text
         entry.episode = summary
-        entry.addedAt = now.wall.milliseconds
-        entry.reason = "\(verb) \(CommandOrigin(command.origin).phrase)"
+        entry.addedAt = context.now.wall.milliseconds
+        entry.reason = "\(verb) \(CommandOrigin(context.command.origin).phrase)"
         return entry
     }
 }
 
 extension WireEpisodeSummary {
-    /// Refuses what the player could not even open here, where somebody hears of it and nothing has stopped for it.
+    /// Refuses an episode that the player could not open, while the user still sees the refusal and nothing has stopped for it.
     func requireAudio() throws(Failure) {
         do throws(Failure) { _ = try AudioSource(enclosure: enclosureURL) } catch {
             throw Failure(
-                code: error.code, message: "“\(title)” cannot be played; nothing was changed. \(error.message)")
+                code: error.code, message: "“\(title)” can’t be played; nothing was changed. \(error.message)")
         }
     }
 
-    /// By what the episode's audio is known: two episodes that share one of these are the same.
+    /// The identities of the episode's audio: two episodes that share one of these are the same.
     fileprivate var audioNames: Set<String> {
         var names: Set<String> = []
         let whole = enclosureURL.prefix { $0 != "#" }
         if !whole.isEmpty { names.insert("url:\(whole)") }
-        let telling = "\(published)/\(duration.rounded())/\(title)"
-        // Some servers tell episodes apart by the query alone: it is left out behind the name of an audio file, where it
-        // counts listeners, and still only for what is alike in all else.
+        let details = "\(published)/\(duration.rounded())/\(title)"
+        // Some servers distinguish episodes by the query alone: it is ignored behind the name of an audio file, where it
+        // counts listeners, and only between episodes that agree in all else.
         let address = whole.prefix { $0 != "?" }
         let ending = address.split(separator: "/").dropFirst(2).last?.split(separator: ".").dropFirst().last ?? ""
         if Self.audioEndings.contains(ending.lowercased()) {
-            names.insert("file:\(address) \(telling)")
+            names.insert("file:\(address) \(details)")
         }
-        // Bulletins have one title and one length all day long: their time tells them apart.
+        // Bulletins have the same title and length all day: their time distinguishes them.
         if !title.isEmpty, duration > 0, published != 0 {
-            names.insert("title:\(podcastID) \(telling)")
+            names.insert("title:\(podcastID) \(details)")
         }
         return names
     }

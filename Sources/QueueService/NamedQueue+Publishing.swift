@@ -14,7 +14,7 @@ extension NamedQueue {
     private static let largestChunk = 960 * 1_024
     private static let chunkLimit = 16
 
-    /// What observers are told of these steps.
+    /// The publications that bring observers these steps.
     mutating func publications(of steps: [WireQueueStep]) -> [Publication] {
         guard steps.reduce(0, { $0 + $1.weight }) <= Self.deltaLimit, deltas < Self.deltasPerPut else {
             return wholePut()
@@ -22,12 +22,12 @@ extension NamedQueue {
         var delta = WireQueueDelta()
         delta.revision = queue.revision
         delta.steps = steps
-        // The entries say what is current when it was taken away with its entry.
+        // Removing the current entry changes what is current, too.
         if !steps.contains(where: { $0.step == .setCurrent(queue.current ?? "") }) {
             delta.steps.append(.settingCurrent(queue.current ?? ""))
         }
         let bytes = delta.wireBytes
-        // Whoever joins reads all of them: no more than a put would be.
+        // A client that joins reads all of them: together they must not be larger than a put.
         guard deltaBytes + bytes.count <= max(Self.chunkBytes, putBytes) else { return wholePut() }
         deltas += 1
         deltaBytes += bytes.count

@@ -3,18 +3,18 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// A queue with what is stored and published beside its entries: history, the advance and the load under way.
+/// A queue with its name, history and modes, its last advance and its pending load.
 struct NamedQueue: Sendable {
     let name: String
     var queue = Queue()
     private(set) var history = QueueHistory()
-    /// The last load whose end has been dealt with.
+    /// The last load whose end has been handled.
     var advancedLoad = ""
-    /// A load that playback has not been seen to accept.
+    /// A load that playback has not accepted yet.
     var pending: WireQueueHeaderRecord.PendingLoad?
-    /// What happens at an entry's end, and how many entries it takes.
+    /// Its repeat mode, whether entries leave at their end, and its limit.
     var modes = WireQueueModes()
-    /// How many deltas stand behind the last put.
+    /// The number of deltas since the last put.
     var deltas = 0
     /// The bytes of these, but for those that continue the put.
     var deltaBytes = 0
@@ -37,18 +37,18 @@ struct NamedQueue: Sendable {
         pending = header.hasPending ? header.pending : nil
     }
 
-    /// The most entries that can be added up to.
+    /// The maximum number of entries.
     var limit: Int { modes.limit == 0 ? Queue.limit : min(Int(modes.limit), Queue.limit) }
 
     // MARK: Changing
 
-    /// A change that was taken back or made again.
+    /// A change that was undone or redone.
     struct HistoryStep {
         var change: OwnerChange
         var description: String
         /// The episodes whose entries came back, as they were then.
         var episodes: [String]
-        /// How many entries did not, because their podcasts are forgotten.
+        /// The number of entries that did not, because their podcasts are forgotten.
         var forgotten: Int
     }
 
@@ -60,7 +60,7 @@ struct NamedQueue: Sendable {
         var record = WireQueueHistoryRecord()
         record.redo = Self.structural(outcome.steps)
         record.undo = Self.structural(outcome.inverse)
-        // Moving the mark alone is playing, not editing: there is nothing to undo.
+        // Another current entry alone is playing, not editing: there is nothing to undo.
         guard !record.undo.isEmpty else { return finish(outcome) }
         record.item.revision = queue.revision
         record.item.at = now.milliseconds
@@ -78,17 +78,17 @@ struct NamedQueue: Sendable {
         return outcome.steps.isEmpty ? OwnerChange() : finish(outcome)
     }
 
-    /// Only what stands beside the entries has changed: the load under way, the advance.
+    /// The change where only the pending load or the last advance is different.
     func headerChange() -> OwnerChange {
         OwnerChange(changes: [.putting("queue", name, header)])
     }
 
-    /// The modes are others now; they are no part of the history.
+    /// The change where the modes are different; they aren’t part of the history.
     mutating func modesChange() -> OwnerChange {
         OwnerChange(changes: [.putting("queue", name, header)], publications: wholePut())
     }
 
-    /// The queue goes, with all that is stored of it.
+    /// The change that deletes the queue with all its records.
     var deletion: OwnerChange {
         OwnerChange(
             changes: [
@@ -105,12 +105,12 @@ struct NamedQueue: Sendable {
         return past.entries.map(\.wire)
     }
 
-    /// Takes the newest change back. Nil: there is none. An entry that comes back while it is `loaded` is current again.
+    /// Undoes the newest change. Nil: there is none. An entry that comes back while it is `loaded` is current again.
     mutating func undo(loaded: String, without podcasts: Set<String>) -> HistoryStep? {
         history.back().map { applyHistory($0.undo, $0.item.description_p, loaded: loaded, without: podcasts) }
     }
 
-    /// Makes the change again that was taken back last. Nil: there is none.
+    /// Redoes the change that was undone last. Nil: there is none.
     mutating func redo(loaded: String, without podcasts: Set<String>) -> HistoryStep? {
         history.forth().map { applyHistory($0.redo, $0.item.description_p, loaded: loaded, without: podcasts) }
     }
@@ -121,13 +121,13 @@ struct NamedQueue: Sendable {
         let newcomers = WireQueueStep.newcomers(of: all)
         let gone = newcomers.filter { podcasts.contains($0.episode.podcastID) }
         let steps = WireQueueStep.leaving(out: Set(gone.map(\.id)), of: all)
-        // A move takes its entry out and puts it in again, and the mark would be lost on the way.
-        let mark = queue.current ?? loaded
+        // A move removes its entry and inserts it again, and it would not be current any more.
+        let current = queue.current ?? loaded
         let comesBack = steps.contains { step in
-            if case .insert(let insertion) = step.step { return insertion.entry.id == mark }
+            if case .insert(let insertion) = step.step { return insertion.entry.id == current }
             return false
         }
-        let outcome = queue.apply(comesBack ? steps + [.settingCurrent(mark)] : steps)
+        let outcome = queue.apply(comesBack ? steps + [.settingCurrent(current)] : steps)
         queue.revision += 1
         return HistoryStep(
             change: finish(outcome), description: description,
@@ -135,7 +135,7 @@ struct NamedQueue: Sendable {
             forgotten: gone.count)
     }
 
-    /// Without the moves of the mark, which follow what plays.
+    /// The steps without changes of the current entry, which follow what plays.
     private static func structural(_ steps: [WireQueueStep]) -> [WireQueueStep] {
         steps.filter {
             if case .setCurrent = $0.step { return false }
@@ -164,14 +164,13 @@ struct NamedQueue: Sendable {
         return .putting("entry/\(name)", entry.id, record)
     }
 
-    /// All of it, for a database that has lost some.
+    /// All records, for a database that has lost some.
     var everything: [WireChange] {
         [.putting("queue", name, header)] + queue.entries.map(record) + history.everything(of: name)
     }
 
     private mutating func finish(_ outcome: Queue.Outcome, with history: [WireChange] = []) -> OwnerChange {
-        // A load whose entry was taken away is not wanted any more, also when the entry comes back. That it may have begun
-        // is still to be known.
+        // A load whose entry was removed is void, also when the entry comes back. Its ID stays, as it may have begun.
         if let entry = pending?.entry, outcome.removed.contains(entry) { pending?.entry = "" }
         var change = OwnerChange()
         change.changes.append(.putting("queue", name, header))

@@ -1,7 +1,7 @@
 import PodcastModel
 import WireMessages
 
-/// What follows a loaded entry in its queue.
+/// The entry that follows a loaded one in its queue.
 struct NextEntry: Sendable {
     var queue: NamedQueue
     /// The entry that plays next; nil: nothing follows.
@@ -11,11 +11,11 @@ struct NextEntry: Sendable {
 }
 
 extension NamedQueue {
-    /// What follows the loaded entry when it has ended, or when it is passed over because it failed.
+    /// The entry that follows the loaded one when that has ended, or is passed over because it failed.
     func nextEntry(after loaded: String, skipping: Bool) -> NextEntry {
         let own = queue.entry(loaded)
         let leaves = own != nil && !skipping && !modes.keep && modes.repeat != .one
-        // The mark stands elsewhere already: something else was asked for while the end came.
+        // Another entry is current already: it was asked for while the end came.
         if let current = queue.current, current != loaded {
             return NextEntry(queue: self, entry: queue.entry(current), leaves: leaves)
         }
@@ -65,8 +65,8 @@ extension WirePlaybackState {
     var isLoaded: Bool { !loadID.isEmpty && ![.idle, .finished].contains(status) }
 
     /// Whether it plays, or will when it can.
-    var willContinue: Bool { status == .playing || status == .loading && willPlay }
+    var plays: Bool { status == .playing || status == .loading && willPlay }
 
-    /// Whether what follows is to play: who leaves what failed, or has ended, wants to go on listening.
-    var isToPlay: Bool { willContinue || [.failed, .finished].contains(status) }
+    /// Whether the entry that follows is to play: whoever leaves what has failed, or has ended, wants to go on listening.
+    var nextWillPlay: Bool { plays || [.failed, .finished].contains(status) }
 }

@@ -3,26 +3,26 @@ import WireMessages
 
 /// An ordered list of episodes, in which one entry may be current: what plays, or would play, now.
 ///
-/// Every change is a list of steps; applying them gives the steps that lead back, and the entries whose records changed.
+/// Every change is a list of steps; applying them gives the steps that undo them, and the entries whose records changed.
 struct Queue: Sendable {
-    /// An entry in its place.
+    /// An entry with its rank.
     struct Entry: Sendable {
-        /// Entries stand in order of their rank; it is what makes moving one entry one record.
+        /// Entries are in order of their ranks, so that moving one entry writes one record.
         var rank: Int64
         private let box: Box
-        /// A search through thousands of entries compares numbers, and texts only where these are the same.
+        /// The hashes of the IDs: a search through thousands of entries compares them, and texts only where they are equal.
         fileprivate let idHash: Int
         fileprivate let episodeHash: Int
 
         var id: String { box.entry.id }
-        /// The entry as the wire has it.
+        /// The entry as it is published.
         var wire: WireQueueEntry { box.entry }
-        /// The same, encoded: a long queue is put together from these, as often as it must be put whole.
+        /// The same, encoded: the put of a long queue is assembled from these.
         var wireBytes: [UInt8] { box.bytes }
-        /// The id of its episode.
+        /// The ID of its episode.
         var episode: String { box.entry.episode.id }
 
-        /// Ranks from a broken record are brought into a range in which they can be reckoned with.
+        /// Ranks from a broken record are clamped to a range in which they don’t overflow.
         init(_ entry: WireQueueEntry, rank: Int64) {
             self.rank = min(max(rank, -Queue.rankLimit), Queue.rankLimit)
             box = Box(entry)
@@ -47,24 +47,24 @@ struct Queue: Sendable {
         }
     }
 
-    /// The most entries that it takes; more are refused, none is dropped.
+    /// The maximum number of entries; more are refused, none is dropped.
     static let limit = RequestSizes.queueEntries
 
     private(set) var entries = ChunkedArray<Entry>()
-    /// How many entries have an id of this hash: what is in none of them is not here, without a search.
+    /// The number of entries whose ID has a hash: where it is 0, no search is needed.
     private var idHashes = ShardedCounts()
-    /// Likewise of their episodes’ ids: most of what is added is not here.
+    /// The same for the IDs of episodes: most episodes that are added are new.
     private var episodeHashes = ShardedCounts()
     /// The id of the current entry.
     private(set) var current: String?
-    /// While no entry is current: the entry that stands where the current one was taken away.
+    /// While no entry is current: the entry behind the current one that was removed.
     private(set) var successor: String?
     /// Counts the changes that a user can undo.
     var revision: UInt64 = 0
 
     init() {}
 
-    /// A stored queue. Marks on entries that are gone are dropped.
+    /// A stored queue. A current entry that doesn’t exist any more is dropped.
     init(entries: [Entry], current: String?, successor: String?, revision: UInt64) {
         self.entries = ChunkedArray(entries.sorted { ($0.rank, $0.id) < ($1.rank, $1.id) })
         self.current = current.flatMap { id in entries.contains { $0.id == id } ? id : nil }
@@ -78,7 +78,7 @@ struct Queue: Sendable {
         episodeHashes[entry.episodeHash] += change
     }
 
-    /// Where the entry stands. Searched from the end, where bulk changes work.
+    /// The index of an entry. Searched from the end, where bulk changes work.
     func index(of id: String) -> Int? {
         let hash = id.hashValue
         guard idHashes[hash] > 0 else { return nil }
@@ -102,35 +102,35 @@ struct Queue: Sendable {
         return episodes.filter { known.insert($0).inserted }
     }
 
-    /// The entry that plays after `id`, or, if that one is not here any more, in its place.
+    /// The entry behind `id`, or, if that one was removed, the one that took its index.
     func entry(after id: String) -> Entry? {
         guard let index = index(of: id) else { return fallbackCurrent }
         return index + 1 < entries.count ? entries[index + 1] : nil
     }
 
-    /// The entry in the place of a current one that was taken away; else the first.
+    /// The entry behind the current one that was removed; else the first.
     var fallbackCurrent: Entry? { successor.flatMap { entry($0) } ?? entries.first }
 
-    /// The entry that stands before `id`.
+    /// The entry before `id`.
     func entry(before id: String) -> Entry? {
         guard let index = index(of: id), index > 0 else { return nil }
         return entries[index - 1]
     }
 
-    /// What applying steps has done.
+    /// The effect of applied steps.
     struct Outcome: Sendable {
         /// The steps that took effect.
         var steps: [WireQueueStep] = []
-        /// The steps that lead back, in the order in which they must be applied.
+        /// The steps that undo them, in the order in which they must be applied.
         var inverse: [WireQueueStep] = []
         /// Entries whose records must be written.
         var touched: Set<String> = []
-        /// Entries whose records must go.
+        /// Entries whose records must be deleted.
         var removed: Set<String> = []
     }
 
-    /// Applies the steps in order. A step that names an entry that is not here has no effect: it may come from a
-    /// history that a later version, or a restored backup, has overtaken.
+    /// Applies the steps in order. A step that names an entry which doesn’t exist has no effect: it may come from a
+    /// history that a later version, or a restored backup, has invalidated.
     mutating func apply(_ steps: [WireQueueStep]) -> Outcome {
         var outcome = Outcome()
         for step in steps {
@@ -173,11 +173,11 @@ struct Queue: Sendable {
     private mutating func insert(_ insertion: WireQueueStep.Insert, _ outcome: inout Outcome) -> WireQueueStep? {
         let id = insertion.entry.id
         guard !id.isEmpty, index(of: id) == nil else { return nil }
-        // An anchor that is gone: the end loses nothing.
-        let place = insertion.after.isEmpty ? 0 : index(of: insertion.after).map { $0 + 1 } ?? entries.count
-        let (rank, renumbered) = makeRank(at: place)
+        // If the anchor doesn’t exist any more, the entry goes to the end.
+        let index = insertion.after.isEmpty ? 0 : index(of: insertion.after).map { $0 + 1 } ?? entries.count
+        let (rank, renumbered) = makeRank(at: index)
         let entry = Entry(insertion.entry, rank: rank)
-        entries.insert(entry, at: place)
+        entries.insert(entry, at: index)
         count(entry, 1)
         outcome.touched.formUnion(renumbered)
         outcome.touched.insert(id)
@@ -201,20 +201,20 @@ struct Queue: Sendable {
         return .inserting(entry.wire, after: index > 0 ? entries[index - 1].id : "")
     }
 
-    /// The named entries take the places, and with them the ranks, that they hold among all.
+    /// Arranges the named entries over the indices and the ranks that they have among all.
     private mutating func reorder(_ ids: [String], _ outcome: inout Outcome) -> WireQueueStep? {
         let named = Set(ids)
         var all = Array(entries)
-        let places = all.indices.filter { named.contains(all[$0].id) }
+        let indices = all.indices.filter { named.contains(all[$0].id) }
         var present: [String: Entry] = [:]
-        for place in places { present[all[place].id] = all[place] }
+        for index in indices { present[all[index].id] = all[index] }
         let ordered = ids.compactMap { present.removeValue(forKey: $0) }
-        let before = places.map { all[$0].id }
+        let before = indices.map { all[$0].id }
         guard ordered.map(\.id) != before else { return nil }
-        for (place, entry) in zip(places, ordered) where all[place].id != entry.id {
+        for (index, entry) in zip(indices, ordered) where all[index].id != entry.id {
             var moved = entry
-            moved.rank = all[place].rank
-            all[place] = moved
+            moved.rank = all[index].rank
+            all[index] = moved
             outcome.touched.insert(entry.id)
         }
         entries = ChunkedArray(all)
@@ -251,33 +251,33 @@ struct Queue: Sendable {
 // MARK: - Ranks
 
 extension Queue {
-    /// No stored rank is farther from 0.
+    /// The largest absolute value of a stored rank.
     private static let rankLimit: Int64 = 1 << 60
-    /// The usual distance between the ranks of neighbours.
+    /// The default distance between the ranks of neighbours.
     private static let gap: Int64 = 1 << 32
     /// The distance that renumbering must reach, so that it is rare.
     private static let roomy: Int64 = 1 << 16
 
-    /// A rank for an entry that will stand at `place`. Where its neighbours leave none free, the smallest sufficient
-    /// neighbourhood is renumbered, so that even a thousand insertions at one place stay cheap.
-    private mutating func makeRank(at place: Int) -> (rank: Int64, renumbered: Set<String>) {
-        let before = place > 0 ? entries[place - 1].rank : nil
-        let after = place < entries.count ? entries[place].rank : nil
+    /// A rank for an entry at an index. Where its neighbours leave none free, the smallest sufficient neighbourhood is
+    /// renumbered, so that even a thousand insertions at one index stay cheap.
+    private mutating func makeRank(at index: Int) -> (rank: Int64, renumbered: Set<String>) {
+        let before = index > 0 ? entries[index - 1].rank : nil
+        let after = index < entries.count ? entries[index].rank : nil
         switch (before, after) {
         case (nil, nil): return (0, [])
         case (nil, let after?) where after > .min + Self.gap: return (after - Self.gap, [])
         case (let before?, nil) where before < .max - Self.gap: return (before + Self.gap, [])
         case (let before?, let after?) where after &- before >= 2 && after > before:
             return (before + (after - before) / 2, [])
-        default: return renumber(around: place)
+        default: return renumber(around: index)
         }
     }
 
-    private mutating func renumber(around place: Int) -> (rank: Int64, renumbered: Set<String>) {
+    private mutating func renumber(around center: Int) -> (rank: Int64, renumbered: Set<String>) {
         var reach = 8
         while true {
-            let low = max(0, place - reach)
-            let high = min(entries.count, place + reach)
+            let low = max(0, center - reach)
+            let high = min(entries.count, center + reach)
             let count = Int64(high - low + 1)
             let everything = low == 0 && high == entries.count
             let start =
@@ -295,7 +295,7 @@ extension Queue {
             var own = start
             var renumbered: Set<String> = []
             for index in low..<high {
-                if index == place {
+                if index == center {
                     rank += step
                     own = rank
                 }
@@ -303,7 +303,7 @@ extension Queue {
                 entries[index].rank = rank
                 renumbered.insert(entries[index].id)
             }
-            if place == high { own = rank + step }
+            if center == high { own = rank + step }
             return (own, renumbered)
         }
     }
@@ -312,7 +312,7 @@ extension Queue {
 // MARK: - Steps
 
 extension WireQueueStep {
-    /// A new entry behind `after`; an empty one means the front.
+    /// Inserts an entry behind `after`; an empty one means the front.
     static func inserting(_ entry: WireQueueEntry, after: String) -> WireQueueStep {
         var step = WireQueueStep()
         step.insert.entry = entry
@@ -320,7 +320,7 @@ extension WireQueueStep {
         return step
     }
 
-    /// New entries in this order, the first behind `after`; an empty one means the front.
+    /// Inserts entries in this order, the first behind `after`; an empty one means the front.
     static func inserting(_ entries: [WireQueueEntry], after: String) -> [WireQueueStep] {
         var after = after
         return entries.map { entry in
@@ -329,7 +329,7 @@ extension WireQueueStep {
         }
     }
 
-    /// The entries that come with these steps and were not there before: a move takes an entry out and puts it in again.
+    /// The entries that these steps add. A move, which removes and inserts an entry, adds none.
     static func newcomers(of steps: [WireQueueStep]) -> [WireQueueEntry] {
         let moved = Set(steps.compactMap { if case .remove(let id)? = $0.step { id } else { nil } })
         return steps.compactMap {
@@ -341,7 +341,7 @@ extension WireQueueStep {
         }
     }
 
-    /// These steps without these entries: what would come behind one of them comes behind the one before it.
+    /// These steps without these entries: an entry that would be inserted behind one of them goes behind the one before it.
     static func leaving(out ids: Set<String>, of steps: [WireQueueStep]) -> [WireQueueStep] {
         guard !ids.isEmpty else { return steps }
         var before: [String: String] = [:]
@@ -356,35 +356,35 @@ extension WireQueueStep {
         }
     }
 
-    /// An entry goes.
+    /// Removes an entry.
     static func removing(_ id: String) -> WireQueueStep {
         var step = WireQueueStep()
         step.remove = id
         return step
     }
 
-    /// An entry's episode has a new title or position.
+    /// Replaces an entry whose episode has a new title or position.
     static func updating(_ entry: WireQueueEntry) -> WireQueueStep {
         var step = WireQueueStep()
         step.update.entry = entry
         return step
     }
 
-    /// The mark moves; empty: no entry is current.
+    /// Makes an entry current; empty: none.
     static func settingCurrent(_ id: String) -> WireQueueStep {
         var step = WireQueueStep()
         step.setCurrent = id
         return step
     }
 
-    /// The named entries take, in this order, the places that they hold among all.
+    /// Arranges entries in this order over the indices that they have among all.
     static func ordering(_ ids: [String]) -> WireQueueStep {
         var step = WireQueueStep()
         step.order.entries = ids
         return step
     }
 
-    /// How much it is to read, counted in entries.
+    /// The size of the step, in entries.
     var weight: Int {
         if case .order(let order) = step { return order.entries.count }
         return 1

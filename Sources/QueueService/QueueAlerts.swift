@@ -5,10 +5,10 @@ import WireMessages
 private let fullCode = "queueFull"
 private let passedOverCode = "passedOver"
 
-/// What the queue tells its listener without having been asked: that new episodes did not fit (one alert a podcast at a
-/// time, until its podcast or rule is gone), and that an entry was passed over.
+/// The alerts of the queue: new episodes did not fit (one alert a podcast at a time, until its podcast or rule is gone), or an
+/// entry was passed over.
 extension OwnerAlerts {
-    /// New episodes of a podcast did not fit into the queue of its rule. Takes the place of what was said of it before.
+    /// New episodes of a podcast did not fit into the queue of its rule. The alert replaces an earlier one of the podcast.
     mutating func raiseFull(
         _ queue: NamedQueue, _ episodes: [WireEpisode], of podcast: String, now: Timestamp
     ) -> OwnerChange {
@@ -18,52 +18,38 @@ extension OwnerAlerts {
         let what =
             episodes.count == 1
             ? "“\(first.title)” of “\(title)” was" : "\(episodes.count) new episodes of “\(title)” were"
-        var alert = Self.warning(
-            fullCode, "\(podcast)/\(now.milliseconds)", title: "\(QueueName.shown(queue.name)) is full",
-            "\(what) not added: it takes at most \(queue.limit) entries. Remove some, or raise its limit, and add what you want to hear.",
-            now: now)
-        alert.podcast = podcast
-        if episodes.count == 1 { alert.episode = first.id }
-        change.append(raise(alert))
+        change.append(
+            raise(
+                WireAlert(
+                    fullCode, of: .queue, named: "\(fullCode)/\(podcast)/\(now.milliseconds)",
+                    title: "\(QueueName.shown(queue.name)) is full",
+                    message:
+                        "\(what) not added: it takes at most \(queue.limit) entries. Remove some, or raise its limit, and add what you want to hear.",
+                    episode: episodes.count == 1 ? first.id : "", podcast: podcast, at: now)))
         return change
     }
 
-    /// What was said of a podcast is over.
+    /// Ends the alert that new episodes of a podcast did not fit.
     mutating func clear(podcast: String) -> OwnerChange { end { $0.code == fullCode && $0.podcast == podcast } }
 
-    /// An entry can’t be played, and the next one plays in its place. Takes the place of what was said of its episode before.
+    /// An entry can’t be played, and the next one plays in its place. The alert replaces an earlier one of the episode.
     mutating func raisePassedOver(_ state: WirePlaybackState, in queue: NamedQueue, now: Timestamp) -> OwnerChange {
         var change = endPassedOver { $0 == state.episode.id }
-        var alert = Self.warning(
-            passedOverCode, state.loadID, title: "Passed over “\(state.episode.title)”",
-            "\(state.error.message) The next entry played in its place; this one stays in \(QueueName.shown(queue.name)) where it is.",
-            now: now)
-        alert.episode = state.episode.id
-        alert.podcast = state.episode.podcastID
-        change.append(raise(alert))
+        change.append(
+            raise(
+                WireAlert(
+                    passedOverCode, of: .queue, named: "\(passedOverCode)/\(state.loadID)",
+                    title: "Passed over “\(state.episode.title)”",
+                    message:
+                        "\(state.error.message) The next entry played in its place; this one stays in \(QueueName.shown(queue.name)) where it is.",
+                    episode: state.episode.id, podcast: state.episode.podcastID, at: now)))
         return change
     }
 
-    /// An alert of the queue that can only be dismissed; its ID follows from the code and `subject`.
-    private static func warning(
-        _ code: String, _ subject: String, title: String, _ message: String, now: Timestamp
-    ) -> WireAlert {
-        var alert = WireAlert()
-        alert.id = AlertID.derived(from: "\(code)/\(subject)").text
-        alert.code = code
-        alert.title = title
-        alert.message = message
-        alert.severity = .warning
-        alert.actions = ["dismiss"]
-        alert.raisedAt = now.milliseconds
-        alert.owner = ServiceName.queue.text
-        return alert
-    }
-
-    /// Whether anything is told of an entry that was passed over.
+    /// Whether an alert about a passed over entry stands.
     var hasPassedOver: Bool { standing.values.contains { $0.code == passedOverCode } }
 
-    /// What was said of passed over episodes is over.
+    /// Ends alerts about entries that were passed over, by their episodes.
     mutating func endPassedOver(where isOver: (String) -> Bool) -> OwnerChange {
         end { $0.code == passedOverCode && isOver($0.episode) }
     }

@@ -3,16 +3,16 @@ import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// The changes of a queue's list that can be taken back and made again.
+/// The changes of a queue's list that can be undone and redone.
 ///
 /// A change of thousands of entries (clearing, sorting) is as large as they are: it is stored in several records, none of
-/// which is too large for one message, and not written again when it is taken back.
+/// which is too large for one message, and not written again when it is undone.
 struct QueueHistory: Sendable {
-    /// The most changes that are kept; older ones are forgotten.
+    /// The maximum number of changes; older ones are evicted.
     static let limit = 100
-    /// The most bytes of them, the newest one not counted.
+    /// The maximum size of the changes before the newest one, in bytes.
     static let byteLimit = 16 << 20
-    /// The steps in one record, in bytes.
+    /// The maximum size of the steps in one record, in bytes.
     private static let partBytes = 384 * 1_024
 
     private struct Change: Sendable {
@@ -20,7 +20,7 @@ struct QueueHistory: Sendable {
         var record: WireQueueHistoryRecord { box.record }
         /// Its size as it is stored, in bytes.
         var size: Int
-        /// While it is read: how many of its parts have not come.
+        /// While it is restored: the number of its parts that are still to come.
         var missing = 0
         var nextPart: UInt32 { record.parts - UInt32(missing) + 1 }
 
@@ -38,19 +38,19 @@ struct QueueHistory: Sendable {
     }
 
     private var changes: [Change] = []
-    /// How many of the newest changes are taken back.
+    /// The number of the newest changes that are undone.
     var undone = 0 {
         didSet { undone = min(max(undone, 0), changes.count) }
     }
 
-    /// How many changes stand.
+    /// The number of changes that aren’t undone.
     private var applied: Int { changes.count - undone }
 
     init() {}
 
     // MARK: - Changing
 
-    /// A new change; what was taken back before it is gone, and so is what is too old. Says what to store.
+    /// Appends a change, and drops those that were undone before it and those that are too old. Returns what to store.
     mutating func append(_ record: WireQueueHistoryRecord, of queue: String) -> [WireChange] {
         var dropped = Array(changes[applied...])
         changes.removeSubrange(applied...)
@@ -67,23 +67,23 @@ struct QueueHistory: Sendable {
         return dropped.flatMap { Self.deletions(of: $0.record, of: queue) } + stored
     }
 
-    /// The newest change that stands, which is taken back now. Nil: there is none.
+    /// Undoes the newest change that isn’t undone, and returns it. Nil: there is none.
     mutating func back() -> WireQueueHistoryRecord? {
         guard applied > 0 else { return nil }
         undone += 1
         return changes[applied].record
     }
 
-    /// The oldest change that was taken back, which stands again now. Nil: there is none.
+    /// Redoes the oldest change that is undone, and returns it. Nil: there is none.
     mutating func forth() -> WireQueueHistoryRecord? {
         guard undone > 0 else { return nil }
         undone -= 1
         return changes[applied - 1].record
     }
 
-    // MARK: - Looking back
+    // MARK: - Reading
 
-    /// The newest changes first.
+    /// The newest changes, in reverse order.
     func newest(_ limit: Int) -> [WireHistoryItem] {
         changes.enumerated().suffix(limit).reversed().map { index, change in
             var item = change.record.item
@@ -93,8 +93,8 @@ struct QueueHistory: Sendable {
         }
     }
 
-    /// The steps, change by change, that lead from what is now, at revision `now`, to what a change led to, or started
-    /// from. Nil: the history does not know the revision.
+    /// The steps, change by change, that lead from the current revision to another one, which a change led to or started
+    /// from. Nil: the history doesn’t reach back to it.
     func path(to revision: UInt64, from now: UInt64) -> [[WireQueueStep]]? {
         let goal: Int
         if revision == now {
@@ -114,7 +114,7 @@ struct QueueHistory: Sendable {
 // MARK: - Storing
 
 extension QueueHistory {
-    /// All of it.
+    /// All records.
     func everything(of queue: String) -> [WireChange] {
         changes.flatMap { change in
             var record = change.record
@@ -134,7 +134,7 @@ extension QueueHistory {
         (0...record.parts).map { .deleting("history/\(queue)", key(record.item.revision, part: $0)) }
     }
 
-    /// The records of a change, which notes how many it has.
+    /// The records of a change, whose first one holds their number.
     private static func stored(_ record: inout WireQueueHistoryRecord, of queue: String) -> [WireChange] {
         record.parts = 0
         let whole = WireChange.putting("history/\(queue)", key(record.item.revision), record)
@@ -152,7 +152,7 @@ extension QueueHistory {
             }
     }
 
-    /// Steps in portions of `partBytes`; a step that is larger has one for itself.
+    /// Slices of at most `partBytes`; a larger step has a slice of its own.
     private static func slices(_ steps: [WireQueueStep]) -> [[WireQueueStep]] {
         var slices: [[WireQueueStep]] = []
         var size = partBytes
@@ -172,7 +172,7 @@ extension QueueHistory {
 // MARK: - Restoring
 
 extension QueueHistory {
-    /// Takes a stored record over. They come in order of their keys, so that a change is followed by its parts.
+    /// Restores a record. They come in order of their keys, so that a change is followed by its parts.
     mutating func restore(_ record: WireQueueHistoryRecord, key: String, size: Int) {
         let parts = key.split(separator: ".")
         guard parts.count == 2 else {
@@ -189,8 +189,8 @@ extension QueueHistory {
             record: whole, size: changes[last].size + size, missing: changes[last].missing - 1)
     }
 
-    /// All records have been taken over: says of which changes some are missing, which are forgotten. `undone` is nil
-    /// where that was still noted in each of them.
+    /// Ends the restoring: drops changes that lack a part, and returns their revisions. `undone` is nil for records of an
+    /// older form, each of which says it itself.
     mutating func restored(undone: Int?) -> [UInt64] {
         let broken = changes.filter { $0.missing > 0 }.map(\.record.item.revision)
         changes.removeAll { $0.missing > 0 }

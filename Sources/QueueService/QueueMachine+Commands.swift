@@ -3,154 +3,157 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
+// Commands: which queue and entries are meant, and what is done.
+
 extension QueueMachine {
-    /// Carries a command out, the episodes that it names being known.
-    mutating func execute(
-        _ request: WireQueueRequest, of command: Command, knowing episodes: [String: WireEpisodeSummary], now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
-        let name = name(request)
-        switch request.command {
-        case .create: return try create(name, of: command)
-        case .setSetting(let setting): return try set(setting, of: command)
-        case .answerAlert(let answer): return try self.answer(answer, of: command, now: now)
-        default: break
-        }
-        let named = try queues.current.existing(name)
-        if request.hasIfRevision, request.ifRevision != named.queue.revision {
-            throw named.changedMeanwhile(expected: request.ifRevision)
-        }
-        switch request.command {
-        case .add(let add): return try self.add(add, to: name, of: command, knowing: episodes, now: now)
-        case .remove(let remove): return try self.remove(remove.entries, from: name, of: command, now: now)
-        case .move(let move): return try self.move(move, in: name, of: command, now: now)
-        case .clear: return try clear(name, of: command, now: now)
-        case .play(let play): return try self.play(play, in: name, of: command, knowing: episodes, now: now)
-        case .next(let next): return try step(from: next.from, in: name, of: command, forward: true, now: now)
-        case .previous(let previous):
-            return try step(from: previous.from, in: name, of: command, forward: false, now: now)
-        case .toggle: return try toggle(named, request, of: command, now: now)
-        case .undo(let undo): return try applyHistory(named, at: undo.fromRevision, of: command, back: true)
-        case .redo(let redo): return try applyHistory(named, at: redo.fromRevision, of: command, back: false)
-        case .history(let query):
-            var reply = reply(named)
-            reply.history = named.history.newest(query.limit == 0 ? QueueHistory.limit : Int(query.limit))
-            return [answer(command, reply, about: named)]
-        case .delete: return try delete(named, of: command)
-        case .sort(let sort): return try self.sort(sort, named, of: command, now: now)
-        case .deduplicate: return deduplicate(named, of: command, now: now)
-        case .setModes(let modes): return try setModes(modes, of: named, command)
-        case .restore(let restore): return try self.restore(restore.revision, named, of: command, now: now)
-        case .create, .setSetting, .answerAlert, .playNamed, nil:
-            throw Self.unknownCommand
-        }
-    }
+    /// The maximum number of queues.
+    static let queueLimit = 50
 
     static let unknownCommand = Failure(
         .unknownCommand, "The queue service doesn’t know this command; it may come from a newer version.")
 
-    // MARK: - Editing
-
-    private mutating func add(
-        _ add: WireAddEntries, to name: String, of command: Command, knowing episodes: [String: WireEpisodeSummary],
-        now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
-        guard !add.episodes.isEmpty else { throw Failure(.invalidArgument, "No episodes were named to add.") }
-        var named = named(name)
-        var reply = reply(named)
-        let new = Set(named.queue.absent(among: add.episodes))
-        try named.checkRoom(for: new.count)
-        var entries: [WireQueueEntry] = []
-        var seen: Set<String> = []
-        for (index, episode) in add.episodes.enumerated() where seen.insert(episode).inserted {
-            if new.contains(episode) {
-                entries.append(try .adding(episodes[episode], episode, index, of: command, now: now))
-            } else {
-                reply.alreadyThere.append(episode)
+    mutating func handle(_ command: Command, now: Moment, _ effects: inout [Effect]) {
+        do throws(Failure) {
+            guard let unresolved = try? WireQueueRequest(wireBytes: command.payload) else {
+                throw Failure(.malformed, "The request to the queue can’t be read.")
             }
+            let resolver = RequestResolver(queues: queues, queuesToPlayFrom: queuesToPlayFrom)
+            let request = try resolver.resolved(unresolved, about: name(unresolved))
+            carryOut(request, of: command, now: now, &effects)
+        } catch {
+            effects.append(.reply(command.id, .failure(error)))
         }
-        let anchor = named.anchor(next: add.next, loaded: player?.queueEntry ?? "")
-        let what = entries.count == 1 ? "“\(entries[0].episode.title)”" : "\(entries.count) episodes"
-        let change = named.edit(
-            WireQueueStep.inserting(entries, after: anchor), add.next ? "Added \(what) to play next" : "Added \(what)",
-            origin: command.origin, now: now.wall)
-        reply.entries = Array(entries.prefix(Self.answeredEntries))
-        reply.count = UInt32(entries.count)
-        return commit(named, change, reply, answering: command)
     }
 
-    private mutating func remove(
-        _ ids: [String], from name: String, of command: Command, now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
-        var named = named(name)
-        let found = try named.indexed(ids).map(\.entry)
-        let what = found.count == 1 ? "“\(found[0].wire.episode.title)”" : "\(found.count) entries"
-        let change = named.edit(
-            found.map { .removing($0.id) }, "Removed \(what)", origin: command.origin, now: now.wall)
-        return commit(named, change, reply(named, removing: found.reversed()), answering: command)
+    /// Carries a command out once the episodes that it names are known.
+    mutating func carryOut(
+        _ request: WireQueueRequest, of command: Command, now: Moment, _ effects: inout [Effect]
+    ) {
+        let context = CommandContext(command: command, request: request, now: now)
+        let named = request.episodes
+        guard named.count <= Queue.limit else {
+            let failure = Failure(.limitReached, "At most \(Queue.limit) episodes can be added at once.")
+            return effects.append(.reply(command.id, .failure(failure)))
+        }
+        let unknown = queues[name(request)]?.queue.absent(among: named) ?? named
+        guard !unknown.isEmpty else { return perform(context, &effects) }
+        lookUp(unknown, for: .command(context), &effects)
     }
 
-    private mutating func move(
-        _ move: WireMoveEntry, in name: String, of command: Command, now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
-        var named = named(name)
-        let queue = named.queue
-        guard let entry = queue.entry(move.entry), let from = queue.index(of: move.entry) else {
+    /// Carries a command out whose episodes are known.
+    mutating func perform(_ context: CommandContext, _ effects: inout [Effect]) {
+        do throws(Failure) {
+            try execute(context, &effects)
+        } catch {
+            effects.append(.reply(context.command.id, .failure(error)))
+        }
+    }
+
+    private mutating func execute(_ context: CommandContext, _ effects: inout [Effect]) throws(Failure) {
+        let request = context.request
+        let name = name(request)
+        switch request.command {
+        case .create: return try create(name, context, &effects)
+        case .setSetting(let setting): return try set(setting, context, &effects)
+        case .answerAlert(let answer): return try self.answer(answer, context, &effects)
+        default: break
+        }
+        let named = try queues.existing(name)
+        if request.hasIfRevision { try named.requireRevision(request.ifRevision) }
+        switch request.command {
+        case .play(let play): try self.play(play, in: name, context, &effects)
+        case .next(let next): try step(from: next.from, in: named, forward: true, context, &effects)
+        case .previous(let previous): try step(from: previous.from, in: named, forward: false, context, &effects)
+        case .toggle: try toggle(named, context, &effects)
+        case .delete: try delete(named, context, &effects)
+        case .history(let query):
+            var reply = WireQueueReply()
+            reply.history = named.history.newest(query.limit == 0 ? QueueHistory.limit : Int(query.limit))
+            self.reply(context.answer(reply, about: name), &effects)
+        default:
+            var edit = QueueEdit(of: named, context, player: player, forgotten: rules.forgottenPodcasts)
+            try edit.apply(request)
+            commit(edit.named, edit.change, answering: context.answer(edit.reply, about: name), &effects)
+            // They may have been played since.
+            refreshEpisodes(edit.returned, &effects)
+        }
+    }
+
+    // MARK: - The queue that is meant
+
+    /// The queue that a request is about. Without a name, playing continues in the queue that plays.
+    func name(_ request: WireQueueRequest) -> String {
+        guard request.queue.isEmpty else { return request.queue }
+        switch request.command {
+        case .play(let play): return queueToPlay(play)
+        case .next, .previous, .toggle: return playingQueue
+        default: return QueueName.usual
+        }
+    }
+
+    private func queueToPlay(_ play: WirePlay) -> String {
+        let names = [playingQueue, QueueName.usual] + queues.keys.sorted()
+        let holder =
+            switch play.what {
+            case .entry(let id): names.first { queues[$0]?.queue.index(of: id) != nil }
+            case .episode(let episode): names.first { queues[$0]?.queue.entry(episode: episode) != nil }
+            case .resume, nil: String?.none
+            }
+        return holder ?? playingQueue
+    }
+
+    /// The queues that may be meant where none is named: the one that plays, if something is loaded, and the default one.
+    private var queuesToPlayFrom: [NamedQueue] {
+        let playing = playingQueue
+        let isIdle = upcomingLoad == nil && player.map { $0.loadID.isEmpty || $0.status == .idle } ?? true
+        return isIdle || playing == QueueName.usual ? [main] : [queues.named(playing), main]
+    }
+
+    // MARK: - Creating and deleting
+
+    private mutating func create(
+        _ name: String, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        guard queues[name] == nil else { return reply(context.answer(about: name), &effects) }
+        guard QueueName.isValid(name) else {
+            throw Failure(.invalidArgument, "“\(name)” can’t be a queue’s name; a name has \(QueueName.rule).")
+        }
+        guard queues.count < Self.queueLimit else {
             throw Failure(
-                .notFound, "That entry is no longer in \(QueueName.shown(name)); nothing was moved.")
+                .limitReached, "There are already \(Self.queueLimit) queues, which is the limit. Delete one first.")
         }
-        let place = try named.index(of: move, from: from)
-        var reply = reply(named)
-        reply.entries = [entry.wire]
-        reply.index = UInt32(place)
-        guard place != from else { return commit(named, OwnerChange(), reply, answering: command) }
-        let anchor = place == 0 ? nil : queue.entries[place <= from ? place - 1 : place]
-        var steps: [WireQueueStep] = [.removing(move.entry), .inserting(entry.wire, after: anchor?.id ?? "")]
-        // Moving keeps the mark where it was, on this entry too.
-        if queue.current == move.entry { steps.append(.settingCurrent(move.entry)) }
-        let change = named.edit(
-            steps, "Moved “\(entry.wire.episode.title)” to place \(place + 1)", origin: command.origin, now: now.wall)
-        return commit(named, change, reply, answering: command)
+        var named = NamedQueue(name: name)
+        let change = named.modesChange()
+        commit(named, change, answering: context.answer(about: name), &effects)
     }
 
-    private mutating func clear(
-        _ name: String, of command: Command, now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
-        let loaded = player.map { $0.status == .idle || $0.status == .finished ? "" : $0.queueEntry } ?? ""
-        var named = named(name)
-        let going = named.queue.entries.filter { $0.id != loaded }
-        let change = named.edit(
-            going.reversed().map { .removing($0.id) }, "Cleared \(Queue.counted(going.count))",
-            origin: command.origin, now: now.wall)
-        var reply = reply(named, removing: going)
-        reply.description_p = Queue.counted(going.count)
-        return commit(named, change, reply, answering: command)
-    }
-
-    private mutating func applyHistory(
-        _ before: NamedQueue, at revision: UInt64, of command: Command, back: Bool
-    ) throws(Failure) -> [OwnerEffect<Never>] {
-        if revision != 0, revision != before.queue.revision {
-            throw before.changedMeanwhile(expected: revision)
+    private mutating func delete(
+        _ named: NamedQueue, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        guard named.name != QueueName.usual else {
+            throw Failure(.invalidArgument, "“main” is Up Next, which always exists; it can’t be deleted.")
         }
-        let loaded = player?.queueEntry ?? ""
-        let gone = rules.current.forgotten
-        var named = before
-        let step = back ? named.undo(loaded: loaded, without: gone) : named.redo(loaded: loaded, without: gone)
-        var reply = reply(named)
-        guard let step else { return commit(before, OwnerChange(), reply, answering: command) }
-        // What was there once comes back, also where a limit has been set since.
-        reply.description_p = step.description + NamedQueue.staysOut(step.forgotten)
-        // They may have been heard since.
-        return commit(named, step.change, reply, answering: command) + refreshEpisodes(Set(step.episodes))
+        guard named.queue.entries.isEmpty else {
+            throw Failure(
+                .invalidArgument,
+                "“\(named.name)” holds \(named.queue.counted); only an empty queue can be deleted.")
+        }
+        guard !rules.names(queue: named.name) else {
+            throw Failure(
+                .invalidArgument,
+                "New episodes enter the queue “\(named.name)” by the setting autoEnqueueQueue; change that first.")
+        }
+        commit(named.deletion, answering: context.answer(about: named.name), &effects) { $0.queues[named.name] = nil }
     }
+}
 
-    // MARK: - Parts
-
-    /// The reply to a command that removes these entries. Long lists are not sent back whole.
-    func reply(_ named: NamedQueue, removing entries: [Queue.Entry]) -> WireQueueReply {
-        var reply = reply(named)
-        reply.entries = entries.prefix(Self.answeredEntries).map(\.wire)
-        reply.count = UInt32(clamping: entries.count)
-        return reply
+extension WireQueueRequest {
+    /// The IDs of the episodes that it names.
+    fileprivate var episodes: [String] {
+        switch command {
+        case .add(let add): add.episodes
+        case .play(let play): play.episode.isEmpty ? [] : [play.episode]
+        default: []
+        }
     }
 }

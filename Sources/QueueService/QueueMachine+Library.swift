@@ -3,69 +3,70 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-// What the library says of episodes: of those that a command names, and of those that stand in a queue.
+// Lookups of episodes in the library: of those that a command names, and of those that are in a queue.
 
 extension QueueMachine {
-    mutating func lookUp(_ episodes: [String], for purpose: LookupPurpose) -> [Effect] {
+    mutating func lookUp(
+        _ episodes: [String], for purpose: EpisodeLookups.Purpose, _ effects: inout [Effect]
+    ) {
         lookups.add(episodes, for: purpose)
-        return askLibrary()
+        askLibrary(&effects)
     }
 
-    private mutating func askLibrary() -> [Effect] {
-        let call = nextCall("episodes")
-        return lookups.ask(as: call).map { [.call($0)] } ?? []
+    private mutating func askLibrary(_ effects: inout [Effect]) {
+        guard let episodes = lookups.nextQuestion() else { return }
+        effects.append(
+            .ask(.episodes) {
+                $0.episodesByID.ids = episodes
+                $0.episodesByID.brief = true
+            })
     }
 
-    /// Brings the entries of those of these episodes up to date that stand in a queue.
-    mutating func refreshQueued(_ episodes: [String]) -> [Effect] {
-        guard !episodes.isEmpty else { return [] }
-        let queued = Set(queues.current.values.flatMap { $0.queue.entries.map(\.episode) })
-        return refreshEpisodes(queued.intersection(episodes))
+    /// Looks up those of these episodes that are in a queue, and updates their entries.
+    mutating func refreshQueued(_ episodes: [String], _ effects: inout [Effect]) {
+        guard !episodes.isEmpty else { return }
+        let queued = Set(queues.values.flatMap { $0.queue.entries.map(\.episode) })
+        refreshEpisodes(queued.intersection(episodes), &effects)
     }
 
-    /// Brings the entries of these episodes up to date.
-    mutating func refreshEpisodes(_ episodes: Set<String>) -> [Effect] {
-        episodes.sorted().parts(of: RequestSizes.episodes).flatMap { lookUp($0, for: .refresh) }
+    /// Looks up these episodes, and updates their entries.
+    mutating func refreshEpisodes(_ episodes: Set<String>, _ effects: inout [Effect]) {
+        for part in episodes.sorted().parts(of: RequestSizes.episodes) { lookUp(part, for: .refresh, &effects) }
     }
 
-    mutating func handle(answer result: Result<[UInt8], Failure>, to call: CallID, now: Moment) -> [Effect] {
-        if let asked = commandsOfPlayer.removeValue(forKey: call) { return playerAnswered(result, asked, now: now) }
-        if loads.isPrepared(call) { return [] }
-        if let answer = autoEnqueue.answered(result, to: call) { return podcastChecked(answer, now: now) }
-        if let (load, answer) = loads.answered(result, to: call) { return loadAnswered(load, answer, now: now) }
-        guard let outcome = lookups.answered(result, to: call) else { return [] }
-        var effects: [Effect] = []
-        switch outcome {
+    mutating func episodesAnswered(
+        _ result: Result<[UInt8], Failure>, now: Moment, _ effects: inout [Effect]
+    ) {
+        switch lookups.answered(result.persistenceReply) {
         case .found(let lookups):
             for (purpose, episodes) in lookups {
                 switch purpose {
-                case .command(let command, let request):
-                    effects += perform(request, of: command, knowing: episodes, now: now)
-                case .refresh: effects += refresh(with: episodes)
+                case .command(var context):
+                    context.episodes = episodes
+                    context.now = now
+                    perform(context, &effects)
+                case .refresh: refresh(with: episodes, &effects)
                 }
             }
         case .failed(let purposes, let failure):
             for purpose in purposes {
                 switch purpose {
-                case .command(let command, _): effects.append(.reply(command.id, .failure(failure)))
+                case .command(let context): effects.append(.reply(context.command.id, .failure(failure)))
                 case .refresh:
-                    effects.append(.log(.warning, "episodes of the queue could not be looked up: \(failure)"))
+                    effects.append(.log(.warning, "couldn’t look up episodes of the queue: \(failure)"))
                 }
             }
         }
-        return effects + askLibrary()
+        askLibrary(&effects)
     }
 
-    /// Brings entries up to date with what the library says of their episodes.
-    mutating func refresh(with episodes: [String: WireEpisodeSummary]) -> [Effect] {
-        var effects: [Effect] = []
-        for name in queues.current.keys.sorted() {
-            let steps = named(name).queue.updates(with: episodes)
+    /// Updates the entries of these episodes.
+    mutating func refresh(with episodes: [String: WireEpisodeSummary], _ effects: inout [Effect]) {
+        for var named in queues.inOrder {
+            let steps = named.queue.updates(with: episodes)
             guard !steps.isEmpty else { continue }
-            var named = named(name)
             let change = named.refresh(steps)
-            effects += commit(named, change)
+            commit(named, change, &effects)
         }
-        return effects
     }
 }

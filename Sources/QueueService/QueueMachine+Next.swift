@@ -1,16 +1,17 @@
 import BusKit
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
-// What plays next, told to observers (`stream/queue/next`) and in good time to the player.
+// The next entry, for observers (`stream/queue/next`) and ahead of time for the player.
 
 extension QueueMachine {
-    /// What plays next, and what has become of the loads that were decided.
+    /// The value of `stream/queue/next`: the entry that plays next, and the outcomes of the newest loads.
     var next: WireQueueNext {
         var next = WireQueueNext()
         next.queue = playingQueue
-        let queue = named(next.queue).queue
+        let queue = queues.named(next.queue).queue
         if let current = queue.current.flatMap({ queue.entry($0) }) { next.current = current.wire }
         let following = following
         if let entry = following.entry { next.following = entry } else { next.reason = following.reason }
@@ -23,42 +24,62 @@ extension QueueMachine {
         if let upcoming = upcomingLoad { return (upcoming.entry, .unknown) }
         guard let player else { return (nil, .unknown) }
         guard !player.loadID.isEmpty, player.status != .idle else { return (nil, .nothingLoaded) }
-        return queues.current.source(of: player).following(player)
+        return queues.source(of: player).following(player)
     }
 
-    /// Tells the player what it will be asked for at the end of what is loaded, when that has changed.
-    mutating func prepareNext() -> [OwnerEffect<Never>] {
-        guard playerIsReady, let player, !player.loadID.isEmpty, !loads.isAsking, !isDecidingLoad,
-            [.playing, .paused, .loading].contains(player.status), dueLoad == nil
-        else { return [] }
-        let next = queues.current.source(of: player).nextEntry(after: player.queueEntry, skipping: false)
-        let call = nextCall("prepare")
-        return loads.prepare(next.entry?.wire, of: next.queue.name, after: player.loadID, as: call).map { [.call($0)] }
-            ?? []
+    /// The name of the queue that plays: that of the decided load, else of the loaded episode, else the default one.
+    var playingQueue: String {
+        if let upcoming = upcomingLoad { return upcoming.queue }
+        guard let player, !player.loadID.isEmpty else { return QueueName.usual }
+        return queues.source(of: player).name
     }
 
-    // MARK: - Chapters
+    // MARK: - Decided loads
 
-    /// Has the chapters of what is loaded fetched, once for each load. Nobody waits for it.
-    mutating func fetchChapters() -> [OwnerEffect<Never>] {
-        guard feedsIsReady, let player, !player.loadID.isEmpty, !player.episode.id.isEmpty,
-            player.loadID != chaptersAsked, [.playing, .paused, .loading].contains(player.status)
-        else { return [] }
-        chaptersAsked = player.loadID
-        var message = WireFeedsRequest()
-        message.fetchChapters.episode = player.episode.id
-        return [ask(.feeds, message.wireBytes, as: "chapters")]
+    /// The load that the player has not accepted and that isn’t void. The player may show it already: it shows a load before
+    /// that is durable.
+    private var decidedLoad: DecidedLoad? {
+        for (queue, pending) in queues.pendingLoads(whileShowing: player?.loadID) {
+            guard let entry = queues[queue]?.queue.entry(pending.entry) else { continue }
+            return DecidedLoad(queue: queue, pending: pending, entry: entry.wire)
+        }
+        return nil
     }
 
-    /// The library knows more of the loaded episode now.
-    mutating func refreshPlayer(_ episode: String) -> OwnerEffect<Never> {
-        var message = WirePlaybackRequest()
-        message.refreshEpisode.episode = episode
-        return ask(.playback, message.wireBytes, as: "refresh")
+    /// The load that the player can be asked for now.
+    var dueLoad: DecidedLoad? { playerIsReady && player != nil ? decidedLoad : nil }
+
+    /// The load that is decided and that the player does not show yet.
+    var upcomingLoad: DecidedLoad? { decidedLoad.flatMap { $0.pending.loadID == player?.loadID ? nil : $0 } }
+
+    // MARK: - Preparing
+
+    /// Has the player prepare the load that follows the loaded episode, when that has changed.
+    mutating func prepareNext(_ effects: inout [Effect]) {
+        guard playerIsReady, let player, player.hasEndAhead, !loads.isRequesting, !isDecidingLoad, dueLoad == nil
+        else { return }
+        let next = queues.source(of: player).nextEntry(after: player.queueEntry, skipping: false)
+        guard let call = loads.prepare(next.entry?.wire, of: next.queue.name, after: player.loadID) else { return }
+        effects.append(.call(call))
+    }
+
+    /// Asks feeds to fetch the chapters of the loaded episode, once for each load.
+    mutating func fetchChapters(_ effects: inout [Effect]) {
+        guard feedsIsReady, let player, player.hasEndAhead, !player.episode.id.isEmpty,
+            player.loadID != chaptersRequested
+        else { return }
+        chaptersRequested = player.loadID
+        let message = WireFeedsRequest.with { $0.fetchChapters.episode = player.episode.id }
+        tell(.feeds, message.wireBytes, &effects)
     }
 
     /// Asks a service for something whose answer nobody waits for.
-    mutating func ask(_ service: ServiceName, _ payload: [UInt8], as name: String) -> OwnerEffect<Never> {
-        .call(Call(id: nextCall(name), to: service, payload: payload, limit: .seconds(20)))
+    func tell(_ service: ServiceName, _ payload: [UInt8], _ effects: inout [Effect]) {
+        effects.append(.call(Call(.unawaited, to: service, payload: payload, limit: .seconds(20))))
     }
+}
+
+extension WirePlaybackState {
+    /// Whether an episode is loaded whose end is still to come.
+    fileprivate var hasEndAhead: Bool { !loadID.isEmpty && [.playing, .paused, .loading].contains(status) }
 }

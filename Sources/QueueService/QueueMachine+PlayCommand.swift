@@ -7,115 +7,111 @@ import WireMessages
 // The commands that decide what plays now.
 
 extension QueueMachine {
-    /// The queues that may be meant where none is named: the one that plays, if something is loaded, and the usual one.
-    var queuesToPlayFrom: [NamedQueue] {
-        let playing = playingQueue
-        let isIdle = upcomingLoad == nil && player.map { $0.loadID.isEmpty || $0.status == .idle } ?? true
-        return isIdle || playing == QueueName.usual ? [main] : [named(playing), main]
-    }
-
-    // MARK: - Playing
-
     mutating func play(
-        _ play: WirePlay, in name: String, of command: Command, knowing episodes: [String: WireEpisodeSummary],
-        now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
+        _ play: WirePlay, in name: String, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
         try requirePlayer()
-        let queue = named(name).queue
-        let place = try play.place()
+        let queue = queues.named(name).queue
+        let position = try play.startPosition()
         switch play.what {
         case .episode(let episode):
             if let entry = queue.entry(episode: episode) {
-                return try self.play(entry.id, at: place, in: name, of: command, now: now)
+                return try self.play(entry.id, at: position, in: name, context, &effects)
             }
-            let entry = try WireQueueEntry.adding(
-                episodes[episode], episode, 0, of: command, verb: "Played", now: now)
-            try named(name).checkRoom(for: 1)
+            let entry = try WireQueueEntry.adding(episode, 0, context, verb: "Played")
+            try queues.named(name).checkRoom(for: 1)
             let interrupted = queue.current ?? queue.fallbackCurrent?.id
             let after = interrupted.flatMap { queue.entry(before: $0)?.id } ?? ""
-            return load(
-                entry, in: name, of: command, [.inserting(entry, after: after), .settingCurrent(entry.id)],
-                "Played “\(entry.episode.title)”", at: place, paused: false, now: now)
+            load(
+                entry, in: name, [.inserting(entry, after: after), .settingCurrent(entry.id)],
+                "Played “\(entry.episode.title)”", at: position, context, &effects)
         case .entry(let id):
-            return try self.play(id, at: place, in: name, of: command, now: now)
+            try self.play(id, at: position, in: name, context, &effects)
         case nil where !play.unknownFields.data.isEmpty:
             throw Self.unknownCommand
         case .resume, nil:
-            // Another queue than the one that plays is started for its own sake.
-            guard name == playingQueue else { return try start(name, of: command, now: now) }
+            // A queue that doesn’t play is started.
+            guard name == playingQueue else { return try start(name, context, &effects) }
             if let upcoming = upcomingLoad {
-                return try self.play(upcoming.entry.id, in: upcoming.queue, of: command, now: now)
+                return try self.play(upcoming.entry.id, in: upcoming.queue, context, &effects)
             }
-            if let player, player.isLoaded { return [resume(player, in: name, command)] }
-            return try start(name, of: command, now: now)
+            if let player, player.isLoaded { return resume(player, in: name, context, &effects) }
+            try start(name, context, &effects)
         }
     }
 
-    /// Pauses what plays, or will; else resumes what is loaded, else starts the queue. What is loaded the player decides.
+    /// Pauses the episode that plays, or will; else resumes the loaded one, else starts the queue. Where one is loaded, the
+    /// player decides.
     mutating func toggle(
-        _ named: NamedQueue, _ request: WireQueueRequest, of command: Command, now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
+        _ named: NamedQueue, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
         try requirePlayer()
         if let upcoming = upcomingLoad {
-            let verb = upcoming.pending.paused ? "Played" : "Paused"
-            let effects = load(
-                upcoming.entry, in: upcoming.queue, of: command, [], "\(verb) “\(upcoming.entry.episode.title)”",
-                at: upcoming.pending.hasPosition ? PlaybackPosition(seconds: upcoming.pending.position) : nil,
-                paused: !upcoming.pending.paused, now: now)
-            return pauseBeforeUpcoming() + effects
+            let (pending, title) = (upcoming.pending, upcoming.entry.episode.title)
+            load(
+                upcoming.entry, in: upcoming.queue, [], "\(pending.paused ? "Played" : "Paused") “\(title)”",
+                at: pending.hasPosition ? PlaybackPosition(seconds: pending.position) : nil,
+                paused: !pending.paused, context, &effects)
+            pauseBeforeUpcoming(&effects)
+        } else if player?.isLoaded == true {
+            ask(.togglePaused(WireTogglePaused()), "toggle", context, &effects)
+        } else {
+            try start(named.name, context, &effects)
         }
-        guard let player, player.isLoaded else { return try start(named.name, of: command, now: now) }
-        return [ask(.togglePaused(WireTogglePaused()), "toggle", command, decidedAgain: request)]
     }
 
-    /// Pauses what plays until the upcoming load, which is to be paused, takes its place: that may have to wait for the
-    /// database.
-    mutating func pauseBeforeUpcoming() -> [OwnerEffect<Never>] {
-        guard let player, player.willContinue, upcomingLoad?.pending.paused == true else { return [] }
-        let message = WirePlaybackRequest.with { $0.setPaused.paused = true }
-        return [ask(.playback, message.wireBytes, as: "pause")]
+    /// Pauses the episode that plays until the upcoming load, which is to be paused, replaces it: that may have to wait for
+    /// the database.
+    mutating func pauseBeforeUpcoming(_ effects: inout [Effect]) {
+        guard let player, player.plays, upcomingLoad?.pending.paused == true else { return }
+        tell(.playback, WirePlaybackRequest.with { $0.setPaused.paused = true }.wireBytes, &effects)
     }
 
-    private mutating func start(_ name: String, of command: Command, now: Moment) throws(Failure) -> [OwnerEffect<
-        Never
-    >] {
-        guard let entry = named(name).entryToStart(after: player) else { throw named(name).empty(else: main) }
-        return try play(entry, in: name, of: command, now: now)
+    private mutating func start(
+        _ name: String, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        let named = queues.named(name)
+        guard let entry = named.entryToStart(after: player) else { throw named.empty(else: main) }
+        try play(entry, in: name, context, &effects)
     }
 
     private mutating func play(
-        _ id: String, at place: PlaybackPosition? = nil, in name: String, of command: Command, now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
-        guard let entry = queues.current[name]?.queue.entry(id) else {
+        _ id: String, at position: PlaybackPosition? = nil, in name: String, _ context: CommandContext,
+        _ effects: inout [Effect]
+    ) throws(Failure) {
+        guard let entry = queues[name]?.queue.entry(id) else {
             throw Failure(
                 .notFound, "That entry is no longer in \(QueueName.shown(name)); nothing was changed.")
         }
-        // At a place it is loaded anew, wherever it is.
-        if place == nil, let effect = resumeIfLoaded(id, in: name, command) { return [effect] }
+        // With a position it is loaded anew, wherever it is.
+        if position == nil, resumeIfLoaded(id, in: name, context, &effects) { return }
         try entry.wire.episode.requireAudio()
-        return load(
-            entry.wire, in: name, of: command, [.settingCurrent(id)], "Played “\(entry.wire.episode.title)”", at: place,
-            paused: false, now: now)
+        load(
+            entry.wire, in: name, [.settingCurrent(id)], "Played “\(entry.wire.episode.title)”", at: position, context,
+            &effects)
     }
 
-    /// Resumes an entry that is loaded, or will be; nil: it is not.
-    private mutating func resumeIfLoaded(_ id: String, in name: String, _ command: Command) -> OwnerEffect<Never>? {
+    /// Resumes an entry that is loaded, or will be; false: it is not.
+    private mutating func resumeIfLoaded(
+        _ id: String, in name: String, _ context: CommandContext, _ effects: inout [Effect]
+    ) -> Bool {
         if let upcoming = upcomingLoad {
-            // What the player shows is about to end: it says nothing about what this command has to do.
-            guard upcoming.entry.id == id, !upcoming.pending.paused else { return nil }
-            var reply = reply(named(name))
-            reply.loadID = upcoming.pending.loadID
-            return answer(command, reply, about: named(name))
+            // The player’s state is about to be replaced: it doesn’t matter for this command.
+            guard upcoming.entry.id == id, !upcoming.pending.paused else { return false }
+            let answer = WireQueueReply.with { $0.loadID = upcoming.pending.loadID }
+            reply(context.answer(answer, about: name), &effects)
+            return true
         }
-        guard let player, player.queueEntry == id, player.isLoaded else { return nil }
-        return resume(player, in: name, command)
+        guard let player, player.queueEntry == id, player.isLoaded else { return false }
+        resume(player, in: name, context, &effects)
+        return true
     }
 
+    /// Goes to the entry behind the current one, or before it.
     mutating func step(
-        from: String, in name: String, of command: Command, forward: Bool, now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
+        from: String, in named: NamedQueue, forward: Bool, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
         try requirePlayer()
-        let named = named(name)
         guard from.isEmpty || from == named.queue.current ?? "" else {
             throw Failure(
                 .revisionMismatch,
@@ -126,19 +122,20 @@ extension QueueMachine {
             throw Failure(
                 .atEdge,
                 forward
-                    ? "This is the last entry of \(QueueName.shown(name)); nothing follows it."
-                    : "This is the first entry of \(QueueName.shown(name)); nothing stands before it.")
+                    ? "This is the last entry of \(QueueName.shown(named.name)); nothing follows it."
+                    : "This is the first entry of \(QueueName.shown(named.name)); nothing comes before it.")
         }
-        let isToPlay = upcomingLoad.map { !$0.pending.paused } ?? player?.isToPlay ?? false
-        return load(
-            entry.wire, in: name, of: command, [.settingCurrent(entry.id)],
-            (forward ? "Went on to" : "Went back to") + " “\(entry.wire.episode.title)”", paused: !isToPlay, now: now)
+        let willPlay = upcomingLoad.map { !$0.pending.paused } ?? player?.nextWillPlay ?? false
+        load(
+            entry.wire, in: named.name, [.settingCurrent(entry.id)],
+            "\(forward ? "Went on to" : "Went back to") “\(entry.wire.episode.title)”", paused: !willPlay, context,
+            &effects)
     }
 
     private func requirePlayer() throws(Failure) {
         guard playerIsReady else {
             throw Failure(
-                .unavailable, "The player is not running at the moment; nothing was changed. `lockstep ps` shows why.")
+                .unavailable, "The player isn’t running at the moment; nothing was changed. `lockstep ps` shows why.")
         }
     }
 
@@ -146,77 +143,70 @@ extension QueueMachine {
 
     /// Resumes what is loaded, unless it plays.
     private mutating func resume(
-        _ player: WirePlaybackState, in name: String, _ command: Command
-    ) -> OwnerEffect<Never> {
+        _ player: WirePlaybackState, in name: String, _ context: CommandContext, _ effects: inout [Effect]
+    ) {
         guard player.status == .playing else {
-            return ask(.setPaused(WireSetPaused()), "resume", command)
+            return ask(.setPaused(WireSetPaused()), "resume", context, &effects)
         }
-        var reply = reply(named(name))
-        reply.player = player
-        return answer(command, reply, about: named(name))
+        reply(context.answer(.with { $0.player = player }, about: name), &effects)
     }
 
     /// Hands a command on to the player; a repeat of it has the same request ID there, too.
     private mutating func ask(
-        _ request: WirePlaybackRequest.OneOf_Command, _ kind: String, _ command: Command,
-        decidedAgain original: WireQueueRequest? = nil
-    ) -> OwnerEffect<Never> {
-        let call = CallID("\(kind)/\(command.id)")
-        commandsOfPlayer[call] = PlayerCommand(command: command, request: original, load: player?.loadID ?? "")
-        let message = WirePlaybackRequest.with { $0.command = request }
-        return .call(
-            Call(
-                id: call, to: .playback, payload: message.wireBytes, request: command.id.derived(kind),
-                limit: .seconds(8)))
+        _ request: WirePlaybackRequest.OneOf_Command, _ step: String, _ context: CommandContext,
+        _ effects: inout [Effect]
+    ) {
+        let command = context.command
+        let asked = PlayerCommand(command: command, request: context.request, load: player?.loadID ?? "")
+        effects.append(
+            .call(
+                Call(
+                    .player(asked), to: .playback, payload: WirePlaybackRequest.with { $0.command = request }.wireBytes,
+                    request: command.id.derived(step), limit: .seconds(8), mayBeRepeat: command.mayBeRepeat)))
     }
 
     mutating func playerAnswered(
-        _ result: Result<[UInt8], Failure>, _ asked: PlayerCommand, now: Moment
-    ) -> [OwnerEffect<Never>] {
-        let named = named(playingQueue)
+        _ result: Result<[UInt8], Failure>, _ asked: PlayerCommand, now: Moment, _ effects: inout [Effect]
+    ) {
         switch result {
         case .success(let bytes):
-            var reply = reply(named)
+            var reply = WireQueueReply()
             if let answer = try? WirePlaybackReply(wireBytes: bytes) {
                 reply.changed = answer.changed
                 if case .state(let state) = answer.result { reply.player = state }
             }
-            return [answer(asked.command, reply, about: named)]
-        case .failure(let failure) where failure.known == .nothingLoaded && asked.request != nil:
-            return decideAgain(asked, now: now)
+            self.reply(Answer(command: asked.command, queue: playingQueue, reply: reply), &effects)
+        case .failure(let failure) where failure.known == .nothingLoaded:
+            decideAgain(asked, now: now, &effects)
         case .failure(let failure):
-            return [.reply(asked.command.id, .failure(failure))]
+            effects.append(.reply(asked.command.id, .failure(failure)))
         }
     }
 
     // MARK: - Deciding again
 
-    /// The wait for the state of a player that has nothing loaded any more.
-    static let stateDeadline = TimerName("state")
     private static let stateTimeout = Duration.seconds(2)
 
-    /// Decides a command again for which the player had nothing loaded. While the queue still sees the load, it waits: what it
-    /// would decide by is over.
-    private mutating func decideAgain(_ asked: PlayerCommand, now: Moment) -> [OwnerEffect<Never>] {
-        guard let request = asked.request else { return [] }
+    /// Decides a command again for which the player had nothing loaded. While the queue still sees the load, it waits: the state
+    /// by which it would decide is out of date.
+    private mutating func decideAgain(_ asked: PlayerCommand, now: Moment, _ effects: inout [Effect]) {
         guard playerIsReady, let player, player.isLoaded, player.loadID == asked.load else {
-            return carryOut(request, of: asked.command, now: now)
+            return carryOut(asked.request, of: asked.command, now: now, &effects)
         }
         commandsAwaitingState.append(asked)
-        return [.timer(Self.stateDeadline, at: now.monotonic.advanced(by: Self.stateTimeout))]
+        effects.append(.timer(.playerState, at: now.monotonic.advanced(by: Self.stateTimeout)))
     }
 
     /// The player has another state, or is gone.
-    mutating func decideCommandsAgain(now: Moment) -> [OwnerEffect<Never>] {
+    mutating func decideCommandsAgain(now: Moment, _ effects: inout [Effect]) {
         let commands = commandsAwaitingState
         commandsAwaitingState = []
-        return commands.flatMap { decideAgain($0, now: now) }
+        for command in commands { decideAgain(command, now: now, &effects) }
     }
 
-    mutating func refuseCommandsAwaitingState() -> [OwnerEffect<Never>] {
-        let commands = commandsAwaitingState
-        commandsAwaitingState = []
+    mutating func refuseCommandsAwaitingState(_ effects: inout [Effect]) {
         let failure = Failure(.nothingLoaded, "The episode has just ended; nothing was changed. Try again.")
-        return commands.map { .reply($0.command.id, .failure(failure)) }
+        effects += commandsAwaitingState.map { .reply($0.command.id, .failure(failure)) }
+        commandsAwaitingState = []
     }
 }

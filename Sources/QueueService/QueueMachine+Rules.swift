@@ -1,139 +1,143 @@
 import BusKit
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
-// What the queue does by rule: new episodes of a podcast enter it, and what is forgotten leaves it.
+// Rules: new episodes of a podcast enter a queue, and those of a forgotten podcast leave all queues.
 
 extension QueueMachine {
-    /// When to ask the library again that did not answer.
-    static let ruleRepetition = TimerName("rules")
     private static let ruleRetry = Backoff.constant(.seconds(5))
 
-    /// Sets or takes back a setting; podcasts to which a rule applies now begin with what is there.
-    mutating func set(_ setting: WireSetSetting, of command: Command) throws(Failure) -> [OwnerEffect<Never>] {
+    /// Sets or unsets a setting; a rule that applies to a podcast now begins with the episodes that exist.
+    mutating func set(
+        _ setting: WireSetSetting, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
         if setting.key == SettingKey.autoEnqueueQueue.rawValue, QueueName.isValid(setting.value) {
-            _ = try queues.current.existing(setting.value)
+            _ = try queues.existing(setting.value)
         }
-        var rules = rules.current
+        var rules = rules
         let changed = try rules.settings.set(setting)
-        var reply = reply(main)
-        reply.setting = rules.settings.reply(to: setting, changed: changed != nil)
-        guard var change = changed else { return commit(main, OwnerChange(), reply, answering: command) }
-        for podcast in rules.marks.keys.sorted() where rules.rule(of: podcast) == nil {
-            let forgotten = rules.forget(podcast: podcast)
-            change.append(forgotten)
+        var change = changed ?? OwnerChange()
+        for podcast in rules.marks.keys where rules.rule(of: podcast) == nil { rules.endRule(of: podcast, &change) }
+        let reply = WireQueueReply.with { $0.setting = rules.settings.reply(to: setting, changed: changed != nil) }
+        let answer = context.answer(reply, about: QueueName.usual)
+        commit(change, answering: answer, &effects) { $0.rules = rules }
+        guard changed != nil else { return }
+        for podcast in autoEnqueue.podcasts
+        where rules.marks[podcast] == nil && (setting.podcast.isEmpty || podcast == setting.podcast) {
+            check(podcast: podcast, &effects)
         }
-        let effects = commit(main, change, reply, answering: command, rules: rules)
-        let concerned = autoEnqueue.podcasts.filter { setting.podcast.isEmpty || $0 == setting.podcast }
-        return effects + concerned.filter { rules.marks[$0] == nil }.flatMap { check(podcast: $0) }
     }
 
-    /// A podcast's metadata: also the first sign of it, and after an absence the sign that something is new.
-    mutating func observe(_ podcast: WirePodcast?, id: String, isGone: Bool) -> [OwnerEffect<Never>] {
-        guard let podcast else {
+    /// Handles a podcast's metadata, which are also the first sign of it and of episodes that came while the queue was down.
+    /// Nil: it can’t be read, or is not shown any more.
+    mutating func observe(_ podcast: WirePodcast?, id: String, _ effects: inout [Effect]) {
+        if podcast != nil { changeRules(&effects) { $0.unmarkForgotten(podcast: id, &$1) } }
+        guard let podcast, podcast.subscribed else {
             autoEnqueue.drop(id)
-            return checkNextPodcast() + (isGone ? change { $0.markForgotten(podcast: id) } : [])
+            checkNextPodcast(&effects)
+            // A new subscription begins anew: episodes that come before it aren’t new.
+            if podcast != nil { changeRules(&effects) { $0.endRule(of: id, &$1) } }
+            return
         }
-        guard podcast.subscribed else {
-            // Subscribing again begins anew: what comes in between is no news.
-            autoEnqueue.drop(id)
-            return checkNextPodcast()
-                + change { rules in
-                    var change = rules.unmarkForgotten(podcast: id)
-                    change.append(rules.forget(podcast: id))
-                    return change
-                }
-        }
-        let effects = change { $0.unmarkForgotten(podcast: id) }
-        return autoEnqueue.update(id, episodeCount: podcast.episodeCount) ? effects + check(podcast: id) : effects
+        if autoEnqueue.update(id, episodeCount: podcast.episodeCount) { check(podcast: id, &effects) }
     }
 
-    private mutating func change(_ change: (inout QueueRules) -> OwnerChange) -> [OwnerEffect<Never>] {
-        var rules = rules.current
-        let change = change(&rules)
-        return commit(main, change, rules: rules)
+    /// A podcast has been forgotten: its settings go, and its entries leave all queues.
+    mutating func forget(_ podcast: PodcastID, now: Moment, _ effects: inout [Effect]) {
+        autoEnqueue.drop(podcast.text)
+        checkNextPodcast(&effects)
+        changeRules(&effects) { $0.markForgotten(podcast: podcast.text, &$1) }
+        for (named, change) in queues.removing(podcast: podcast.text, now: now.wall) { commit(named, change, &effects) }
+    }
+
+    private mutating func changeRules(
+        _ effects: inout [Effect], _ apply: (inout QueueRules, inout OwnerChange) -> Void
+    ) {
+        var rules = rules
+        var change = OwnerChange()
+        apply(&rules, &change)
+        commit(change, &effects) { $0.rules = rules }
     }
 
     // MARK: - New episodes
 
     /// Looks for new episodes of a podcast, if it is subscribed to and a rule is interested in them.
-    mutating func check(podcast: String) -> [OwnerEffect<Never>] {
-        // One that isn’t known yet is looked at when it is.
-        guard autoEnqueue.knows(podcast), rules.current.rule(of: podcast) != nil else { return [] }
+    mutating func check(podcast: String, _ effects: inout [Effect]) {
+        // One that isn’t known yet is checked when it is.
+        guard autoEnqueue.knows(podcast), rules.rule(of: podcast) != nil else { return }
         autoEnqueue.check(podcast)
-        return checkNextPodcast()
+        checkNextPodcast(&effects)
     }
 
-    mutating func checkNextPodcast() -> [OwnerEffect<Never>] {
-        let call = nextCall("rule")
-        return autoEnqueue.ask(as: call).map { [.call($0)] } ?? []
+    mutating func checkNextPodcast(_ effects: inout [Effect]) {
+        guard let question = autoEnqueue.nextQuestion() else { return }
+        effects.append(.ask(.newestEpisodes(question.check)) { $0.episodes = question.query })
     }
 
-    mutating func podcastChecked(_ answer: AutoEnqueue.Answer, now: Moment) -> [OwnerEffect<Never>] {
+    mutating func podcastChecked(_ answer: AutoEnqueue.Answer, now: Moment, _ effects: inout [Effect]) {
         switch answer {
-        case .void: return []
-        case .retry: return [repeatChecks(now: now)]
+        case .retry: return repeatChecks(now: now, &effects)
         case .failed(let failure, let podcast):
-            return [.log(.error, "new episodes of \(podcast) could not be looked for: \(failure)")] + checkNextPodcast()
-        case .episodes(let episodes, let podcast):
-            return enqueue(episodes, of: podcast, now: now) + checkNextPodcast()
+            effects.append(.log(.error, "couldn’t look for new episodes of \(podcast): \(failure)"))
+        case .episodes(let episodes, let podcast): enqueue(episodes, of: podcast, now: now, &effects)
         }
+        checkNextPodcast(&effects)
     }
 
     private mutating func enqueue(
-        _ episodes: [WireEpisode], of podcast: String, now: Moment
-    ) -> [OwnerEffect<Never>] {
-        guard let rule = rules.current.rule(of: podcast),
+        _ episodes: [WireEpisode], of podcast: String, now: Moment, _ effects: inout [Effect]
+    ) {
+        guard let rule = rules.rule(of: podcast),
             let news = AutoEnqueue.news(
-                among: episodes, since: rules.current.marks[podcast],
-                isQueued: queues.current.hold(episode:))
-        else { return [] }
-        var rules = rules.current
-        rules.marks[podcast] = news.mark
-        var named = queues.current[rule.queue] ?? main
+                among: episodes, since: rules.marks[podcast], isQueued: queues.hold(episode:))
+        else { return }
+        var rules = rules
+        var named = queues[rule.queue] ?? main
         let room = max(0, named.limit - named.queue.entries.count)
         var change = named.enter(news.episodes.prefix(room).map { rule.entry($0, now: now) }, by: rule, now: now.wall)
         let left = Array(news.episodes.dropFirst(room))
         change.append(rules.alerts.raiseFull(named, left, of: podcast, now: now.wall))
-        change.changes.append(.putting("rule", podcast, news.mark))
-        return commit(named, change, rules: rules, checking: podcast)
-            + news.old.map {
-                .log(.info, "“\($0.title)” enters no queue by rule: it was published long before it came")
-            }
+        rules.marks.put(podcast, news.mark, &change.changes)
+        commit(named, change, as: .enqueue(podcast: podcast), rules: rules, &effects)
+        effects += news.old.map {
+            .log(.info, "“\($0.title)” enters no queue by rule: it was published long before it came")
+        }
     }
 
-    /// What was found new of a podcast could not be saved: it is looked for again.
-    mutating func checkAgain(podcast: String, now: Moment) -> [OwnerEffect<Never>] {
-        guard autoEnqueue.knows(podcast) else { return [] }
+    /// Checks a podcast again whose new episodes could not be saved.
+    mutating func checkAgain(podcast: String, now: Moment, _ effects: inout [Effect]) {
+        guard autoEnqueue.knows(podcast) else { return }
         autoEnqueue.checkAgain(podcast)
-        return [repeatChecks(now: now)]
+        repeatChecks(now: now, &effects)
     }
 
-    private func repeatChecks(now: Moment) -> OwnerEffect<Never> {
-        .timer(Self.ruleRepetition, at: now.monotonic.advanced(by: Self.ruleRetry.wait()))
+    private func repeatChecks(now: Moment, _ effects: inout [Effect]) {
+        effects.append(.timer(.ruleChecks, at: now.monotonic.advanced(by: Self.ruleRetry.wait())))
     }
 
     // MARK: - Alerts
 
     mutating func answer(
-        _ answer: WireAnswerAlert, of command: Command, now: Moment
-    ) throws(Failure) -> [OwnerEffect<Never>] {
-        var rules = rules.current
-        let done = try rules.alerts.answer(answer, at: now.wall)
-        var reply = reply(main)
-        reply.alertAnswered = answer.answered(changed: done != nil)
-        return commit(main, done ?? OwnerChange(), reply, answering: command, rules: rules)
+        _ answer: WireAnswerAlert, _ context: CommandContext, _ effects: inout [Effect]
+    ) throws(Failure) {
+        var rules = rules
+        let change = try rules.alerts.answer(answer, at: context.now.wall)
+        let reply = WireQueueReply.with { $0.alertAnswered = answer.answered(changed: change != nil) }
+        commit(change ?? OwnerChange(), answering: context.answer(reply, about: QueueName.usual), &effects) {
+            $0.rules = rules
+        }
     }
 
     /// The alerts about entries that were passed over end when their episode plays, or is in no queue any more.
-    mutating func endPastAlerts() -> [OwnerEffect<Never>] {
-        guard rules.current.alerts.hasPassedOver else { return [] }
+    mutating func endPastAlerts(_ effects: inout [Effect]) {
+        guard rules.alerts.hasPassedOver else { return }
         let playing = player?.status == .playing ? player?.episode.id : nil
-        var rules = rules.current
-        let change = rules.alerts.endPassedOver { episode in
-            episode == playing || !queues.current.hold(episode: episode)
+        let queues = queues
+        changeRules(&effects) { rules, change in
+            change.append(
+                rules.alerts.endPassedOver { episode in episode == playing || !queues.hold(episode: episode) })
         }
-        return change.isEmpty ? [] : commit(main, change, rules: rules)
     }
 }

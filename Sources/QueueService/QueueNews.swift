@@ -1,6 +1,6 @@
 import WireMessages
 
-/// What the queue hears of other services.
+/// A change of another service’s state that concerns the queue.
 enum QueueNews: Sendable {
     case player(WirePlaybackState)
     case playerIsReady(Bool)
@@ -10,13 +10,10 @@ enum QueueNews: Sendable {
     /// Many episodes' positions or played marks.
     case episodeStates([String])
     /// A podcast; nil: it is unreadable, or gone.
-    case podcast(String, WirePodcast?, isGone: Bool)
-    /// Somebody has forgotten a podcast. What the bus deletes because feeds did not put it again has origin sequence 0: feeds may
-    /// have lost it.
-    case podcastForgotten(String)
+    case podcast(String, WirePodcast?)
     case episodes(WireEpisodesChanged)
 
-    /// Nil for what the queue has no use for, or cannot read.
+    /// Nil for an event that the queue doesn’t use, or can’t read.
     init?(_ event: StreamEvent) {
         func read<Message>(_ make: ([UInt8]) throws -> Message) -> Message? {
             event.header.kind == .delete ? nil : try? make(event.payload)
@@ -35,11 +32,8 @@ enum QueueNews: Sendable {
             self = .episodeState(state)
         case ("bus", "service", 4) where parts[3] == "playback": self = .playerIsReady(isReady())
         case ("bus", "service", 4) where parts[3] == "feeds": self = .feedsIsReady(isReady())
-        case ("feeds", "podcast", 4) where event.header.kind == .delete && event.header.originSequence > 0:
-            self = .podcastForgotten(parts[3])
         case ("feeds", "podcast", 4):
-            let podcast = event.header.kind == .put ? read(WirePodcast.init(wireBytes:)) : nil
-            self = .podcast(parts[3], podcast, isGone: event.header.kind == .delete)
+            self = .podcast(parts[3], event.header.kind == .put ? read(WirePodcast.init(wireBytes:)) : nil)
         case ("feeds", "episodes", 4):
             guard event.header.kind == .event, let news = read(WireEpisodesChanged.init(wireBytes:)) else { return nil }
             self = .episodes(news)

@@ -1,35 +1,30 @@
 import BusKit
 import OwnerKit
 import PodcastModel
+import SwiftProtobuf
 import WireMessages
 
-/// The settings of the queue, and how far each podcast's episodes have been dealt with.
+/// The settings of the queue, the newest episodes that each podcast's rule has handled, and the alerts.
 struct QueueRules: Sendable {
     var settings = OwnerSettings(.queue)
-    var marks: [String: WireQueueRuleRecord] = [:]
-    /// Podcasts that were forgotten, with their episodes: the past of a queue does not bring those back.
-    private(set) var forgotten: Set<String> = []
-    /// What did not fit, and what was passed over.
+    /// By podcast.
+    var marks = KeyedRecords<WireQueueRuleRecord>("rule")
+    /// Podcasts that were forgotten, with their episodes: the history of a queue does not bring those back.
+    private var forgotten = KeyedRecords<WireQueueRuleRecord>("forgotten")
     var alerts = OwnerAlerts(.queue)
 
-    init() {}
-
-    /// The stored ones.
-    init(_ records: [StoredRecord], unreadable: (StoredRecord, any Error) -> Void) {
-        for record in records where !settings.restore(record) {
-            do {
-                switch record.collection {
-                case "rule": marks[record.key] = try WireQueueRuleRecord(wireBytes: record.value)
-                case Self.forgottenKey: forgotten.insert(record.key)
-                default: _ = try alerts.restore(record)
-                }
-            } catch {
-                unreadable(record, error)
-            }
-        }
+    /// Takes a stored record over, if it is one of these.
+    mutating func restore(_ record: StoredRecord) throws {
+        if settings.restore(record) { return }
+        _ = try marks.restore(record) || forgotten.restore(record) || alerts.restore(record)
     }
 
-    /// Where new episodes go.
+    var forgottenPodcasts: Set<String> { Set(forgotten.keys) }
+
+    /// The podcasts that anything is kept for.
+    var podcasts: [String] { settings.podcasts + marks.keys + alerts.standing.values.map(\.podcast) }
+
+    /// The place and the queue that new episodes enter.
     struct Rule: Sendable {
         var place: String
         var queue: String
@@ -52,7 +47,7 @@ struct QueueRules: Sendable {
         }
     }
 
-    /// What holds for a podcast; nil: nothing happens by itself.
+    /// The rule of a podcast; nil: its new episodes enter no queue.
     func rule(of podcast: String) -> Rule? {
         let place = settings.value(.autoEnqueue, podcast: podcast)
         guard place != "off" else { return nil }
@@ -65,43 +60,32 @@ struct QueueRules: Sendable {
     }
 
     var everything: [WireChange] {
-        settings.everything + marks.sorted { $0.key < $1.key }.map { .putting("rule", $0.key, $0.value) }
-            + forgotten.sorted().map(Self.tombstone) + alerts.everything
+        settings.everything + marks.everything + forgotten.everything + alerts.everything
     }
 
     var retained: [Publication] { settings.retained + alerts.retained }
 
-    private static let forgottenKey = "forgotten"
-
-    private static func tombstone(_ podcast: String) -> WireChange {
-        .putting(forgottenKey, podcast, WireQueueRuleRecord())
-    }
-
     /// A podcast is forgotten, with what is set for it.
-    mutating func markForgotten(podcast: String) -> OwnerChange {
-        var change = forget(podcast: podcast)
+    mutating func markForgotten(podcast: String, _ change: inout OwnerChange) {
+        endRule(of: podcast, &change)
         if let settings = settings.forget(podcast: podcast) { change.append(settings) }
-        if forgotten.insert(podcast).inserted { change.changes.append(Self.tombstone(podcast)) }
-        return change
+        if forgotten[podcast] == nil { forgotten.put(podcast, WireQueueRuleRecord(), &change.changes) }
     }
 
-    /// A podcast that was forgotten is there again.
-    mutating func unmarkForgotten(podcast: String) -> OwnerChange {
-        guard forgotten.remove(podcast) != nil else { return OwnerChange() }
-        return OwnerChange(changes: [.deleting(Self.forgottenKey, podcast)])
+    /// A podcast that was forgotten exists again.
+    mutating func unmarkForgotten(podcast: String, _ change: inout OwnerChange) {
+        forgotten.remove(podcast, &change.changes)
     }
 
     /// No rule is interested in a podcast any more.
-    mutating func forget(podcast: String) -> OwnerChange {
-        var change = OwnerChange()
-        if marks.removeValue(forKey: podcast) != nil { change.changes.append(.deleting("rule", podcast)) }
+    mutating func endRule(of podcast: String, _ change: inout OwnerChange) {
+        marks.remove(podcast, &change.changes)
         change.append(alerts.clear(podcast: podcast))
-        return change
     }
 }
 
 extension NamedQueue {
-    /// Adds new entries in the place that a rule says.
+    /// Adds new entries at the position of a rule.
     mutating func enter(_ entries: [WireQueueEntry], by rule: QueueRules.Rule, now: Timestamp) -> OwnerChange {
         guard let first = entries.first else { return OwnerChange() }
         let after =

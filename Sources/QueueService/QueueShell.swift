@@ -2,11 +2,11 @@ import OwnerKit
 package import ProcessKit
 import ServiceLifecycle
 
-/// The queue's process: its machine, run.
+/// Runs the queue's machine in a process.
 package struct QueueShell: ServiceLifecycle.Service {
     private let service: OwnerService<QueueMachine>
 
-    /// A queue in this process's surroundings.
+    /// A queue in the context of this process.
     package init(_ context: ServiceContext) {
         // It has no hardware: there is no action to perform.
         service = OwnerService(QueueMachine(), context: context) { _, _ in }

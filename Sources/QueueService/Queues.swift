@@ -25,7 +25,7 @@ extension Queues {
     /// Whether any of them holds the episode.
     func hold(episode: String) -> Bool { values.contains { $0.queue.entry(episode: episode) != nil } }
 
-    /// The queues that hold entries of a podcast, without these, each with the change that it takes.
+    /// The queues that hold entries of a podcast, without these, each with its change.
     func removing(podcast: String, now: Timestamp) -> [(NamedQueue, OwnerChange)] {
         inOrder.compactMap { named in
             let going = named.queue.entries.filter { $0.wire.episode.podcastID == podcast }
@@ -39,9 +39,17 @@ extension Queues {
         }
     }
 
-    /// The queue that a load came from, also when its entry was taken away since.
+    /// The queue that a load came from, also when its entry was removed since.
     func source(of state: WirePlaybackState) -> NamedQueue {
         inOrder.first { $0.queue.index(of: state.queueEntry) != nil } ?? self[state.queue] ?? named(QueueName.usual)
+    }
+
+    /// Whether the queue has decided what is loaded when the load before it had ended or failed.
+    func isAdvance(_ state: WirePlaybackState) -> Bool {
+        // `LOAD` of an end, `skip/LOAD/ALERT`, `failed/LOAD`.
+        let mark = source(of: state).advancedLoad.split(separator: "/")
+        guard let before = mark.dropFirst().first ?? mark.first else { return false }
+        return LoadID.advance(after: String(before)).text == state.loadID
     }
 
     // MARK: Loads
@@ -51,23 +59,22 @@ extension Queues {
         compactMap { name, named in named.pending.map { (name, $0) } }.sorted { $0.queue < $1.queue }
     }
 
-    /// The loads that the player is still to accept and that the load which it shows, if any is known, does not make void.
+    /// The pending loads that the player’s load, if it is known, does not make void.
     func pendingLoads(whileShowing shown: String?) -> [(queue: String, load: LoadCoordinator.PendingLoad)] {
         pendingLoads.filter { !$0.load.entry.isEmpty && shown.map($0.load.follows) ?? true }
     }
 
-    /// The loads that were decided earlier and that the player may have begun, or begin yet, without its having been
-    /// seen: a load that is decided now follows any of them. Those that the player was asked for last come last, where the
-    /// limit does not reach.
+    /// The loads that were decided earlier and that the player may have begun, or may begin, before it shows them: a load that
+    /// is decided now supersedes all of them. Those that the player was asked for last come last, as the limit drops the first.
     func loadsToSupersede(_ latest: [String]) -> [String] {
         let waiting = pendingLoads.flatMap { $0.load.overtakes + [$0.load.loadID] }
         return Array((waiting + latest).suffix(64))
     }
 
-    /// The other queues that have a pending load, without it: the newest decision counts over all queues.
-    func withoutPendingLoads(but name: String) -> [NamedQueue] {
-        inOrder.filter { $0.name != name && $0.pending != nil }.map {
-            var named = $0
+    /// The other queues that have a pending load, without it: only the newest decision over all queues counts.
+    func withoutPendingLoads(except name: String) -> [NamedQueue] {
+        pendingLoads.filter { $0.queue != name }.map { queue, _ in
+            var named = named(queue)
             named.pending = nil
             return named
         }

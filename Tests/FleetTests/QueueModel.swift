@@ -1,5 +1,6 @@
 import OwnerKit
 import PodcastModel
+import QueueService
 import WireMessages
 
 /// The queues as they must be.
@@ -27,7 +28,7 @@ struct QueueModels: Equatable {
     }
 
     /// The revision and the places that the transaction has made.
-    mutating func name(_ transaction: Transaction) {
+    mutating func name(_ transaction: QueueMachine.Transaction) {
         for name in queues.keys { queues[name]?.take(transaction, of: name) }
     }
 
@@ -75,7 +76,7 @@ struct QueueModel: Equatable {
     }
 
     /// What the transaction did: the places of entries that the mark decides, and the revision.
-    mutating func take(_ transaction: Transaction, of name: String) {
+    mutating func take(_ transaction: QueueMachine.Transaction, of name: String) {
         for change in transaction.changes {
             guard case .put(let record)? = change.change, record.collection == "history/\(name)", undone == 0,
                 let history = try? WireQueueHistoryRecord(wireBytes: Array(record.value))

@@ -41,7 +41,7 @@ extension QueueSimulation {
 
     /// A file of one's own that failed has given way to the stream, in the same place, and somebody is told.
     func checkFallback(
-        _ event: OwnerEvent<PlaybackInput>, from before: WirePlaybackState, to after: WirePlaybackState
+        _ event: PlaybackMachine.Event, from before: WirePlaybackState, to after: WirePlaybackState
     ) {
         guard before.local, before.loadID == event.brokenLoad, ![.failed, .finished].contains(before.status),
             after.status != .finished, before.status != .paused || !after.local

@@ -11,7 +11,7 @@ extension QueueSimulation {
         if !playerInbox.isEmpty { take(playerInbox.removeFirst()) }
     }
 
-    func take(_ event: OwnerEvent<PlaybackInput>) {
+    func take(_ event: PlaybackMachine.Event) {
         if case .command(let command) = event, let request = try? WirePlaybackRequest(wireBytes: command.payload) {
             checks.note("player takes", request)
         }
@@ -30,7 +30,7 @@ extension QueueSimulation {
 
     func complain(_ text: String?) { if let text { checks.complain(text) } }
 
-    func perform(_ effects: [OwnerEffect<PlaybackAction>]) {
+    func perform(_ effects: [PlaybackMachine.Effect]) {
         for effect in effects {
             switch effect {
             case .commit(let transaction): playerCommits.add(transaction)
@@ -38,7 +38,7 @@ extension QueueSimulation {
             case .reply(let request, .success(let reply)):
                 if !playerCommits.hold(request, reply) { answer(request, .success(reply)) }
             case .reply(let request, let result): answer(request, result)
-            case .call(let call): playerInbox.append(.answered(call.id, lookUp(call)))
+            case .call(let call): playerInbox.append(.answered(call.query, lookUp(call)))
             case .perform(.engine(let command)):
                 if command != .sample { checks.note("engine does \(String(describing: command).prefix(150))") }
                 if case .open(let load) = command {
@@ -89,16 +89,16 @@ extension QueueSimulation {
             answer(answered.request, .success(answered.reply))
         }
         held.forEach { answer($0.id, .success($0.reply)) }
-        playerInbox.append(.committed(waiting.transaction.id))
+        playerInbox.append(.committed(waiting.transaction.step))
     }
 
     private func refusePlayer() {
         checks.note("the disk refuses the player")
         checks.refusals += 1
-        for case .committed(let id) in playerInbox.removeCommitted() { take(OwnerEvent<PlaybackInput>.committed(id)) }
-        for (id, failure) in playerCommits.refuseAll() {
-            for held in playerCommits.settle(id) { answer(held.id, .failure(SimulatedCommits.follows)) }
-            take(OwnerEvent<PlaybackInput>.refused(id, failure))
+        for case .committed(let id) in playerInbox.removeCommitted() { take(PlaybackMachine.Event.committed(id)) }
+        for (transaction, failure, held) in playerCommits.refuseAll() {
+            for held in held { answer(held.id, .failure(SimulationChecks.follows)) }
+            take(PlaybackMachine.Event.refused(transaction.step, failure))
         }
     }
 
@@ -113,6 +113,6 @@ extension QueueSimulation {
         runningCalls.remove(request)
         complain(promises.answerPlayer(request, result, stored: playerRecords, shown: early))
         guard let call = calls.removeValue(forKey: request)?.call else { return }
-        queueInbox.append(.answered(call.id, result))
+        queueInbox.append(.answered(call.query, result))
     }
 }

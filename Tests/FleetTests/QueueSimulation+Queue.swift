@@ -21,7 +21,7 @@ extension QueueSimulation {
         if !queueInbox.isEmpty { take(queueInbox.removeFirst()) }
     }
 
-    func take(_ event: OwnerEvent<Never>) {
+    func take(_ event: QueueMachine.Event) {
         var models = speculative
         switch event {
         case .command(let command):
@@ -33,8 +33,10 @@ extension QueueSimulation {
                 seenByQueue = state
                 models.observe(state)
             }
-        case .answered(let call, .success(let reply)) where call.text.hasPrefix("load/"):
-            if let state = try? WirePlaybackReply(wireBytes: reply).state, call.text == "load/\(state.loadID)" {
+        case .answered(.load(let load), .success(let reply)):
+            if let state = try? WirePlaybackReply(wireBytes: reply).state, state.loadID == load,
+                state.revision > seenByQueue.revision
+            {
                 seenByQueue = state
             }
         case .timer: models.observe(seenByQueue)
@@ -43,7 +45,7 @@ extension QueueSimulation {
         perform(queue.handle(event, now: now), models: models)
     }
 
-    func perform(_ effects: [OwnerEffect<Never>], models: QueueModels?) {
+    func perform(_ effects: [QueueMachine.Effect], models: QueueModels?) {
         var models = models
         for effect in effects {
             switch effect {
@@ -61,7 +63,7 @@ extension QueueSimulation {
                 if !queueCommits.hold(request, reply) { answerClient(request, .success(reply)) }
             case .reply(let request, let result): answerClient(request, result)
             case .call(let call) where call.service == .persistence:
-                perform(queue.handle(.answered(call.id, lookUp(call)), now: now), models: models)
+                perform(queue.handle(.answered(call.query, lookUp(call)), now: now), models: models)
                 models = nil
             case .call(let call) where call.service == .playback:
                 let request = call.request ?? .random()
@@ -77,7 +79,7 @@ extension QueueSimulation {
     }
 
     /// Whether a transaction is what the models have just gone through: a command's answer, or an advance.
-    private func isCarried(by transaction: Transaction) -> Bool {
+    private func isCarried(by transaction: QueueMachine.Transaction) -> Bool {
         if transaction.answer != nil { return true }
         return transaction.changes.contains { change in
             guard case .put(let record)? = change.change, record.collection == "queue" else { return false }
@@ -94,19 +96,20 @@ extension QueueSimulation {
         try publish(waiting.transaction.publications)
         if let answered = waiting.transaction.answer { answerClient(answered.request, .success(answered.reply)) }
         held.forEach { answerClient($0.id, .success($0.reply)) }
-        queueInbox.append(.committed(waiting.transaction.id))
-        checkLists("after \(waiting.transaction.id)")
+        queueInbox.append(.committed(waiting.transaction.step))
+        checkLists("after a commit")
     }
 
     /// The disk is full: what waits is refused, and what the models had gone through with it never was.
     private func refuseQueue() {
         checks.note("the disk refuses the queue")
         checks.refusals += 1
-        for case .committed(let id) in queueInbox.removeCommitted() { take(OwnerEvent<Never>.committed(id)) }
+        for case .committed(let id) in queueInbox.removeCommitted() { take(QueueMachine.Event.committed(id)) }
         speculative = durable
-        for (id, failure) in queueCommits.refuseAll() {
-            for held in queueCommits.settle(id) { answerClient(held.id, .failure(SimulatedCommits.follows)) }
-            take(OwnerEvent<Never>.refused(id, failure))
+        for (transaction, failure, held) in queueCommits.refuseAll() {
+            for held in held { answerClient(held.id, .failure(SimulationChecks.follows)) }
+            take(QueueMachine.Event.refused(transaction.step, failure))
+            if let answer = transaction.answer { answerClient(answer.request, .failure(failure)) }
         }
         checkLists("after a refusal")
     }

@@ -5,7 +5,7 @@ import WireMessages
 
 /// The database and the stream between the services.
 extension QueueSimulation {
-    func lookUp(_ call: Call) -> Result<[UInt8], Failure> {
+    func lookUp<Query>(_ call: OwnerCall<Query>) -> Result<[UInt8], Failure> {
         guard let request = try? WirePersistenceRequest(wireBytes: call.payload) else {
             return .failure(Failure(.malformed, "unreadable"))
         }

@@ -36,16 +36,16 @@ final class QueueSimulation {
     var diesIn = 0
 
     // What is on its way.
-    var queueInbox: [OwnerEvent<Never>] = []
-    var playerInbox: [OwnerEvent<PlaybackInput>] = []
-    var queueCommits = SimulatedCommits()
-    var playerCommits = SimulatedCommits()
-    var calls: [RequestID: (number: Int, call: Call)] = [:]
+    var queueInbox: [QueueMachine.Event] = []
+    var playerInbox: [PlaybackMachine.Event] = []
+    var queueCommits = SimulatedCommits<QueueMachine.Step>()
+    var playerCommits = SimulatedCommits<PlaybackMachine.Step>()
+    var calls: [RequestID: (number: Int, call: QueueMachine.Call)] = [:]
     var callCount = 0
     /// Those that the player has and has not answered.
     var runningCalls: Set<RequestID> = []
-    var queueTimers: [TimerName: MonotonicTime] = [:]
-    var playerTimers: [TimerName: MonotonicTime] = [:]
+    var queueTimers: [QueueMachine.Timer: MonotonicTime] = [:]
+    var playerTimers: [PlaybackMachine.Timer: MonotonicTime] = [:]
 
     // What is checked.
     var speculative = QueueModels()
@@ -88,7 +88,7 @@ final class QueueSimulation {
         if breaksPromise { engine.beginPreparedAfterFailure() }
         device.give(to: engine)
         playerInbox = []
-        playerCommits = SimulatedCommits()
+        playerCommits = .init()
         playerTimers = [:]
         runningCalls = []
         promises.forgetPlayer()
@@ -113,7 +113,7 @@ final class QueueSimulation {
     func startQueue() throws {
         queue = QueueMachine()
         queueInbox = []
-        queueCommits = SimulatedCommits()
+        queueCommits = .init()
         queueTimers = [:]
         calls = [:]
         promises.forgetQueue()
@@ -141,16 +141,16 @@ final class QueueSimulation {
     func pass(_ seconds: Double) throws {
         let end = now.monotonic.advanced(by: .seconds(seconds))
         for _ in 0..<8 {
-            let due = playerTimers.map { ($0.value, $0.key, true) } + queueTimers.map { ($0.value, $0.key, false) }
-            guard let (time, name, isPlayers) = due.min(by: { ($0.0, $0.1.text) < ($1.0, $1.1.text) }), time <= end
-            else { break }
+            let players = playerTimers.min { ($0.value, "\($0.key)") < ($1.value, "\($1.key)") }
+            let queues = queueTimers.min { ($0.value, "\($0.key)") < ($1.value, "\($1.key)") }
+            guard let time = [players?.value, queues?.value].compactMap({ $0 }).min(), time <= end else { break }
             try advance(to: max(now.monotonic, time))
-            if isPlayers {
-                playerTimers[name] = nil
-                take(OwnerEvent<PlaybackInput>.timer(name))
-            } else {
-                queueTimers[name] = nil
-                take(OwnerEvent<Never>.timer(name))
+            if let players, players.value == time {
+                playerTimers[players.key] = nil
+                take(PlaybackMachine.Event.timer(players.key))
+            } else if let queues {
+                queueTimers[queues.key] = nil
+                take(QueueMachine.Event.timer(queues.key))
             }
         }
         try advance(to: end)

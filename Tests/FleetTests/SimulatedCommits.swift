@@ -4,27 +4,27 @@ import WireMessages
 
 /// What a service has handed to the database, in order, and the answers that wait for it: what surrounds its machine
 /// keeps them back as `OwnerRuntime` does.
-struct SimulatedCommits {
+struct SimulatedCommits<Step: Sendable> {
     /// A transaction, and the queues as they are once it is durable.
     struct Waiting {
-        var transaction: Transaction
+        fileprivate var number: UInt64
+        var transaction: OwnerTransaction<Step>
         var models: QueueModels?
     }
 
     typealias Held = (id: RequestID, reply: [UInt8])
 
-    /// Why a change behind one that was refused is refused too.
-    static let follows = Failure(.busy, "A change before this one could not be saved.")
-
     private var waiting: [Waiting] = []
-    private var unsettled: [TransactionID] = []
-    private var held: [TransactionID: [Held]] = [:]
+    private var unsettled: [UInt64] = []
+    private var held: [UInt64: [Held]] = [:]
+    private var lastNumber: UInt64 = 0
 
     var isEmpty: Bool { waiting.isEmpty }
 
-    mutating func add(_ transaction: Transaction, _ models: QueueModels? = nil) {
-        waiting.append(Waiting(transaction: transaction, models: models))
-        unsettled.append(transaction.id)
+    mutating func add(_ transaction: OwnerTransaction<Step>, _ models: QueueModels? = nil) {
+        lastNumber += 1
+        waiting.append(Waiting(number: lastNumber, transaction: transaction, models: models))
+        unsettled.append(lastNumber)
     }
 
     /// A success may owe itself to a change that is not durable yet: then it waits for that.
@@ -39,27 +39,29 @@ struct SimulatedCommits {
     /// The first is durable; with it the answers that waited for it.
     mutating func takeFirst() -> (Waiting, [Held]) {
         let first = waiting.removeFirst()
-        return (first, settle(first.transaction.id))
+        return (first, settle(first.number))
     }
 
-    /// The fate of a transaction is known: the answers that waited for it.
-    mutating func settle(_ id: TransactionID) -> [Held] {
-        unsettled.removeAll { $0 == id }
-        return held.removeValue(forKey: id) ?? []
+    /// The outcome of a transaction is known: the answers that waited for it.
+    private mutating func settle(_ number: UInt64) -> [Held] {
+        unsettled.removeAll { $0 == number }
+        return held.removeValue(forKey: number) ?? []
     }
 
     /// The disk is full: the first is refused for that, and all behind it because they build on it.
-    mutating func refuseAll() -> [(TransactionID, Failure)] {
+    mutating func refuseAll() -> [(transaction: OwnerTransaction<Step>, failure: Failure, held: [Held])] {
         defer { waiting = [] }
         return waiting.enumerated().map { index, waiting in
-            (waiting.transaction.id, index == 0 ? Failure(.diskFull, "The disk is full.") : Self.follows)
+            let failure = index == 0 ? Failure(.diskFull, "The disk is full.") : SimulationChecks.follows
+            return (waiting.transaction, failure, settle(waiting.number))
         }
     }
 }
 
 extension Array {
     /// Takes out what is known to be durable.
-    mutating func removeCommitted<Input>() -> [OwnerEvent<Input>] where Element == OwnerEvent<Input> {
+    mutating func removeCommitted<Input, Query, Timer, Step>() -> [MachineEvent<Input, Query, Timer, Step>]
+    where Element == MachineEvent<Input, Query, Timer, Step> {
         let committed = filter(\.isCommitted)
         removeAll(where: \.isCommitted)
         return committed
@@ -68,4 +70,9 @@ extension Array {
 
 extension MachineEvent {
     var isCommitted: Bool { if case .committed = self { true } else { false } }
+}
+
+extension SimulationChecks {
+    /// Why a change behind one that was refused is refused too.
+    static let follows = Failure(.busy, "A change before this one could not be saved.")
 }

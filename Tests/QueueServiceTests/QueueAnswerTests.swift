@@ -1,4 +1,5 @@
 import BusKit
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import SwiftProtobuf
@@ -15,10 +16,10 @@ struct QueueAnswerTests {
 
     /// Up Next with 1 to 3, of which 1 plays, and a queue “evening” with 4 to 6.
     private static var two: QueueHarness {
-        var queue = QueueHarness()
+        let queue = QueueHarness()
         queue.add(1, 2, 3)
-        queue.ask { ($0.queue, $0.create) = ("evening", WireCreateQueue()) }
-        queue.ask {
+        queue.send { ($0.queue, $0.create) = ("evening", WireCreateQueue()) }
+        queue.send {
             $0.queue = "evening"
             $0.add.episodes = (4...6).map(QueueHarness.episode)
         }
@@ -29,185 +30,185 @@ struct QueueAnswerTests {
     // MARK: - Toggle
 
     @Test func `toggle hands what is loaded to the player and gives its answer`() throws {
-        var queue = Self.two
+        let queue = Self.two
         let id = RequestID(high: 3, low: 3)
-        let paused = try reply(queue.ask(id: id) { $0.toggle = WireTogglePlayback() })
+        let paused = try reply(queue.send(id: id) { $0.toggle = WireTogglePlayback() })
         #expect(paused.changed && paused.player.status == .paused && paused.queue == "main" && paused.loadID.isEmpty)
         #expect(queue.playerRequests.last?.command == .togglePaused(WireTogglePaused()))
         #expect(queue.callsToPlayer.last?.request == id.derived("toggle"), "a repeat must be the same request there")
-        let resumed = try reply(queue.ask { $0.toggle = WireTogglePlayback() })
+        let resumed = try reply(queue.send { $0.toggle = WireTogglePlayback() })
         #expect(resumed.changed && resumed.player.status == .playing)
     }
 
     @Test(arguments: [WirePlaybackState.Status.idle, .finished])
     func `toggle starts the queue where nothing is loaded`(_ status: WirePlaybackState.Status) throws {
-        var queue = QueueHarness()
-        queue.ask { $0.setModes.consume = false }
+        let queue = QueueHarness()
+        queue.send { $0.setModes.consume = false }
         queue.add(1)
         if status == .finished { queue.play(1) }
         queue.playerChanges { $0.status = status }
         queue.add(2)
-        let started = try reply(queue.ask { $0.toggle = WireTogglePlayback() })
+        let started = try reply(queue.send { $0.toggle = WireTogglePlayback() })
         #expect(started.changed && !started.loadID.isEmpty && !started.hasPlayer)
         #expect(queue.player.status == .playing)
     }
 
     @Test func `toggle starts the queue when the player says that nothing is loaded`() throws {
-        var queue = Self.two
+        let queue = Self.two
         queue.playerAnswers = false
         let id = RequestID(high: 3, low: 4)
-        queue.ask(id: id) { $0.toggle = WireTogglePlayback() }
+        queue.send(id: id) { $0.toggle = WireTogglePlayback() }
         queue.playerChanges { $0 = .with { $0.status = .idle } }
         queue.playerAnswers = true
-        queue.failHeldCalls(Failure(.nothingLoaded, "Nothing is loaded."))
-        #expect(try reply(queue.answers[id]).changed)
+        queue.releaseCalls(as: .failure(Failure(.nothingLoaded, "Nothing is loaded.")))
+        #expect(try reply(queue.reply(to: id)).changed)
         #expect(queue.player.episode.id == QueueHarness.episode(1) && queue.player.status == .playing)
     }
 
     @Test func `toggle of an empty queue says so, and without a player that it is not there`() {
-        var queue = QueueHarness()
-        #expect(queue.ask { $0.toggle = WireTogglePlayback() }?.failure?.known == .queueEmpty)
+        let queue = QueueHarness()
+        #expect(queue.send { $0.toggle = WireTogglePlayback() }?.failure?.known == .queueEmpty)
         queue.playerReady(false)
-        #expect(queue.ask { $0.toggle = WireTogglePlayback() }?.failure?.known == .unavailable)
+        #expect(queue.send { $0.toggle = WireTogglePlayback() }?.failure?.known == .unavailable)
     }
 
     @Test func `toggle pauses a load that is on its way, and once more lets it play`() throws {
-        var queue = Self.two
+        let queue = Self.two
         queue.playerAnswers = false
-        queue.ask { $0.next = WireNext() }
-        let paused = try reply(queue.ask { $0.toggle = WireTogglePlayback() })
+        queue.send { $0.next = WireNext() }
+        let paused = try reply(queue.send { $0.toggle = WireTogglePlayback() })
         #expect(paused.changed && paused.entries.map(\.episode.id) == [QueueHarness.episode(2)])
-        queue.ask { $0.toggle = WireTogglePlayback() }
-        queue.ask { $0.toggle = WireTogglePlayback() }
+        queue.send { $0.toggle = WireTogglePlayback() }
+        queue.send { $0.toggle = WireTogglePlayback() }
         queue.playerAnswers = true
-        queue.answerHeldCalls()
+        queue.releaseCalls()
         #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
     }
 
     private static let ended = Failure(.nothingLoaded, "“Episode e1001” has been heard to its end.")
 
     @Test func `toggle at the end of an episode pauses what follows instead of playing it`() throws {
-        var queue = Self.two
+        let queue = Self.two
         queue.playerAnswers = false
         let id = RequestID(high: 3, low: 5)
-        queue.ask(id: id) { $0.toggle = WireTogglePlayback() }
+        queue.send(id: id) { $0.toggle = WireTogglePlayback() }
         queue.playerChanges { $0.status = .finished }
-        queue.failHeldCalls(Self.ended, first: 1)
-        let paused = try reply(queue.answers[id])
+        queue.releaseCalls(as: .failure(Self.ended), first: 1)
+        let paused = try reply(queue.reply(to: id))
         #expect(paused.changed && paused.entries.map(\.id) == [queue.entry(2)])
         queue.playerAnswers = true
-        queue.answerHeldCalls()
+        queue.releaseCalls()
         #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
     }
 
     @Test func `toggle isn’t decided by a state of the player that is over`() throws {
-        var queue = Self.two
+        let queue = Self.two
         queue.playerAnswers = false
         let id = RequestID(high: 3, low: 6)
-        queue.ask(id: id) { $0.toggle = WireTogglePlayback() }
-        queue.failHeldCalls(Self.ended)
-        #expect(queue.answers[id] == nil)
+        queue.send(id: id) { $0.toggle = WireTogglePlayback() }
+        queue.releaseCalls(as: .failure(Self.ended))
+        #expect(queue.reply(to: id) == nil)
         queue.playerAnswers = true
         queue.playerChanges { $0.status = .finished }
-        #expect(try reply(queue.answers[id]).changed)
+        #expect(try reply(queue.reply(to: id)).changed)
         #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
     }
 
     @Test(arguments: [true, false])
     func `toggle is refused where the player goes, or keeps showing what has ended`(_ goes: Bool) throws {
-        var queue = Self.two
+        let queue = Self.two
         queue.playerAnswers = false
         let id = RequestID(high: 3, low: 7)
-        queue.ask(id: id) { $0.toggle = WireTogglePlayback() }
-        queue.failHeldCalls(Self.ended)
+        queue.send(id: id) { $0.toggle = WireTogglePlayback() }
+        queue.releaseCalls(as: .failure(Self.ended))
         if goes { queue.playerReady(false) } else { queue.fireTimers() }
-        #expect(queue.answers[id]?.failure?.known == (goes ? .unavailable : .nothingLoaded))
+        #expect(queue.reply(to: id)?.failure?.known == (goes ? .unavailable : .nothingLoaded))
         queue.playerChanges { $0.status = .finished }
-        #expect(queue.answers[id]?.failure != nil)
+        #expect(queue.reply(to: id)?.failure != nil)
     }
 
     @Test(arguments: [true, false])
     func `toggle keeps its queue and its revision when it is decided again`(isOutdated: Bool) throws {
-        var queue = Self.two
+        let queue = Self.two
         queue.playerAnswers = false
         let id = RequestID(high: 3, low: 8)
-        let revision = queue.machine.named("evening").queue.revision
-        queue.ask(id: id) { ($0.queue, $0.toggle, $0.ifRevision) = ("evening", WireTogglePlayback(), revision) }
-        if isOutdated { queue.ask { ($0.queue, $0.remove.texts) = ("evening", ["3"]) } }
+        let revision = queue.machine.queues.named("evening").queue.revision
+        queue.send(id: id) { ($0.queue, $0.toggle, $0.ifRevision) = ("evening", WireTogglePlayback(), revision) }
+        if isOutdated { queue.send { ($0.queue, $0.remove.texts) = ("evening", ["3"]) } }
         queue.playerChanges { $0 = .with { $0.status = .idle } }
         queue.playerAnswers = true
-        queue.failHeldCalls(Failure(.nothingLoaded, "Nothing is loaded."))
+        queue.releaseCalls(as: .failure(Failure(.nothingLoaded, "Nothing is loaded.")))
         if isOutdated {
-            #expect(queue.answers[id]?.failure?.known == .revisionMismatch)
+            #expect(queue.reply(to: id)?.failure?.known == .revisionMismatch)
         } else {
-            #expect(try reply(queue.answers[id]).queue == "evening")
+            #expect(try reply(queue.reply(to: id)).queue == "evening")
             #expect(queue.player.episode.id == QueueHarness.episode(4))
         }
     }
 
     @Test(arguments: [true, false])
     func `toggle pauses at once where a decided load cannot be saved`(isAsked: Bool) throws {
-        var queue = Self.two
+        let queue = Self.two
         // The load is under way, or waits for the database itself.
         queue.playerAnswers = !isAsked
         queue.holdsCommits = !isAsked
-        queue.ask { $0.next = WireNext() }
+        queue.send { $0.next = WireNext() }
         queue.holdsCommits = true
         let id = RequestID(high: 3, low: 9)
-        queue.ask(id: id) { $0.toggle = WireTogglePlayback() }
+        queue.send(id: id) { $0.toggle = WireTogglePlayback() }
         queue.playerAnswers = true
-        queue.answerHeldCalls()
-        #expect(queue.answers[id] == nil && queue.player.status == .paused)
-        while !queue.waiting.isEmpty { queue.settle() }
-        #expect(try reply(queue.answers[id]).changed)
+        queue.releaseCalls()
+        #expect(queue.reply(to: id) == nil && queue.player.status == .paused)
+        while !queue.owner.heldTransactions.isEmpty { queue.settle() }
+        #expect(try reply(queue.reply(to: id)).changed)
         #expect(queue.player.episode.id == QueueHarness.episode(2) && queue.player.status == .paused)
     }
 
     // MARK: - Facts
 
     @Test func `every reply says which queue it is about, whether that plays, its limit and what follows`() throws {
-        var queue = Self.two
-        queue.ask {
+        let queue = Self.two
+        queue.send {
             $0.queue = "evening"
             $0.setModes.limit = 20
         }
         let added = try reply(queue.add(7))
         #expect(added.queue == "main" && added.playing && added.limit == 10_000)
         #expect(added.following.episode.id == QueueHarness.episode(2))
-        let asked = try reply(queue.ask { ($0.queue, $0.history) = ("evening", WireHistoryQuery()) })
+        let asked = try reply(queue.send { ($0.queue, $0.history) = ("evening", WireHistoryQuery()) })
         #expect(asked.queue == "evening" && !asked.playing && asked.limit == 20 && !asked.changed)
         #expect(asked.following.episode.id == QueueHarness.episode(2))
     }
 
     @Test func `playing what plays changes nothing and says what the player does`() throws {
-        var queue = Self.two
+        let queue = Self.two
         let plays: [(inout WireQueueRequest) -> Void] = [
             { $0.play.resume = true }, { $0.play.episode = QueueHarness.episode(1) }, { $0.playNamed.number = 1 },
         ]
         for play in plays {
-            let told = try reply(queue.ask(play))
+            let told = try reply(queue.send(play))
             #expect(!told.changed && told.player == queue.player && told.loadID.isEmpty && told.queue == "main")
         }
         queue.playerChanges { $0.status = .paused }
-        let resumed = try reply(queue.ask { $0.play.resume = true })
+        let resumed = try reply(queue.send { $0.play.resume = true })
         #expect(resumed.changed && resumed.player.status == .playing)
     }
 
     @Test func `a move says where the entry is now, and whether it was there already`() throws {
-        var queue = Self.two
+        let queue = Self.two
         let (first, last) = (queue.entry(1), queue.entry(3))
-        let moved = try reply(queue.ask { ($0.move.entry, $0.move.after) = (first, last) })
+        let moved = try reply(queue.send { ($0.move.entry, $0.move.after) = (first, last) })
         #expect(moved.changed && moved.index == 2)
-        let again = try reply(queue.ask { ($0.move.entry, $0.move.index) = (first, 2) })
+        let again = try reply(queue.send { ($0.move.entry, $0.move.index) = (first, 2) })
         #expect(!again.changed && again.index == 2)
     }
 
     @Test func `nothing to undo, the same modes and the same setting are no change`() throws {
-        var queue = QueueHarness()
-        #expect(try !reply(queue.ask { $0.undo = WireUndo() }).changed)
-        #expect(try !reply(queue.ask { $0.setModes.consume = true }).changed)
+        let queue = QueueHarness()
+        #expect(try !reply(queue.send { $0.undo = WireUndo() }).changed)
+        #expect(try !reply(queue.send { $0.setModes.consume = true }).changed)
         func set(_ value: String) throws -> WireQueueReply {
-            try reply(queue.ask { ($0.setSetting.key, $0.setSetting.value) = ("autoEnqueue", value) })
+            try reply(queue.send { ($0.setSetting.key, $0.setSetting.value) = ("autoEnqueue", value) })
         }
         let first = try set("top")
         #expect(first.changed && first.setting.changed && first.setting.value == "top" && first.setting.source == .all)
@@ -218,8 +219,8 @@ struct QueueAnswerTests {
     }
 
     @Test func `a queue that is not there is refused with the nearest name`() {
-        var queue = Self.two
-        let refused = queue.ask { ($0.queue, $0.clear) = ("evenning", WireClearQueue()) }?.failure
+        let queue = Self.two
+        let refused = queue.send { ($0.queue, $0.clear) = ("evenning", WireClearQueue()) }?.failure
         #expect(refused?.known == .notFound)
         #expect(refused?.message.contains("Did you mean evening?") == true)
     }
@@ -229,17 +230,17 @@ struct QueueAnswerTests {
     @Test func `an entry is named by number, ID, the beginning of one, its title or a part of it`() throws {
         let texts = ["3", QueueHarness.episode(3), "Episode e1003", "EPISODE E1003", "de e1003"]
         for text in texts {
-            var queue = Self.two
-            let played = try reply(queue.ask { $0.playNamed.entryText = text })
+            let queue = Self.two
+            let played = try reply(queue.send { $0.playNamed.entryText = text })
             #expect(played.changed && queue.current == 3, "\(text)")
         }
-        var queue = Self.two
+        let queue = Self.two
         let prefix = String(queue.entry(3).prefix(12))
-        #expect(try reply(queue.ask { $0.playNamed.entryText = prefix }).entries.map(\.id) == [queue.entry(3)])
-        let removed = try reply(queue.ask { $0.remove.texts = ["1", "e1002", "de e1002"] })
+        #expect(try reply(queue.send { $0.playNamed.entryText = prefix }).entries.map(\.id) == [queue.entry(3)])
+        let removed = try reply(queue.send { $0.remove.texts = ["1", "e1002", "de e1002"] })
         #expect(removed.count == 2 && queue.numbers == [3])
         let moved = try reply(
-            queue.ask {
+            queue.send {
                 $0.queue = "evening"
                 $0.move.entryText = "de e1006"
                 $0.move.beforeText = "1"
@@ -248,19 +249,19 @@ struct QueueAnswerTests {
     }
 
     @Test func `a number that two queues have is ambiguous while the other one plays, unless one is named`() throws {
-        var queue = Self.two
-        queue.ask { ($0.queue, $0.playNamed.number) = ("evening", 1) }
+        let queue = Self.two
+        queue.send { ($0.queue, $0.playNamed.number) = ("evening", 1) }
         #expect(queue.player.episode.id == QueueHarness.episode(4))
-        let refused = queue.ask { $0.playNamed.number = 2 }?.failure
+        let refused = queue.send { $0.playNamed.number = 2 }?.failure
         #expect(refused?.known == .ambiguous)
         #expect(try WireCandidates(wireBytes: refused?.detail ?? []).candidates.count == 2)
         queue.add(7)
-        #expect(try reply(queue.ask { $0.playNamed.number = 4 }).queue == "main")
+        #expect(try reply(queue.send { $0.playNamed.number = 4 }).queue == "main")
         #expect(queue.current == 7)
     }
 
     @Test func `texts that name nothing, or several entries, are refused and nothing changes`() throws {
-        var queue = Self.two
+        let queue = Self.two
         let revision = queue.machine.main.queue.revision
         let first = queue.entry(1)
         let refusals: [((inout WireQueueRequest) -> Void, FailureCode)] = [
@@ -277,15 +278,15 @@ struct QueueAnswerTests {
             ({ ($0.queue, $0.playNamed.number) = ("nowhere", 1) }, .notFound),
         ]
         for (index, (ask, code)) in refusals.enumerated() {
-            #expect(queue.ask(ask)?.failure?.known == code, "case \(index)")
+            #expect(queue.send(ask)?.failure?.known == code, "case \(index)")
         }
         #expect(queue.machine.main.queue.revision == revision)
     }
 
     @Test func `an episode that somebody names is played where it is if that queue plays, else in Up Next`() throws {
-        var queue = Self.two
+        let queue = Self.two
         func play(_ number: Int, in name: String = "") throws -> String {
-            try reply(queue.ask { ($0.queue, $0.playNamed.episode) = (name, QueueHarness.episode(number)) }).queue
+            try reply(queue.send { ($0.queue, $0.playNamed.episode) = (name, QueueHarness.episode(number)) }).queue
         }
         #expect(try play(5) == "main")
         #expect(queue.numbers == [5, 1, 2, 3])
@@ -294,24 +295,22 @@ struct QueueAnswerTests {
         #expect(try play(2) == "main")
         #expect(try play(9, in: "evening") == "evening")
         #expect(try play(8) == "main")
-        #expect(queue.ask { $0.playNamed.episode = "e1099" }?.failure?.known == .notFound)
+        #expect(queue.send { $0.playNamed.episode = "e1099" }?.failure?.known == .notFound)
     }
 
     @Test func `resuming another queue than the one that plays starts it`() throws {
-        var queue = Self.two
-        let started = try reply(queue.ask { ($0.queue, $0.play.resume) = ("evening", true) })
+        let queue = Self.two
+        let started = try reply(queue.send { ($0.queue, $0.play.resume) = ("evening", true) })
         #expect(started.changed && started.queue == "evening" && started.playing)
         #expect(queue.player.episode.id == QueueHarness.episode(4))
     }
 
     @Test func `a way to play that a later version knows is refused and not taken for resuming`() throws {
-        var queue = Self.two
+        let queue = Self.two
         queue.playerChanges { $0.status = .paused }
         // QueueRequest.play with the field 99 alone.
-        let id = RequestID(high: 4, low: 4)
         let payload: [UInt8] = [0x72, 0x03, 0x98, 0x06, 0x01]
-        queue.perform(queue.machine.handle(.command(.init(id: id, origin: "test", payload: payload)), now: queue.now))
-        #expect(queue.answers[id]?.failure?.known == .unknownCommand)
+        #expect(queue.send(payload: payload)?.failure?.known == .unknownCommand)
         #expect(queue.player.status == .paused)
     }
 
@@ -320,49 +319,56 @@ struct QueueAnswerTests {
     @Test func `the entries of a podcast that somebody forgets leave all queues, and stay when feeds has lost it`()
         throws
     {
-        func queues() throws -> QueueHarness {
-            var queue = QueueHarness(episodes: 3)
-            for (number, podcast) in [(11, "p1"), (12, "p1"), (13, "p2")] {
+        let (first, second) = (PodcastID.derived(from: "1"), PodcastID.derived(from: "2"))
+        func queues() -> QueueHarness {
+            let queue = QueueHarness(episodes: 3)
+            for (number, podcast) in [(11, first), (12, first), (13, second)] {
                 let id = QueueHarness.episode(number)
-                queue.details[id] = .with { ($0.id, $0.podcastID, $0.title) = (id, podcast, "Title \(number)") }
+                queue.details[id] = .with { ($0.id, $0.podcastID, $0.title) = (id, podcast.text, "Title \(number)") }
             }
             queue.add(11, 1, 13)
-            queue.ask { ($0.queue, $0.create) = ("evening", WireCreateQueue()) }
-            queue.ask { ($0.queue, $0.add.episodes) = ("evening", [12, 2].map(QueueHarness.episode)) }
+            queue.send { ($0.queue, $0.create) = ("evening", WireCreateQueue()) }
+            queue.send { ($0.queue, $0.add.episodes) = ("evening", [12, 2].map(QueueHarness.episode)) }
             return queue
         }
-        func episodes(_ queue: QueueHarness, _ name: String) -> [String] {
-            queue.machine.named(name).queue.entries.map(\.episode)
-        }
-        var lost = try queues()
-        lost.observe(.delete, .podcast("p1"), [])
-        #expect(lost.numbers == [11, 1, 13] && episodes(lost, "evening").count == 2)
-        var forgotten = try queues()
-        forgotten.observe(.delete, .podcast("p1"), [], originSequence: 7)
-        #expect(forgotten.numbers == [1, 13])
-        #expect(episodes(forgotten, "evening") == [QueueHarness.episode(2)])
-        let undone = try reply(forgotten.ask { $0.undo = WireUndo() })
+        let lost = queues()
+        lost.observe(.delete, .podcast(first.text), [])
+        #expect(lost.numbers == [11, 1, 13] && lost.numbers(of: "evening") == [12, 2])
+        let forgotten = queues()
+        #expect(forgotten.machine.knownPodcasts == [first, second])
+        forgotten.holdsCommits = true
+        forgotten.handle(.podcastForgotten(first))
+        forgotten.refuse()
+        #expect(forgotten.numbers == [11, 1, 13] && forgotten.machine.knownPodcasts == [first, second])
+        forgotten.holdsCommits = false
+        forgotten.handle(.podcastForgotten(first))
+        #expect(forgotten.numbers == [1, 13] && forgotten.numbers(of: "evening") == [2])
+        #expect(forgotten.machine.knownPodcasts == [second])
+        let commits = forgotten.owner.committed.count
+        forgotten.handle(.podcastForgotten(first))
+        #expect(forgotten.owner.committed.count == commits)
+        let undone = try reply(forgotten.send { $0.undo = WireUndo() })
         #expect(forgotten.numbers == [1, 13] && undone.description_p.contains("stays out"))
-        let evening = try reply(forgotten.ask { ($0.queue, $0.history) = ("evening", WireHistoryQuery()) })
+        let evening = try reply(forgotten.send { ($0.queue, $0.history) = ("evening", WireHistoryQuery()) })
         #expect(evening.history.first?.origin == "feeds" && evening.history.first?.undone == false)
     }
 
     // MARK: - What plays next
 
     @Test func `what plays next is on the stream, with the reason where nothing does`() throws {
-        var queue = QueueHarness()
+        let queue = QueueHarness()
         #expect(queue.machine.next.reason == .nothingLoaded && queue.machine.next.queue == "main")
         queue.add(1, 2, 3)
         queue.play(1)
         #expect(queue.next?.following.id == queue.entry(2) && queue.next?.current.id == queue.entry(1))
-        queue.ask { $0.setModes.repeat = .one }
+        queue.send { $0.setModes.repeat = .one }
         #expect(queue.next?.following.id == queue.entry(1))
         queue.playerChanges { $0.status = .failed }
         #expect(queue.next?.following.id == queue.entry(2), "what failed is passed over, not repeated")
-        queue.ask { $0.setModes.repeat = .off }
+        queue.send { $0.setModes.repeat = .off }
         queue.play(3)
         #expect(queue.next?.hasFollowing == false && queue.next?.reason == .lastEntry)
-        queue.ask { $0.remove.texts = ["1", "2"] }
+        queue.send { $0.remove.texts = ["1", "2"] }
         #expect(queue.next?.reason == .noOtherEntry)
         queue.playerChanges { $0.status = .finished }
         queue.add(4)
@@ -372,14 +378,14 @@ struct QueueAnswerTests {
     }
 
     @Test func `what plays next is told when it is durable, and in step with what survives a refusal`() {
-        var queue = Self.two
+        let queue = Self.two
         let before = queue.next
         queue.holdsCommits = true
-        queue.ask { $0.next = WireNext() }
+        queue.send { $0.next = WireNext() }
         #expect(queue.next == before)
         queue.refuse()
         #expect(queue.next?.current == before?.current && queue.next?.following == before?.following)
-        queue.ask { $0.next = WireNext() }
+        queue.send { $0.next = WireNext() }
         queue.settle()
         #expect(queue.next?.current.episode.id == QueueHarness.episode(2))
         queue.restart()
@@ -387,9 +393,9 @@ struct QueueAnswerTests {
     }
 
     @Test func `a decided load follows also while the player is away, and before it has been seen`() throws {
-        var queue = Self.two
+        let queue = Self.two
         queue.playerAnswers = false
-        let load = try reply(queue.ask { ($0.queue, $0.playNamed.number) = ("evening", 2) }).loadID
+        let load = try reply(queue.send { ($0.queue, $0.playNamed.number) = ("evening", 2) }).loadID
         queue.playerReady(false)
         #expect(queue.next?.following.episode.id == QueueHarness.episode(5) && queue.next?.queue == "evening")
         queue.restart(withPlayer: false)
@@ -398,7 +404,7 @@ struct QueueAnswerTests {
     }
 
     @Test func `what follows is unknown until the player has been seen`() {
-        var queue = Self.two
+        let queue = Self.two
         queue.restart(withPlayer: false)
         #expect(queue.next?.hasFollowing == false && queue.next?.reason == .unknown)
         queue.playerReady(true)
@@ -407,61 +413,64 @@ struct QueueAnswerTests {
     }
 
     @Test func `the reply to a load doesn’t set the player back`() throws {
-        var queue = Self.two
+        let queue = Self.two
         queue.playerAnswers = false
-        let load = try reply(queue.ask { $0.next = WireNext() }).loadID
+        let load = try reply(queue.send { $0.next = WireNext() }).loadID
         let entry = queue.entry(2)
         queue.playerChanges { ($0.loadID, $0.queueEntry, $0.status) = (load, entry, .paused) }
-        queue.answerHeldCalls(late: .with { ($0.loadID, $0.status, $0.revision) = (load, .loading, 1) })
+        let late = WirePlaybackReply.with {
+            ($0.state.loadID, $0.state.status, $0.state.revision) = (load, .loading, 1)
+        }
+        queue.releaseCalls(as: .success(late.wireBytes))
         #expect(queue.machine.player?.status == .paused)
         #expect(queue.outcome(of: load) == .accepted)
     }
 
     @Test func `what was put of an undone change at the start of an epoch is put right`() {
-        var queue = Self.two
+        let queue = Self.two
         let before = queue.next
         queue.holdsCommits = true
-        queue.ask { $0.remove.texts = ["2"] }
-        queue.published += queue.machine.retained(now: queue.now)
+        queue.send { $0.remove.texts = ["2"] }
+        queue.owner.publish(queue.machine.retained(now: queue.now))
         #expect(queue.next != before)
         queue.refuse()
         #expect(queue.next == before)
     }
 
     @Test func `a decided load is pending until the player has it, and then accepted`() throws {
-        var queue = Self.two
+        let queue = Self.two
         queue.playerAnswers = false
-        let load = try reply(queue.ask { $0.next = WireNext() }).loadID
+        let load = try reply(queue.send { $0.next = WireNext() }).loadID
         #expect(queue.next?.loads.last?.loadID == load && queue.outcome(of: load) == .pending)
         #expect(queue.next?.following.id == queue.entry(2))
         queue.restart()
         #expect(queue.outcome(of: load) == .pending)
         queue.playerAnswers = true
-        queue.answerHeldCalls()
+        queue.releaseCalls()
         #expect(queue.outcome(of: load) == .accepted && queue.next?.following.id == queue.entry(3))
         queue.playerChanges { $0.status = .finished }
         #expect(queue.next?.loads.last?.afterLoad == load)
     }
 
     @Test func `a load that the player refuses, or that something else takes the place of, says so`() throws {
-        var queue = Self.two
+        let queue = Self.two
         queue.playerAnswers = false
-        let refused = try reply(queue.ask { $0.next = WireNext() }).loadID
-        queue.failHeldCalls(Failure(.badURL, "No address."))
+        let refused = try reply(queue.send { $0.next = WireNext() }).loadID
+        queue.releaseCalls(as: .failure(Failure(.badURL, "No address.")))
         #expect(queue.outcome(of: refused) == .refused)
         #expect(queue.next?.loads.last?.failure.code == "badURL")
-        let first = try reply(queue.ask { $0.playNamed.number = 3 }).loadID
-        let second = try reply(queue.ask { ($0.queue, $0.playNamed.number) = ("evening", 1) }).loadID
+        let first = try reply(queue.send { $0.playNamed.number = 3 }).loadID
+        let second = try reply(queue.send { ($0.queue, $0.playNamed.number) = ("evening", 1) }).loadID
         #expect(queue.outcome(of: second) == .pending && queue.next?.queue == "evening")
-        queue.ask { ($0.queue, $0.remove.texts) = ("evening", ["1"]) }
+        queue.send { ($0.queue, $0.remove.texts) = ("evening", ["1"]) }
         #expect(queue.outcome(of: second) == .superseded)
         queue.playerAnswers = true
-        queue.answerHeldCalls()
+        queue.releaseCalls()
         #expect([.accepted, .superseded].contains(queue.outcome(of: first)))
     }
 
     @Test func `the outcomes of the newest eight loads are told`() throws {
-        var queue = QueueHarness()
+        let queue = QueueHarness()
         queue.add(1, 2, 3)
         var loads: [String] = []
         for number in 1...12 { loads.append(try reply(queue.play(number % 3 + 1)).loadID) }
@@ -471,11 +480,6 @@ struct QueueAnswerTests {
 }
 
 extension QueueHarness {
-    /// What was put last of what plays next.
-    fileprivate var next: WireQueueNext? {
-        published.last { $0.topic == .queueNext }.flatMap { try? WireQueueNext(wireBytes: $0.payload) }
-    }
-
     fileprivate func outcome(of load: String) -> WireDecidedLoad.Outcome? {
         next?.loads.last { $0.loadID == load }?.outcome
     }

@@ -1,4 +1,5 @@
 import BusKit
+import OwnerHarness
 import PodcastModel
 import SwiftProtobuf
 import Testing
@@ -11,31 +12,32 @@ struct QueueBulkTests {
     private func names(_ numbers: some Sequence<Int>) -> [String] { numbers.map(QueueHarness.episode) }
 
     @Test func `adding 5 000 episodes is one revision, one commit and one undo`() throws {
-        var queue = QueueHarness(episodes: 5_000)
+        let queue = QueueHarness(episodes: 5_000)
         queue.add(7)
         let revision = queue.machine.main.queue.revision
         queue.holdsCommits = true
-        queue.ask { $0.add.episodes = names(1...5_000) }
-        #expect(queue.waiting.count == 1)
+        let id = RequestID(high: 1, low: 1)
+        queue.send(id: id) { $0.add.episodes = names(1...5_000) }
+        #expect(queue.owner.heldTransactions.count == 1)
         queue.holdsCommits = false
         queue.settle()
-        let reply = try #require(queue.answers.values.first { $0.reply?.count ?? 0 > 1 }?.reply)
+        let reply = try #require(queue.reply(to: id)).get()
         #expect(reply.count == 4_999 && reply.entries.count == 500 && reply.alreadyThere == names([7]))
         #expect(queue.machine.main.queue.revision == revision + 1)
         #expect(queue.numbers == [7] + (1...5_000).filter { $0 != 7 })
-        queue.ask { $0.undo = WireUndo() }
+        queue.send { $0.undo = WireUndo() }
         #expect(queue.numbers == [7])
     }
 
     @Test func `one unknown episode among thousands refuses them all`() {
-        var queue = QueueHarness(episodes: 2_000)
-        #expect(queue.ask { $0.add.episodes = names(1...2_001) }?.failure?.known == .notFound)
+        let queue = QueueHarness(episodes: 2_000)
+        #expect(queue.send { $0.add.episodes = names(1...2_001) }?.failure?.known == .notFound)
         #expect(queue.numbers.isEmpty)
     }
 
     @Test func `more episodes than a queue takes are refused before the library is asked`() {
-        var queue = QueueHarness(episodes: 1)
+        let queue = QueueHarness(episodes: 1)
         queue.libraryAnswers = false
-        #expect(queue.ask { $0.add.episodes = names(1...10_001) }?.failure?.known == .limitReached)
+        #expect(queue.send { $0.add.episodes = names(1...10_001) }?.failure?.known == .limitReached)
     }
 }

@@ -1,4 +1,5 @@
 import BusKit
+import OwnerHarness
 import OwnerKit
 import PodcastModel
 import Testing
@@ -11,7 +12,7 @@ import WireMessages
     private static let gone = Failure(.episodeUnavailable, "a.example has no such file (HTTP 404).")
     private static let away = Failure(.streamFailed, "a.example cannot be reached: no route to host.")
 
-    private func fail(_ queue: inout QueueHarness, of failure: Failure = gone) {
+    private func fail(_ queue: QueueHarness, of failure: Failure = gone) {
         queue.playerChanges {
             $0.status = .failed
             $0.error = WireFailure(failure)
@@ -24,7 +25,7 @@ import WireMessages
 
     /// The queue of these episodes, the second of which plays by itself after the end of the first.
     private func advanced(_ count: Int) -> QueueHarness {
-        var queue = QueueHarness()
+        let queue = QueueHarness()
         for number in 1...count { queue.add(number) }
         queue.play(1)
         queue.playerChanges { _ in }
@@ -33,54 +34,50 @@ import WireMessages
         return queue
     }
 
-    private func alerts(_ queue: QueueHarness) -> [WireAlert] {
-        queue.machine.rules.current.alerts.standing.values.sorted { $0.raisedAt < $1.raisedAt }
-    }
-
     @Test func `an entry that can’t be had is passed over, stays, and is told of`() throws {
-        var queue = advanced(3)
+        let queue = advanced(3)
         #expect(playing(queue) == QueueHarness.episode(2))
-        fail(&queue)
+        fail(queue)
         #expect(playing(queue) == QueueHarness.episode(3))
         #expect(queue.numbers == [2, 3] && queue.current == 3)
-        let alert = try #require(alerts(queue).first)
+        let alert = try #require(queue.alerts.values.first)
         #expect(alert.code == "passedOver" && alert.episode == QueueHarness.episode(2))
         #expect(alert.message.hasPrefix(Self.gone.message))
         // It plays after all.
         queue.play(2)
         queue.playerChanges { _ in }
-        #expect(alerts(queue).isEmpty)
+        #expect(queue.alerts.isEmpty)
     }
 
     @Test func `the alert of an entry that was passed over goes with the entry`() {
-        var queue = advanced(3)
-        fail(&queue)
-        #expect(alerts(queue).count == 1)
+        let queue = advanced(3)
+        fail(queue)
+        #expect(queue.alerts.count == 1)
         let entry = queue.entry(2)
-        queue.ask { $0.remove.entries = [entry] }
-        #expect(alerts(queue).isEmpty)
+        queue.send { $0.remove.entries = [entry] }
+        #expect(queue.alerts.isEmpty)
     }
 
     @Test func `a full disk that keeps an alert from ending is not asked again at once`() {
-        var queue = advanced(3)
-        fail(&queue)
+        let queue = advanced(3)
+        fail(queue)
         queue.holdsCommits = true
         let entry = queue.entry(2)
-        queue.ask { $0.remove.entries = [entry] }
+        queue.send { $0.remove.entries = [entry] }
         queue.settle()
-        #expect(queue.waiting.count == 1 && alerts(queue).isEmpty)
+        #expect(queue.owner.heldTransactions.count == 1 && queue.machine.rules.alerts.standing.isEmpty)
         queue.refuse()
-        #expect(queue.waiting.isEmpty && alerts(queue).count == 1)
+        #expect(queue.owner.heldTransactions.isEmpty && queue.alerts.count == 1)
         queue.playerChanges { _ in }
         queue.settle()
-        #expect(alerts(queue).isEmpty)
+        #expect(queue.alerts.isEmpty)
     }
 
     @Test func `what may pass is waited for`() {
-        var queue = advanced(3)
-        fail(&queue, of: Self.away)
-        #expect(queue.player.status == .failed && queue.current == 2 && alerts(queue).isEmpty)
-        fail(&queue, of: Failure(.noSoundDevice, "none"))
+        let queue = advanced(3)
+        fail(queue, of: Self.away)
+        #expect(queue.player.status == .failed && queue.current == 2 && queue.alerts.isEmpty)
+        fail(queue, of: Failure(.noSoundDevice, "none"))
         #expect(queue.player.status == .failed)
     }
 
@@ -88,60 +85,60 @@ import WireMessages
         var queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
-        fail(&queue)
-        #expect(queue.player.status == .failed && alerts(queue).isEmpty)
+        fail(queue)
+        #expect(queue.player.status == .failed && queue.alerts.isEmpty)
         queue = advanced(3)
         queue.playerChanges { $0.status = .paused }
         queue.playerChanges {
             $0.status = .loading
             $0.willPlay = true
         }
-        fail(&queue)
-        #expect(queue.player.status == .failed && alerts(queue).isEmpty)
+        fail(queue)
+        #expect(queue.player.status == .failed && queue.alerts.isEmpty)
     }
 
     @Test func `an entry that was paused while it was loading is not passed over`() {
-        var queue = advanced(3)
+        let queue = advanced(3)
         queue.playerChanges { $0.status = .finished }
         queue.add(4)
         queue.playerChanges {
             $0.status = .loading
             $0.willPlay = false
         }
-        fail(&queue)
-        #expect(queue.player.status == .failed && queue.current == 3 && alerts(queue).isEmpty)
+        fail(queue)
+        #expect(queue.player.status == .failed && queue.current == 3 && queue.alerts.isEmpty)
     }
 
     @Test func `an entry that failed, was resumed and can’t be had is not passed over`() {
-        var queue = advanced(3)
-        fail(&queue, of: Self.away)
+        let queue = advanced(3)
+        fail(queue, of: Self.away)
         queue.playerChanges {
             $0.status = .loading
             $0.willPlay = true
         }
-        fail(&queue)
-        #expect(queue.player.status == .failed && queue.current == 2 && alerts(queue).isEmpty)
+        fail(queue)
+        #expect(queue.player.status == .failed && queue.current == 2 && queue.alerts.isEmpty)
     }
 
     @Test func `what is added after the last entry has failed doesn’t play by itself`() {
-        var queue = advanced(2)
-        fail(&queue)
+        let queue = advanced(2)
+        fail(queue)
         #expect(queue.player.status == .failed)
         queue.add(3)
         queue.playerChanges { $0.volume = 55 }
-        #expect(queue.player.status == .failed && queue.current == 2 && alerts(queue).isEmpty)
+        #expect(queue.player.status == .failed && queue.current == 2 && queue.alerts.isEmpty)
     }
 
     @Test func `an entry that is passed over in each round has one alert`() {
-        var queue = advanced(3)
-        queue.ask {
+        let queue = advanced(3)
+        queue.send {
             $0.setModes.repeat = .all
             $0.setModes.consume = false
         }
         for _ in 1...3 {
             #expect(queue.player.episode.id == QueueHarness.episode(2))
-            fail(&queue)
-            #expect(playing(queue) == QueueHarness.episode(3) && alerts(queue).count == 1)
+            fail(queue)
+            #expect(playing(queue) == QueueHarness.episode(3) && queue.alerts.count == 1)
             queue.playerChanges { _ in }
             queue.playerChanges { $0.status = .finished }
             queue.playerChanges { _ in }
@@ -149,15 +146,15 @@ import WireMessages
     }
 
     @Test func `an entry at the limit that a full disk kept from being passed over is passed over later`() {
-        var queue = advanced(FailureWatch.limit + 3)
+        let queue = advanced(FailureWatch.limit + 3)
         for _ in 1..<FailureWatch.limit {
             queue.player.status = .loading
-            fail(&queue)
+            fail(queue)
         }
         let current = queue.current
         queue.holdsCommits = true
         queue.player.status = .loading
-        fail(&queue)
+        fail(queue)
         queue.refuse()
         queue.holdsCommits = false
         queue.playerChanges { _ in }
@@ -166,33 +163,33 @@ import WireMessages
     }
 
     @Test func `what somebody plays and breaks for good after it has played is passed over`() {
-        var queue = QueueHarness()
+        let queue = QueueHarness()
         queue.add(1, 2)
         queue.play(1)
         queue.playerChanges { _ in }
-        fail(&queue, of: Failure(.decoderFailed, "It is broken."))
+        fail(queue, of: Failure(.decoderFailed, "It is broken."))
         #expect(playing(queue) == QueueHarness.episode(2) && queue.numbers == [1, 2])
     }
 
     @Test(arguments: [2, 3, 9])
     func `entries that fail one after the other are each tried once, and not all of a long queue`(count: Int) {
-        var queue = advanced(count)
-        queue.ask { $0.setModes.repeat = .all }
+        let queue = advanced(count)
+        queue.send { $0.setModes.repeat = .all }
         var tried: [String] = []
         while playing(queue) != nil, tried.count < 20 {
             tried.append(queue.player.episode.id)
             // As it goes with an address that is wrong: it never plays.
             queue.player.status = .loading
-            fail(&queue)
+            fail(queue)
         }
         #expect(tried.count == min(count - 1, FailureWatch.limit + 1))
         #expect(Set(tried).count == tried.count)
-        #expect(alerts(queue).count == tried.count - 1)
+        #expect(queue.alerts.count == tried.count - 1)
         #expect(queue.numbers.count == count - 1)
     }
 
     @Test func `what had failed before the queue began plays nothing`() {
-        var queue = advanced(3)
+        let queue = advanced(3)
         queue.player.status = .failed
         queue.player.error = WireFailure(Self.gone)
         queue.restart()
@@ -201,12 +198,12 @@ import WireMessages
     }
 
     @Test func `an advance from a failure survives a crash before the player has heard of it`() {
-        var queue = advanced(3)
+        let queue = advanced(3)
         queue.playerAnswers = false
-        fail(&queue)
+        fail(queue)
         queue.playerAnswers = true
         queue.restart()
         queue.playerChanges { _ in }
-        #expect(playing(queue) == QueueHarness.episode(3) && queue.current == 3 && alerts(queue).count == 1)
+        #expect(playing(queue) == QueueHarness.episode(3) && queue.current == 3 && queue.alerts.count == 1)
     }
 }

@@ -1,4 +1,5 @@
 import BusKit
+import OwnerHarness
 import PodcastModel
 import TestSupport
 import Testing
@@ -11,12 +12,12 @@ import WireMessages
 struct QueueModelTests {
     @Test(arguments: 1...60) func `database stream and machine agree`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        var queue = QueueHarness(episodes: 40)
+        let queue = QueueHarness(episodes: 40)
         for _ in 0..<150 {
-            act(&queue, &random)
+            act(queue, &random)
         }
         queue.holdsCommits = false
-        while !queue.waiting.isEmpty { queue.settle() }
+        while !queue.owner.heldTransactions.isEmpty { queue.settle() }
         queue.fireTimers()
         try check(queue)
         let before = queue.numbers
@@ -27,24 +28,24 @@ struct QueueModelTests {
 
     @Test(arguments: 1...20) func `undoing everything leads back and redoing forward`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed &* 977)
-        var queue = QueueHarness(episodes: 40)
+        let queue = QueueHarness(episodes: 40)
         queue.add(1, 2, 3, 4, 5, 6)
         let start = queue.numbers
         var changes = 0
         for _ in 0..<40 {
             let revision = queue.machine.main.queue.revision
-            edit(&queue, &random)
+            edit(queue, &random)
             if queue.machine.main.queue.revision != revision { changes += 1 }
         }
         let end = queue.numbers
-        for _ in 0..<changes { queue.ask { $0.undo = WireUndo() } }
+        for _ in 0..<changes { queue.send { $0.undo = WireUndo() } }
         #expect(queue.numbers == start)
-        for _ in 0..<changes { queue.ask { $0.redo = WireRedo() } }
+        for _ in 0..<changes { queue.send { $0.redo = WireRedo() } }
         #expect(queue.numbers == end)
     }
 
     @Test func `a thousand insertions at one place keep their order`() throws {
-        var queue = QueueHarness(episodes: 1_002)
+        let queue = QueueHarness(episodes: 1_002)
         queue.add(1, 2)
         queue.play(1)
         for number in 3...1_002 { queue.add(number, next: true) }
@@ -53,7 +54,7 @@ struct QueueModelTests {
         #expect(queue.numbers == [1] + (3...1_002).reversed() + [2])
     }
 
-    private func act(_ queue: inout QueueHarness, _ random: inout SeededGenerator) {
+    private func act(_ queue: QueueHarness, _ random: inout SeededGenerator) {
         switch random.below(12) {
         case 0: queue.holdsCommits.toggle()
         case 1: queue.settle()
@@ -63,27 +64,27 @@ struct QueueModelTests {
             queue.holdsCommits = false
             queue.restart()
         case 4: queue.play(1 + random.below(40))
-        case 5: queue.ask { $0.next = WireNext() }
+        case 5: queue.send { $0.next = WireNext() }
         case 6 where !queue.player.loadID.isEmpty: queue.playerChanges { $0.status = .finished }
-        default: edit(&queue, &random)
+        default: edit(queue, &random)
         }
-        if !queue.holdsCommits { while !queue.waiting.isEmpty { queue.settle() } }
+        if !queue.holdsCommits { while !queue.owner.heldTransactions.isEmpty { queue.settle() } }
     }
 
-    private func edit(_ queue: inout QueueHarness, _ random: inout SeededGenerator) {
+    private func edit(_ queue: QueueHarness, _ random: inout SeededGenerator) {
         let entries = queue.machine.main.queue.entries.map(\.id)
         switch random.below(6) {
         case 0, 1: queue.add(1 + random.below(40), 1 + random.below(40), next: random.below(2) == 0)
         case 2 where !entries.isEmpty:
-            queue.ask {
+            queue.send {
                 $0.remove.entries = [entries[random.below(entries.count)], entries[random.below(entries.count)]]
             }
-        case 3 where random.below(8) == 0: queue.ask { $0.clear = WireClearQueue() }
+        case 3 where random.below(8) == 0: queue.send { $0.clear = WireClearQueue() }
         case 4 where queue.machine.main.history.newest(1).first?.undone == true:
-            queue.ask { $0.redo = WireRedo() }
+            queue.send { $0.redo = WireRedo() }
         default:
             guard !entries.isEmpty else { return }
-            queue.ask {
+            queue.send {
                 $0.move.entry = entries[random.below(entries.count)]
                 $0.move.index = UInt32(random.below(entries.count))
             }

@@ -1,4 +1,6 @@
 import BusKit
+import OwnerHarness
+import OwnerKit
 import PodcastModel
 import SwiftProtobuf
 import Testing
@@ -13,89 +15,89 @@ struct QueueRuleTests {
 
     @Test(arguments: [("top", [8, 9, 1, 2]), ("bottom", [1, 2, 8, 9]), ("next", [1, 8, 9, 2])])
     func `new episodes enter where the rule says`(place: String, expected: [Int]) throws {
-        var queue = QueueHarness()
-        publish(&queue, [3, 4])
+        let queue = QueueHarness()
+        publish(queue, [3, 4])
         queue.add(1, 2)
         queue.play(1)
-        set(&queue, "autoEnqueue", place)
+        set(queue, "autoEnqueue", place)
         #expect(queue.numbers == [1, 2])
-        publish(&queue, [8, 9], seen: 10)
+        publish(queue, [8, 9], seen: 10)
         #expect(queue.numbers == expected)
         let entry = try #require(queue.machine.main.queue.entry(episode: QueueHarness.episode(8)))
         #expect(entry.wire.reason.contains("rule") && entry.wire.reason.contains("Show"))
         let newest = try #require(queue.machine.main.history.newest(1).first)
         #expect(newest.origin == "rule")
-        queue.ask { $0.undo = WireUndo() }
+        queue.send { $0.undo = WireUndo() }
         #expect(queue.numbers == [1, 2])
-        publish(&queue, [8, 9], seen: 10)
+        publish(queue, [8, 9], seen: 10)
         #expect(queue.numbers == [1, 2])
     }
 
     @Test func `what came while the service was down is made up for`() throws {
-        var queue = QueueHarness()
-        publish(&queue, [3, 4])
-        set(&queue, "autoEnqueue", "bottom")
-        publish(&queue, [5], seen: 10, announced: false)
+        let queue = QueueHarness()
+        publish(queue, [3, 4])
+        set(queue, "autoEnqueue", "bottom")
+        publish(queue, [5], seen: 10, announced: false)
         queue.restart()
         #expect(queue.numbers.isEmpty)
-        observePodcast(&queue, count: 3)
+        observePodcast(queue, count: 3)
         #expect(queue.numbers == [5])
         queue.restart()
-        observePodcast(&queue, count: 3)
+        observePodcast(queue, count: 3)
         #expect(queue.numbers == [5])
     }
 
     @Test func `the back catalogue of a new subscription does not enter`() throws {
-        var queue = QueueHarness()
-        set(&queue, "autoEnqueue", "bottom", podcast: "")
-        publish(&queue, Array(1...20))
+        let queue = QueueHarness()
+        set(queue, "autoEnqueue", "bottom", podcast: "")
+        publish(queue, Array(1...20))
         #expect(queue.numbers.isEmpty)
-        publish(&queue, [21], seen: 10)
+        publish(queue, [21], seen: 10)
         #expect(queue.numbers == [21])
         // An old one that is shown for the first time is no news.
-        publish(&queue, [22], seen: 20, published: -30 * Self.day)
+        publish(queue, [22], seen: 20, published: -30 * Self.day)
         #expect(queue.numbers == [21])
     }
 
     @Test func `what came before a podcast is subscribed to again doesn’t enter`() throws {
-        var queue = QueueHarness()
-        set(&queue, "autoEnqueue", "bottom", podcast: "")
-        publish(&queue, [1, 2])
-        observePodcast(&queue, count: 2, subscribed: false)
-        for number in 3...9 { detail(&queue, number, seen: 10) }
+        let queue = QueueHarness()
+        set(queue, "autoEnqueue", "bottom", podcast: "")
+        publish(queue, [1, 2])
+        observePodcast(queue, count: 2, subscribed: false)
+        for number in 3...9 { detail(queue, number, seen: 10) }
         queue.restart()
-        observePodcast(&queue, count: 2, subscribed: false)
-        observePodcast(&queue, count: 9)
+        observePodcast(queue, count: 2, subscribed: false)
+        observePodcast(queue, count: 9)
         #expect(queue.numbers.isEmpty)
-        publish(&queue, [10], seen: 20)
+        publish(queue, [10], seen: 20)
         #expect(queue.numbers == [10])
     }
 
     @Test(arguments: [true, false])
     func `a check that unsubscribing overtakes leaves no mark`(isSubscribedAgain: Bool) {
-        var queue = QueueHarness()
-        set(&queue, "autoEnqueue", "bottom", podcast: "")
+        let queue = QueueHarness()
+        set(queue, "autoEnqueue", "bottom", podcast: "")
         queue.libraryAnswers = false
-        publish(&queue, [1, 2])
-        observePodcast(&queue, count: 2, subscribed: false)
-        for number in 3...9 { detail(&queue, number, seen: 10) }
-        queue.answerLibrary()
+        publish(queue, [1, 2])
+        observePodcast(queue, count: 2, subscribed: false)
+        for number in 3...9 { detail(queue, number, seen: 10) }
+        queue.releaseCalls(first: 1)
         #expect(queue.records["rule"]?.isEmpty != false)
-        guard isSubscribedAgain else { return #expect(queue.libraryCalls.isEmpty) }
-        observePodcast(&queue, count: 9)
-        while !queue.libraryCalls.isEmpty { queue.answerLibrary() }
+        guard isSubscribedAgain else { return #expect(queue.owner.heldCalls.isEmpty) }
+        observePodcast(queue, count: 9)
+        while !queue.owner.heldCalls.isEmpty { queue.releaseCalls(first: 1) }
         #expect(queue.numbers.isEmpty)
         queue.libraryAnswers = true
-        publish(&queue, [10], seen: 20)
+        publish(queue, [10], seen: 20)
         #expect(queue.numbers == [10])
     }
 
     @Test func `a mark that couldn’t be saved isn’t looked for again after unsubscribing`() {
-        var queue = QueueHarness()
-        set(&queue, "autoEnqueue", "bottom", podcast: "")
+        let queue = QueueHarness()
+        set(queue, "autoEnqueue", "bottom", podcast: "")
         queue.holdsCommits = true
-        publish(&queue, [1, 2])
-        observePodcast(&queue, count: 2, subscribed: false)
+        publish(queue, [1, 2])
+        observePodcast(queue, count: 2, subscribed: false)
         queue.refuse()
         queue.holdsCommits = false
         queue.fireTimers()
@@ -103,141 +105,136 @@ struct QueueRuleTests {
     }
 
     @Test func `the newest episode is news however late its feed shows it`() throws {
-        var queue = QueueHarness()
-        publish(&queue, [1, 2], published: -40 * Self.day)
-        set(&queue, "autoEnqueue", "bottom")
-        publish(&queue, [3], seen: 10, published: -30 * Self.day)
+        let queue = QueueHarness()
+        publish(queue, [1, 2], published: -40 * Self.day)
+        set(queue, "autoEnqueue", "bottom")
+        publish(queue, [3], seen: 10, published: -30 * Self.day)
         #expect(queue.numbers == [3])
-        publish(&queue, [4], seen: 20, published: -35 * Self.day)
+        publish(queue, [4], seen: 20, published: -35 * Self.day)
         #expect(queue.numbers == [3])
         // Of many years that are shown at once the last one.
-        publish(&queue, Array(10...20), seen: 30, published: -20 * Self.day)
+        publish(queue, Array(10...20), seen: 30, published: -20 * Self.day)
         #expect(queue.numbers == [3, 20])
     }
 
     @Test func `heard episodes and those that stand in a queue do not enter`() throws {
-        var queue = QueueHarness()
-        publish(&queue, [3])
-        set(&queue, "autoEnqueue", "bottom")
-        detail(&queue, 4, seen: 10)
+        let queue = QueueHarness()
+        publish(queue, [3])
+        set(queue, "autoEnqueue", "bottom")
+        detail(queue, 4, seen: 10)
         queue.details[QueueHarness.episode(4)]?.state.played = true
-        detail(&queue, 5, seen: 10)
+        detail(queue, 5, seen: 10)
         queue.add(5)
-        publish(&queue, [6], seen: 10)
+        publish(queue, [6], seen: 10)
         #expect(queue.numbers == [5, 6])
     }
 
-    @Test func `a rule names its queue and the queue stays while it does`() throws {
-        var queue = QueueHarness()
-        publish(&queue, [3])
-        #expect(code(set(&queue, "autoEnqueueQueue", "news")) == .notFound)
-        queue.ask {
+    @Test(arguments: [true, false])
+    func `a rule names its queue and the queue stays while it does`(isForgotten: Bool) throws {
+        let queue = QueueHarness()
+        publish(queue, [3])
+        #expect(code(set(queue, "autoEnqueueQueue", "news")) == .notFound)
+        queue.send {
             $0.queue = "news"
             $0.create = WireCreateQueue()
         }
-        set(&queue, "autoEnqueueQueue", "news")
-        set(&queue, "autoEnqueue", "top")
-        publish(&queue, [7], seen: 10)
+        set(queue, "autoEnqueueQueue", "news")
+        set(queue, "autoEnqueue", "top")
+        publish(queue, [7], seen: 10)
         #expect(queue.numbers.isEmpty)
-        #expect(queue.machine.named("news").queue.entries.map(\.episode) == [QueueHarness.episode(7)])
-        queue.ask {
+        #expect(queue.machine.queues.named("news").queue.entries.map(\.episode) == [QueueHarness.episode(7)])
+        queue.send {
             $0.queue = "news"
             $0.clear = WireClearQueue()
         }
-        let delete = { (queue: inout QueueHarness) in
-            queue.ask {
+        let delete = { (queue: QueueHarness) in
+            queue.send {
                 $0.queue = "news"
                 $0.delete = WireDeleteQueue()
             }
         }
-        #expect(code(delete(&queue)) == .invalidArgument)
-        var forgetting = queue
-        forgetting.observe(.delete, .podcast(Self.podcast), [])
-        #expect(code(delete(&forgetting)) == nil)
-        #expect(forgetting.published.contains(Publication(.delete, .settings(.queue, podcast: Self.podcast))))
-        set(&queue, "autoEnqueueQueue", "")
-        #expect(code(delete(&queue)) == nil)
+        #expect(code(delete(queue)) == .invalidArgument)
+        if isForgotten {
+            queue.handle(.podcastForgotten(try #require(PodcastID(Self.podcast))))
+            #expect(queue.published.contains(Publication(.delete, .settings(.queue, podcast: Self.podcast))))
+        } else {
+            // Feeds is away: its podcasts are not shown, and nothing of them is forgotten.
+            queue.observe(.delete, .podcast(Self.podcast), originSequence: 0)
+            #expect(code(delete(queue)) == .invalidArgument)
+            set(queue, "autoEnqueueQueue", "")
+        }
+        #expect(code(delete(queue)) == nil)
     }
 
     @Test func `a rule that was off begins with what is there`() throws {
-        var queue = QueueHarness()
-        publish(&queue, [3])
-        set(&queue, "autoEnqueue", "bottom")
-        set(&queue, "autoEnqueue", "off")
-        publish(&queue, [4], seen: 10)
-        set(&queue, "autoEnqueue", "bottom")
+        let queue = QueueHarness()
+        publish(queue, [3])
+        set(queue, "autoEnqueue", "bottom")
+        set(queue, "autoEnqueue", "off")
+        publish(queue, [4], seen: 10)
+        set(queue, "autoEnqueue", "bottom")
         #expect(queue.numbers.isEmpty)
-        publish(&queue, [5], seen: 20)
+        publish(queue, [5], seen: 20)
         #expect(queue.numbers == [5])
     }
 
     /// A queue that takes two entries and holds one, and a podcast whose new episodes go to its end.
     private func narrow() -> QueueHarness {
-        var queue = QueueHarness()
-        publish(&queue, [3])
+        let queue = QueueHarness()
+        publish(queue, [3])
         queue.add(1)
-        queue.ask { $0.setModes.limit = 2 }
-        set(&queue, "autoEnqueue", "bottom")
+        queue.send { $0.setModes.limit = 2 }
+        set(queue, "autoEnqueue", "bottom")
         return queue
     }
 
-    /// The alerts that stand on the stream, by id.
-    private func alerts(_ queue: QueueHarness) throws -> [String: WireAlert] {
-        var alerts: [String: WireAlert] = [:]
-        for publication in queue.published where publication.topic.text.hasPrefix("stream/queue/alert/") {
-            let id = publication.topic.parts[3]
-            alerts[String(id)] = publication.kind == .put ? try WireAlert(wireBytes: publication.payload) : nil
-        }
-        return alerts
-    }
-
     @Test func `what does not fit is not added and said in one alert a podcast`() throws {
-        var queue = narrow()
-        publish(&queue, [4, 5], seen: 10)
+        let queue = narrow()
+        publish(queue, [4, 5], seen: 10)
         #expect(queue.numbers == [1, 4])
-        let first = try #require(alerts(queue).values.first)
+        let first = try #require(queue.alerts.values.first)
         #expect(first.message.contains("Episode 5") && first.message.contains("Show"))
         #expect(first.title == "Up Next is full" && first.podcast == Self.podcast && first.owner == "queue")
         queue.now.wall = Timestamp(milliseconds: queue.now.wall.milliseconds + 60_000)
-        publish(&queue, [6, 7], seen: 20)
-        let second = try #require(alerts(queue).values.first)
-        #expect(try alerts(queue).count == 1 && second.id != first.id && second.message.contains("2 new episodes"))
+        publish(queue, [6, 7], seen: 20)
+        let second = try #require(queue.alerts.values.first)
+        #expect(queue.alerts.count == 1 && second.id != first.id && second.message.contains("2 new episodes"))
         queue.restart()
-        #expect(try alerts(queue) == [second.id: second])
-        let answer = { (queue: inout QueueHarness, action: String) in
-            queue.ask {
+        #expect(queue.alerts == [second.id: second])
+        let answer = { (queue: QueueHarness, action: String) in
+            queue.send {
                 $0.answerAlert.alert = second.id
                 $0.answerAlert.action = action
             }
         }
-        #expect(code(answer(&queue, "retry")) == .invalidArgument)
-        #expect(try answer(&queue, "dismiss")?.get().alertAnswered.action == "dismiss")
-        #expect(try alerts(queue).isEmpty)
-        #expect(try answer(&queue, "dismiss")?.get().alertAnswered.action == "dismiss")
-        #expect(code(answer(&queue, "retry")) == .alreadyAnswered)
+        #expect(code(answer(queue, "retry")) == .invalidArgument)
+        #expect(try answer(queue, "dismiss")?.get().alertAnswered.action == "dismiss")
+        #expect(queue.alerts.isEmpty)
+        #expect(try answer(queue, "dismiss")?.get().alertAnswered.action == "dismiss")
+        #expect(code(answer(queue, "retry")) == .alreadyAnswered)
         queue.restart()
-        #expect(try alerts(queue).isEmpty)
-        #expect(code(answer(&queue, "retry")) == .alreadyAnswered)
+        #expect(queue.alerts.isEmpty)
+        #expect(code(answer(queue, "retry")) == .alreadyAnswered)
     }
 
     @Test(arguments: [true, false]) func `an alert goes with its rule and with its podcast`(ruleGoes: Bool) throws {
-        var queue = narrow()
-        publish(&queue, [4, 5], seen: 10)
-        #expect(try alerts(queue).count == 1)
+        let queue = narrow()
+        publish(queue, [4, 5], seen: 10)
+        #expect(queue.alerts.count == 1)
         if ruleGoes {
-            set(&queue, "autoEnqueue", "off")
+            set(queue, "autoEnqueue", "off")
         } else {
-            queue.observe(.delete, .podcast(Self.podcast), [])
+            queue.handle(.podcastForgotten(try #require(PodcastID(Self.podcast))))
         }
-        #expect(try alerts(queue).isEmpty)
+        #expect(queue.alerts.isEmpty)
     }
 
     @Test func `new episodes that could not be saved are looked for again`() throws {
-        var queue = QueueHarness()
-        publish(&queue, [3])
-        set(&queue, "autoEnqueue", "bottom")
+        let queue = QueueHarness()
+        publish(queue, [3])
+        set(queue, "autoEnqueue", "bottom")
         queue.holdsCommits = true
-        publish(&queue, [4], seen: 10)
+        publish(queue, [4], seen: 10)
         queue.refuse()
         #expect(queue.numbers.isEmpty)
         queue.holdsCommits = false
@@ -247,18 +244,18 @@ struct QueueRuleTests {
 
     @Test(arguments: [("speed", "2"), ("autoEnqueue", "sideways"), ("nonsense", "1"), ("autoEnqueueQueue", "no name")])
     func `settings that are none are refused`(key: String, value: String) throws {
-        var queue = QueueHarness()
-        #expect(code(set(&queue, key, value)) == .invalidArgument)
+        let queue = QueueHarness()
+        #expect(code(set(queue, key, value)) == .invalidArgument)
     }
 
     @Test func `settings are on the stream and survive`() throws {
-        var queue = QueueHarness()
-        set(&queue, "autoEnqueue", "top")
+        let queue = QueueHarness()
+        set(queue, "autoEnqueue", "top")
         queue.restart()
         let topic = Topic.settings(.queue, podcast: Self.podcast)
         let put = try #require(queue.published.last { $0.topic == topic })
         #expect(try WireSettingsState(wireBytes: put.payload).settings.map(\.value) == ["top"])
-        set(&queue, "autoEnqueue", "")
+        set(queue, "autoEnqueue", "")
         #expect(queue.published.last == Publication(.delete, topic))
     }
 
@@ -266,16 +263,16 @@ struct QueueRuleTests {
 
     @discardableResult
     private func set(
-        _ queue: inout QueueHarness, _ key: String, _ value: String, podcast: String = Self.podcast
+        _ queue: QueueHarness, _ key: String, _ value: String, podcast: String = Self.podcast
     ) -> Result<WireQueueReply, Failure>? {
-        queue.ask {
+        queue.send {
             $0.setSetting.podcast = podcast
             $0.setSetting.key = key
             $0.setSetting.value = value
         }
     }
 
-    private func detail(_ queue: inout QueueHarness, _ number: Int, seen: Int64, published: Int64 = 0) {
+    private func detail(_ queue: QueueHarness, _ number: Int, seen: Int64, published: Int64 = 0) {
         queue.details[QueueHarness.episode(number)] = .with {
             $0.id = QueueHarness.episode(number)
             $0.podcastID = Self.podcast
@@ -289,19 +286,19 @@ struct QueueRuleTests {
 
     /// The podcast has new episodes in the library, and says so unless nobody can hear it.
     private func publish(
-        _ queue: inout QueueHarness, _ numbers: [Int], seen: Int64 = 0, published: Int64 = 0, announced: Bool = true
+        _ queue: QueueHarness, _ numbers: [Int], seen: Int64 = 0, published: Int64 = 0, announced: Bool = true
     ) {
-        for number in numbers { detail(&queue, number, seen: seen, published: published) }
+        for number in numbers { detail(queue, number, seen: seen, published: published) }
         guard announced else { return }
         let news = WireEpisodesChanged.with {
             $0.podcast = Self.podcast
             $0.added = numbers.map(QueueHarness.episode)
         }
         queue.observe(.event, .episodes(of: Self.podcast), news.wireBytes)
-        observePodcast(&queue, count: queue.details.count)
+        observePodcast(queue, count: queue.details.count)
     }
 
-    private func observePodcast(_ queue: inout QueueHarness, count: Int, subscribed: Bool = true) {
+    private func observePodcast(_ queue: QueueHarness, count: Int, subscribed: Bool = true) {
         let podcast = WirePodcast.with {
             $0.id = Self.podcast
             $0.episodeCount = UInt32(count)

@@ -1,4 +1,5 @@
 import BusKit
+import OwnerHarness
 import PodcastModel
 import SwiftProtobuf
 import Testing
@@ -10,9 +11,9 @@ import WireMessages
 /// are printed, not judged: they depend on the machine and on how it was built.
 struct QueueSizeTests {
     @Test func `changes of a long queue are deltas and it comes back whole`() throws {
-        var queue = QueueHarness(episodes: 10_100)
+        let queue = QueueHarness(episodes: 10_100)
         for start in stride(from: 1, to: 10_000, by: 500) {
-            queue.ask { $0.add.episodes = (start..<min(start + 500, 9_900)).map(QueueHarness.episode) }
+            queue.send { $0.add.episodes = (start..<min(start + 500, 9_900)).map(QueueHarness.episode) }
         }
         let clock = ContinuousClock()
         var times: [String: [Duration]] = [:]
@@ -22,12 +23,12 @@ struct QueueSizeTests {
             let entry = queue.entry(1 + number * 90)
             times["move", default: []].append(
                 clock.measure {
-                    queue.ask {
+                    queue.send {
                         $0.move.entry = entry
                         $0.move.index = UInt32(number * 7)
                     }
                 })
-            times["undo", default: []].append(clock.measure { queue.ask { $0.undo = WireUndo() } })
+            times["undo", default: []].append(clock.measure { queue.send { $0.undo = WireUndo() } })
         }
         let puts = queue.published.dropFirst(published).count { $0.kind == .put }
         #expect(puts <= 300 / 40)
@@ -42,7 +43,7 @@ struct QueueSizeTests {
 
     /// A queue of `count` entries whose addresses are as long as those of feeds that sign them.
     private func signed(_ count: Int) -> QueueHarness {
-        var queue = QueueHarness(episodes: 1)
+        let queue = QueueHarness(episodes: 1)
         for number in 1...count {
             queue.details[QueueHarness.episode(number)] = .with {
                 $0.id = QueueHarness.episode(number)
@@ -51,25 +52,25 @@ struct QueueSizeTests {
             }
         }
         for start in stride(from: 1, through: count, by: 500) {
-            queue.ask { $0.add.episodes = (start..<min(start + 500, count + 1)).map(QueueHarness.episode) }
+            queue.send { $0.add.episodes = (start..<min(start + 500, count + 1)).map(QueueHarness.episode) }
         }
         return queue
     }
 
     @Test func `no record and no message is larger than the bus takes`() throws {
-        var queue = signed(2_500)
+        let queue = signed(2_500)
         let all = queue.numbers
         #expect(all.count == 2_500)
         queue.published = []
-        queue.ask { $0.clear = WireClearQueue() }
+        queue.send { $0.clear = WireClearQueue() }
         #expect(queue.numbers.isEmpty)
         queue.restart()
-        queue.ask { $0.undo = WireUndo() }
+        queue.send { $0.undo = WireUndo() }
         #expect(queue.numbers == all)
-        queue.ask { $0.sort.by = .title }
+        queue.send { $0.sort.by = .title }
         #expect(queue.numbers == all.sorted { "\(2_500 - $0)" < "\(2_500 - $1)" })
         queue.restart()
-        queue.ask { $0.undo = WireUndo() }
+        queue.send { $0.undo = WireUndo() }
         #expect(queue.numbers == all)
         for collection in queue.records.values {
             for record in collection.values { #expect(record.count <= 512 << 10) }
@@ -83,13 +84,13 @@ struct QueueSizeTests {
     }
 
     @Test func `the deltas behind a put take no more than the queue itself`() {
-        var queue = signed(200)
-        queue.ask { $0.clear = WireClearQueue() }
+        let queue = signed(200)
+        queue.send { $0.clear = WireClearQueue() }
         queue.published = []
         let ids = (1...200).map(QueueHarness.episode)
         for _ in 0..<10 {
-            queue.ask { $0.add.episodes = ids }
-            queue.ask { $0.undo = WireUndo() }
+            queue.send { $0.add.episodes = ids }
+            queue.send { $0.undo = WireUndo() }
         }
         // The 200 entries take less than a megabyte, as a put that deltas continue and in one delta behind it.
         var held = 0
@@ -100,42 +101,42 @@ struct QueueSizeTests {
     }
 
     @Test func `the history of large changes forgets the oldest and never the newest`() throws {
-        var queue = signed(1_200)
+        let queue = signed(1_200)
         let all = queue.numbers
         for _ in 0..<4 {
-            queue.ask { $0.clear = WireClearQueue() }
+            queue.send { $0.clear = WireClearQueue() }
             let revision = queue.machine.main.queue.revision
-            queue.ask { $0.restore.revision = revision - 1 }
+            queue.send { $0.restore.revision = revision - 1 }
             #expect(queue.numbers == all)
         }
         let stored = queue.records["history/main", default: [:]].values.reduce(0) { $0 + $1.count }
         #expect(stored < 32 << 20)
-        queue.ask { $0.undo = WireUndo() }
+        queue.send { $0.undo = WireUndo() }
         #expect(queue.numbers.isEmpty)
         queue.restart()
-        queue.ask { $0.undo = WireUndo() }
+        queue.send { $0.undo = WireUndo() }
         #expect(queue.numbers == all)
-        queue.ask { $0.redo = WireRedo() }
+        queue.send { $0.redo = WireRedo() }
         #expect(queue.numbers.isEmpty)
     }
 
     @Test func `a hundred texts are found in a full queue, and too much to compare is refused`() throws {
         func full(_ title: String) -> QueueHarness {
-            var queue = QueueHarness()
+            let queue = QueueHarness()
             for number in 1...10_000 {
                 let id = QueueHarness.episode(number)
                 queue.details[id] = .with { ($0.id, $0.title) = (id, "\(number): \(title)") }
             }
-            queue.ask { $0.add.episodes = (1...10_000).map(QueueHarness.episode) }
+            queue.send { $0.add.episodes = (1...10_000).map(QueueHarness.episode) }
             return queue
         }
-        var queue = full("Überall, a title of an ordinary length")
+        let queue = full("Überall, a title of an ordinary length")
         let texts = (9_901...10_000).map { "\($0): ÜBERALL" }
-        #expect(try queue.ask { $0.remove.texts = texts }?.get().count == 100)
+        #expect(try queue.send { $0.remove.texts = texts }?.get().count == 100)
         #expect(queue.numbers.last == 9_900)
-        var long = full(String(repeating: "very long ", count: 60))
+        let long = full(String(repeating: "very long ", count: 60))
         let beginnings = (9_901...10_000).map { "\($0): very long" }
-        #expect(long.ask { $0.remove.texts = beginnings }?.failure?.known == .limitReached)
+        #expect(long.send { $0.remove.texts = beginnings }?.failure?.known == .limitReached)
         #expect(long.numbers.count == 10_000)
     }
 }

@@ -1,0 +1,40 @@
+import BusKit
+import PodcastModel
+import WireMessages
+
+/// The durable state of the queue service.
+struct QueueState: Sendable {
+    var queues: Queues = [QueueName.usual: NamedQueue(name: QueueName.usual)]
+    var rules = QueueRules()
+}
+
+/// A command that is carried out.
+struct CommandContext: Sendable {
+    var command: Command
+    var request: WireQueueRequest
+    /// The episodes that the library was asked for, by ID.
+    var episodes: [String: WireEpisodeSummary] = [:]
+    var now: Moment
+
+    /// The answer to the command.
+    func answer(_ reply: WireQueueReply = WireQueueReply(), about queue: String) -> Answer {
+        Answer(command: command, queue: queue, reply: reply)
+    }
+}
+
+/// A reply to a command, without the fields that describe the state after it.
+struct Answer: Sendable {
+    var command: Command
+    /// The name of the queue that it is about.
+    var queue: String
+    var reply: WireQueueReply
+}
+
+/// A command that the player answers.
+package struct PlayerCommand: Sendable {
+    var command: Command
+    /// The request, to be decided again if nothing is loaded any more.
+    var request: WireQueueRequest
+    /// The load that the player showed when it was asked.
+    var load: String
+}
