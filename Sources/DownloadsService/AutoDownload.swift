@@ -8,11 +8,9 @@ struct AutoDownload: Sendable {
     private var episodeCounts: [String: UInt32] = [:]
     private var subscribed: Set<String> = []
 
-    func isSubscribed(_ podcast: String) -> Bool { subscribed.contains(podcast) }
-
     /// The number of newest episodes of a podcast that are wanted; 0: none.
     func wantedCount(of podcast: String, _ settings: OwnerSettings) -> UInt32 {
-        isSubscribed(podcast) ? UInt32(settings.number(.autoDownload, podcast: podcast)) : 0
+        subscribed.contains(podcast) ? UInt32(settings.number(.autoDownload, podcast: podcast)) : 0
     }
 
     /// Records podcasts of the library, unless the stream has shown them already, which is newer.
@@ -21,7 +19,6 @@ struct AutoDownload: Sendable {
     }
 
     /// Records a podcast as it is now.
-    ///
     /// - Returns: whether it may have new episodes that are wanted.
     mutating func podcastChanged(_ podcast: WirePodcast) -> Bool {
         let before = episodeCounts.updateValue(podcast.episodeCount, forKey: podcast.id)
@@ -39,7 +36,7 @@ struct AutoDownload: Sendable {
 
     /// Adds the newest episodes that were neither played nor deleted before.
     func add(_ newest: [WireEpisode], of podcast: String, _ change: inout DownloadStoreChange, now: Moment) {
-        guard isSubscribed(podcast) else { return }
+        guard subscribed.contains(podcast) else { return }
         let before = change.store
         let count = Int(before.settings.number(.autoDownload, podcast: podcast))
         let limit = Int(before.settings.number(.keepDownloads, podcast: podcast))

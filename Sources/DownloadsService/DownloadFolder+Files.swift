@@ -1,41 +1,40 @@
 import LibC
 import PodcastModel
 
-// What is there already, and goes.
+// Files that are complete: checking and deleting them.
 
 extension DownloadFolder {
     /// Deletes a downloaded file, if it is a file whose name ends as ours do with the episode's id.
     ///
-    /// - Returns: why it was not, to be tried again unless it is not ours; nil also if it was not there.
+    /// - Returns: why it was not, to be retried unless it isn’t a file of ours; nil also if there was none.
     func delete(_ episode: String, at path: String) -> Failure? {
-        let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
-        guard parts.count == 2, parts.allSatisfy(Self.isComponent), parts[1].contains("[\(episode)].") else {
+        guard let parts = try? Self.parts(of: path), parts.name.contains("[\(episode)].") else {
             return notOurs("\(path) is not where downloads of \(episode) lie")
         }
         let folder: Int32
-        do throws(Failure) { folder = try openFolder(parts[0], making: false) } catch {
+        do throws(Failure) { folder = try openFolder(parts.folder, making: false) } catch {
             return error.code != Self.awayCode && errno == ENOENT ? nil : error
         }
         defer { close(folder) }
         var status = stat()
-        guard fstatat(folder, parts[1], &status, AT_SYMLINK_NOFOLLOW) == 0 else {
+        guard fstatat(folder, parts.name, &status, AT_SYMLINK_NOFOLLOW) == 0 else {
             return errno == ENOENT ? nil : failure("The file cannot be looked at", path)
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
             return notOurs("\(root)/\(path) is not the file that was downloaded")
         }
-        guard unlinkat(folder, parts[1], 0) == 0 else { return failure("The file cannot be deleted", path) }
+        guard unlinkat(folder, parts.name, 0) == 0 else { return failure("The file cannot be deleted", path) }
         fsync(folder)
         // Goes only if it is empty.
         if let top = try? openRoot(making: false) {
-            unlinkat(top, parts[0], AT_REMOVEDIR)
+            unlinkat(top, parts.folder, AT_REMOVEDIR)
             close(top)
         }
         return nil
     }
 
     /// The files in the folder and its folders, with their sizes; symbolic links are not followed, and count as files.
-    /// All is seen from one descriptor: of one folder, whatever is mounted meanwhile.
+    /// Everything is read through one descriptor: from one folder, whatever is mounted meanwhile.
     ///
     /// - Throws: `storageFailed`.
     func files() throws(Failure) -> (files: [String: UInt64], snapshot: FolderSnapshot) {
@@ -65,8 +64,8 @@ extension DownloadFolder {
         return (files, snapshot)
     }
 
-    /// What lies at these paths, relative to the folder, by episode; those that cannot be looked at are left out. No snapshot:
-    /// the folder itself cannot be looked at.
+    /// Checks the files at these paths, relative to the folder, by episode; those that can’t be checked are left out. No
+    /// snapshot: the folder itself can’t be checked.
     func check(_ paths: [String: String]) -> (found: [String: FoundFile], snapshot: FolderSnapshot?) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard top >= 0 else {
@@ -76,7 +75,7 @@ extension DownloadFolder {
         guard let marker = Self.marker(in: top) else { return ([:], nil) }
         var snapshot = FolderSnapshot(marker: marker)
         var found: [String: FoundFile] = [:]
-        // A folder is opened once, however many of its files are looked at.
+        // A folder is opened once, however many of its files are checked.
         for (name, files) in Dictionary(grouping: paths, by: { $0.value.prefix { $0 != "/" } }) {
             let folder = openat(top, String(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
             guard folder >= 0 else {
@@ -106,7 +105,7 @@ extension DownloadFolder {
         return status.st_mode & S_IFMT == S_IFREG ? .file(UInt64(max(0, status.st_size))) : .other
     }
 
-    /// Whether an error says that there is no such thing, or something else in place of a folder.
+    /// Whether an error says that a path doesn’t exist, or that something else is in place of a folder.
     static func isAbsent(_ error: Int32) -> Bool { [ENOENT, ENOTDIR, ELOOP].contains(error) }
 
     func notOurs(_ what: String) -> Failure {

@@ -1,14 +1,14 @@
 import LibC
 import PodcastModel
 
-// By what the folder is known again: a small file in it. An empty place where a disk was to be mounted has none, and
-// numbers of devices change with each start of the machine.
+// The folder is recognised by a small file in it. An empty mount point has none, and numbers of devices change with each
+// start of the machine.
 
 extension DownloadFolder {
     static let markerName = ".lockstep-downloads"
-    /// The failure that says that this is not the folder that is meant.
+    /// The code of the failure with another folder in the place of the right one.
     static let awayCode = "folderAway"
-    /// The most bytes of a marker.
+    /// The maximum size of a marker in bytes.
     private static let markerLimit = 64
 
     var away: Failure {
@@ -18,7 +18,7 @@ extension DownloadFolder {
             retry: true)
     }
 
-    /// What the marker of an open folder says; empty: it has none. Nil: it cannot be read.
+    /// The content of an open folder’s marker; empty: it has none. Nil: it can’t be read.
     static func marker(in folder: Int32) -> String? {
         let file = openat(folder, markerName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return isAbsent(errno) ? "" : nil }
@@ -33,7 +33,7 @@ extension DownloadFolder {
 
     /// Gives the folder a marker, on disk, unless it has one.
     ///
-    /// - Returns: what its marker says now.
+    /// - Returns: the content of its marker now.
     /// - Throws: `storageFailed`, `insufficientStorage`.
     func mark(_ id: String) throws(Failure) -> String {
         let top = try openRoot(making: false)

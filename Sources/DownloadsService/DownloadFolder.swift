@@ -1,21 +1,21 @@
 import LibC
 import PodcastModel
 
-/// The folder of downloads. Every step into it goes by the descriptor of the folder before, and follows no symbolic
-/// link: what somebody planted in it leads nowhere.
+/// The folder of downloads. Every file in it is opened relative to the descriptor of its folder, without following symbolic
+/// links, so that a planted link leads nowhere.
 struct DownloadFolder: Sendable {
-    /// Free space that is left to others, in bytes.
+    /// The free space that is left to other programs, in bytes.
     static let reserve: UInt64 = 50_000_000
     static let partial = ".partial"
 
     let root: String
-    /// The marker that it must bear to be the folder that is meant; empty: any will do, and it may be made.
+    /// The marker that it must have to be the right folder; empty: any will do, and it may be created.
     var marker = ""
 
-    /// What is being fetched, opened for writing behind the bytes that are kept.
+    /// A partial file, opened for writing after the bytes that are kept.
     struct Partial: ~Copyable {
         let descriptor: Int32
-        /// The bytes that are kept.
+        /// The number of bytes that are kept.
         let offset: UInt64
 
         deinit { close(descriptor) }
@@ -23,12 +23,12 @@ struct DownloadFolder: Sendable {
 
     // MARK: Fetching
 
-    /// The name of what has come of this version of an episode's file: bytes of two versions never meet.
+    /// The name of the partial file of this version: bytes of two versions never meet.
     static func partialName(_ episode: String, _ version: FileVersion) -> String {
         "\(episode)-\(EpisodeID.derived(from: "\(version.etag)\n\(version.lastModified)").text.dropFirst())"
     }
 
-    /// Opens what has come of an episode's file, cut to the bytes that are certain; what other versions left is deleted.
+    /// Opens a partial file, truncated to the bytes that are kept; those of other versions are deleted.
     ///
     /// - Throws: `storageFailed`, `insufficientStorage`.
     func openPartial(_ name: String, of episode: String, keeping kept: UInt64) throws(Failure) -> Partial {
@@ -37,7 +37,7 @@ struct DownloadFolder: Sendable {
         for other in Self.names(in: folder) where other.hasPrefix("\(episode)-") && other != name {
             unlinkat(folder, other, 0)
         }
-        // One with a second name is at its place already, or somebody else's: it loses this name alone.
+        // One with a second link is in its place already, or another program’s: it loses this name alone.
         if let left = Self.status(of: name, in: folder), left.st_mode & S_IFMT == S_IFREG, left.st_nlink > 1 {
             unlinkat(folder, name, 0)
         }
@@ -58,7 +58,7 @@ struct DownloadFolder: Sendable {
         return Partial(descriptor: descriptor, offset: offset)
     }
 
-    /// Writes bytes at a place.
+    /// Writes bytes at an offset.
     ///
     /// - Throws: `insufficientStorage`, `storageFailed`.
     func write(_ bytes: UnsafeRawBufferPointer, to partial: borrowing Partial, at offset: UInt64) throws(Failure) {
@@ -75,15 +75,15 @@ struct DownloadFolder: Sendable {
         }
     }
 
-    /// Brings what was written to the disk.
+    /// Synchronises what was written to the disk.
     func save(_ partial: borrowing Partial) throws(Failure) {
         guard fdatasync(partial.descriptor) == 0 else { throw failure("The download cannot be saved", Self.partial) }
     }
 
-    /// Whether the place of a file of so many bytes (0: not known) is free. A file of that size that is there may be the
-    /// same, moved there in a life that did not get to say so; anything else is somebody else's, and in the way.
+    /// Whether nothing is at the path of a file of this size in bytes (0: unknown). A file of that size may be the same,
+    /// moved there in a life of the process that ended before it was recorded; anything else is in the way.
     ///
-    /// - Throws: `storageFailed`; trying again does not help against what is in the way.
+    /// - Throws: `storageFailed`; retrying does not help against what is in the way.
     func isFree(_ path: String, for bytes: UInt64) throws(Failure) -> Bool {
         let parts = try Self.parts(of: path)
         let top = try openRoot(making: true)
@@ -98,8 +98,8 @@ struct DownloadFolder: Sendable {
         return false
     }
 
-    /// Moves the whole file to its place, on disk before it is there by name. A file that is there already and is not
-    /// ours stays, and this one is refused.
+    /// Moves the complete file to its place, synchronised to the disk before it has its name. Another file that is there
+    /// already stays, and this one is refused.
     ///
     /// - Throws: `storageFailed`.
     func finish(_ partial: borrowing Partial, _ name: String, at path: String) throws(Failure) {
@@ -113,7 +113,7 @@ struct DownloadFolder: Sendable {
             unlinkat(from, name, 0)
         } else {
             let reason = errno
-            // It was moved there in a life that did not get to say so.
+            // It was moved there in a life of the process that ended before it was recorded.
             if reason == EEXIST, Self.isSame(partial.descriptor, parts.name, in: to) {
                 unlinkat(from, name, 0)
                 return
@@ -131,7 +131,7 @@ struct DownloadFolder: Sendable {
         guard fsync(to) == 0, fsync(from) == 0 else { throw failure("The download cannot be saved", path) }
     }
 
-    /// Deletes what has come of an episode's file.
+    /// Deletes the partial files of an episode.
     func discard(_ episode: String) {
         guard let folder = try? openFolder(Self.partial, making: false) else { return }
         defer { close(folder) }
@@ -140,7 +140,7 @@ struct DownloadFolder: Sendable {
 
     // MARK: Space
 
-    /// Refuses to begin, or to go on with, what would leave too little space.
+    /// Refuses to fetch what would leave too little space.
     ///
     /// - Throws: `insufficientStorage`, `storageFailed`.
     func requireSpace(for bytes: UInt64) throws(Failure) {
@@ -157,7 +157,7 @@ struct DownloadFolder: Sendable {
         }
     }
 
-    // MARK: Steps
+    // MARK: Opening folders
 
     func openRoot(making: Bool) throws(Failure) -> Int32 {
         if making, marker.isEmpty { mkdir(root, 0o700) }
@@ -185,7 +185,7 @@ struct DownloadFolder: Sendable {
     }
 
     /// The folder and the name that a path consists of.
-    private static func parts(of path: String) throws(Failure) -> (folder: String, name: String) {
+    static func parts(of path: String) throws(Failure) -> (folder: String, name: String) {
         let parts = path.split(separator: "/", maxSplits: 1).map(String.init)
         guard parts.count == 2, parts.allSatisfy(isComponent) else {
             throw Failure(.internalError, "“\(path)” isn’t a valid download path.")
@@ -199,12 +199,12 @@ struct DownloadFolder: Sendable {
             message: "\(root)/\(path) is there already and is left alone; move or delete it, then try again.")
     }
 
-    /// Whether a part of a path names something within its folder.
+    /// Whether a component of a path stays within its folder.
     static func isComponent(_ name: String) -> Bool {
         !name.isEmpty && name != "." && name != ".." && !name.contains("/")
     }
 
-    /// Whether a file holds the same bytes as an open one.
+    /// Whether a file has the same content as an open one.
     private static func isSame(_ open: Int32, _ name: String, in folder: Int32) -> Bool {
         let other = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
         guard other >= 0 else { return false }

@@ -1,21 +1,21 @@
-/// Names of files that people can read and no feed can misuse.
+/// The names of downloaded files: readable, and safe whatever a feed contains.
 enum DownloadName {
-    /// The longest component, in bytes, that every usual file system takes.
+    /// The maximum length of a component in bytes, which every common file system accepts.
     private static let limit = 200
 
-    /// `Podcast/Title [e123].mp3`, relative to the folder of downloads. The id makes it unlike any other's.
+    /// The path `Podcast/Title [e123].mp3`, relative to the folder of downloads. The ID makes it unique.
     static func path(podcast: String, title: String, episode: String, type: String, url: String) -> String {
         let ending = " [\(episode)].\(suffix(type: type, url: url))"
         return component(podcast, orElse: "Podcast", limit: limit) + "/"
             + component(title, orElse: "Episode", limit: limit - ending.utf8.count) + ending
     }
 
-    /// A text as one component of a path: no separators, nothing that cannot be seen or turns the direction of writing,
-    /// no dot or blank at either end, and not too long.
+    /// A text as one component of a path: without separators, invisible characters and those that change the direction of
+    /// writing, without a dot or space at either end, and not too long.
     static func component(_ text: String, orElse substitute: String, limit: Int) -> String {
         var name = ""
         for scalar in text.unicodeScalars {
-            // Joiners make one sign of several, and words of some scripts right.
+            // Joiners combine emoji, and are part of words in some scripts.
             if scalar == "\u{200D}" || scalar == "\u{200C}" {
                 name.unicodeScalars.append(scalar)
                 continue

@@ -1,81 +1,75 @@
 package import PodcastModel
 
-/// Which version of a file a server says that it sends.
+/// The version of a file that a server says it sends.
 package struct FileVersion: Sendable, Hashable {
     /// Its `ETag`; empty: none was sent.
     package var etag: String
     /// Its `Last-Modified`; empty: none was sent.
     package var lastModified: String
 
-    /// What a request names it by that wants more of it and nothing of another (RFC 9110, section 13.1.5: a weak ETag
-    /// does not tell). Empty: nothing does, so that no part of it can be continued.
+    /// The value of `If-Range` that asks for the rest of this version only (RFC 9110, section 13.1.5, excludes weak ETags).
+    /// Empty: there is none, so that it can’t be continued.
     package var condition: String { etag.isEmpty || etag.hasPrefix("W/") ? lastModified : etag }
 }
 
-/// What lies where a file was put.
+/// The result of looking for a file at its path.
 package enum FoundFile: Sendable, Hashable {
     case nothing
-    /// A file of so many bytes.
+    /// A file of this size in bytes.
     case file(UInt64)
-    /// Something that is no file, or a link.
+    /// A link, a folder or another thing that isn’t a file.
     case other
 }
 
-/// The folder of downloads, as it was when files were looked at.
+/// The folder of downloads as it was when files were checked.
 package struct FolderSnapshot: Sendable, Hashable {
-    /// What its marker says; empty: it has none, or is not there.
+    /// The content of its marker; empty: it has none, or is missing.
     package var marker = ""
-    /// Podcasts' folders in it that are on another device than it is.
+    /// Podcasts’ folders in it that are on another device than it is.
     package var mounts: Set<String> = []
-
-    /// A folder that bears this marker.
-    package init(marker: String = "", mounts: Set<String> = []) {
-        self.marker = marker
-        self.mounts = mounts
-    }
 }
 
 /// A file to fetch.
 package struct TransferOrder: Sendable, Hashable {
-    /// Which transfer its reports name.
+    /// The number of the transfer in its reports.
     package var number: UInt64
-    /// The episode's id.
+    /// The ID of the episode.
     package var episode: String
-    /// Where it is.
+    /// The address of the file.
     package var url: String
-    /// Where the file goes, relative to the folder of downloads.
+    /// The path of the complete file, relative to the folder of downloads.
     package var path: String
-    /// At most so many bytes of the partial file are kept, whose own size says how many have come; 0: none.
+    /// The maximum number of bytes of the partial file that are kept; its own size says how many there are.
     package var received: UInt64
-    /// The version that was begun.
+    /// The version of the partial file.
     package var version: FileVersion
-    /// Its size in bytes as the feed says; 0: it does not.
+    /// Its size in bytes according to the feed; 0: unknown.
     package var announced: UInt64
-    /// The marker of the folder that it goes to; empty: that has none yet.
+    /// The marker of the folder of downloads; empty: it has none yet.
     package var folder = ""
-    /// The podcast whose user and password the server may ask for.
+    /// The podcast whose credentials the server may ask for.
     package var podcast = ""
 }
 
-/// What a server said of a file.
+/// The beginning of a server’s response.
 package struct TransferStart: Sendable, Hashable {
-    /// Its size in bytes; 0: it does not say.
+    /// The size of the file in bytes; 0: unknown.
     package var total: UInt64
-    /// Where it is begun: 0, or where it was left.
+    /// The position at which the response begins: 0, or the end of the partial file.
     package var offset: UInt64
     package var version: FileVersion
-    /// What kind of file it says it is.
+    /// The media type; empty: unknown.
     package var contentType: String
-    /// A part of this version was asked for, and the whole is sent.
+    /// Whether a part of this version was requested, and the whole file is sent.
     package var isPartRefused = false
-    /// Nothing lies where it goes.
+    /// Whether nothing is at the path of the complete file.
     package var isPlaceFree = true
 }
 
-/// Why a file did not come.
+/// The reason why a file was not fetched.
 package struct TransferFailure: Error, Sendable, Hashable {
     package var failure: Failure
-    /// How long the server wants to be left alone, in seconds.
+    /// The time in seconds after which the server accepts another request.
     package var retryAfter: Double?
 
     package init(_ failure: Failure, retryAfter: Double? = nil) {
@@ -84,60 +78,60 @@ package struct TransferFailure: Error, Sendable, Hashable {
     }
 }
 
-/// What the shell tells the machine.
+/// A report of the shell.
 package enum DownloadsInput: Sendable, Hashable {
     /// The server has begun to answer.
     case began(UInt64, TransferStart)
-    /// So many bytes have come.
+    /// This number of bytes has been fetched.
     case progressed(UInt64, received: UInt64, bytesPerSecond: Double)
-    /// So many bytes are on disk for certain.
+    /// This number of bytes is synchronised to the disk.
     case saved(UInt64, received: UInt64)
-    /// It was ended by order; so many bytes of this version are on disk for certain.
+    /// The transfer was cancelled; this number of bytes of the version is synchronised to the disk.
     case stopped(episode: String, FileVersion, received: UInt64)
-    /// The file is whole, checked, on disk and at its place.
+    /// The file is complete, verified, synchronised to the disk and in its place.
     case completed(UInt64, bytes: UInt64)
-    /// It did not come.
+    /// The file could not be fetched.
     case failed(UInt64, TransferFailure)
-    /// What was to be cancelled has ended, and reports nothing more.
+    /// A cancelled transfer has ended, and reports nothing more.
     case ended(UInt64)
-    /// What there is in the folder: sizes in bytes by path, relative to it.
+    /// The sizes of all files in the folder, in bytes, by path relative to it.
     case surveyed([String: UInt64], FolderSnapshot = FolderSnapshot())
-    /// What lies where the files of these episodes were put; those that could not be looked at are left out. Nil: the
-    /// folder could not be looked at.
+    /// What is at the paths of these episodes’ files, without those that could not be checked. Nil: the folder could not
+    /// be checked.
     case filesChecked(UInt64, [String: FoundFile], FolderSnapshot?)
-    /// The folder bears this marker now, on disk.
+    /// The folder has this marker now, synchronised to the disk.
     case marked(String)
-    /// It cannot be marked.
+    /// The folder can’t be marked.
     case markFailed(Failure)
     /// The folder could not be read.
     case surveyFailed(Failure)
     /// The file of an episode has been deleted, or could not be.
     case deleted(episode: String, Failure?)
-    /// The interfaces of the default routes; empty: there is no way out. And the hour of the day, local time.
+    /// The interfaces of the default routes (none: there is no network), and the hour of the day, local time.
     case networkChecked(interfaces: [String], hour: Int)
 }
 
-/// What only the shell can do.
+/// An action of the shell.
 package enum DownloadsAction: Sendable, Hashable {
     /// Fetch a file.
     case start(TransferOrder)
-    /// Stop fetching, and report `ended`; what has come stays.
+    /// Cancel a transfer, and report `ended`; the partial file stays.
     case cancel(UInt64)
     /// Let an episode's transfer run once more after the process crashed over it.
     case release(episode: String)
-    /// Delete what has come of an episode's file.
+    /// Delete the partial file of an episode.
     case discard(episode: String)
-    /// Delete an episode's file, if it is a file and lies where this path, relative to the folder, says, and the folder
-    /// bears this marker (empty: whatever it bears).
+    /// Delete the file of an episode at this path, relative to the folder, if it is a file and the folder has this marker
+    /// (empty: any).
     case delete(episode: String, path: String, folder: String = "")
     /// Give the folder a marker, unless it has one.
     case mark(String)
-    /// Look what there is in the folder.
+    /// List all files in the folder.
     case survey
-    /// Look what lies at these paths, relative to the folder, by episode; the number comes back with what was found.
+    /// Check the files at these paths, relative to the folder, by episode; the number comes back with the result.
     case checkFiles(UInt64, [String: String])
-    /// See which way out there is, and what time it is.
+    /// Read the default routes and the hour.
     case checkNetwork
-    /// So many bytes a second for all transfers together; 0: as many as come.
+    /// Limit the rate of all transfers together, in bytes a second; 0: no limit.
     case limit(bytesPerSecond: UInt64)
 }

@@ -4,27 +4,28 @@ import PodcastModel
 import WireMessages
 
 extension DownloadsMachine {
-    mutating func handle(_ command: Command, now: Moment, _ effects: inout Effects) {
+    /// Handles a command; one that names downloaded files is handled again when they have been checked.
+    mutating func handle(_ command: Command, isChecked: Bool = false, now: Moment, _ effects: inout Effects) {
         do throws(Failure) {
             guard let request = try? WireDownloadsRequest(wireBytes: command.payload) else {
                 throw Failure(.malformed, "The request to the downloads service can’t be read.")
             }
-            try perform(request, command, now: now, &effects)
+            try perform(request, command, isChecked, now: now, &effects)
         } catch {
             effects.append(.reply(command.id, .failure(error)))
         }
     }
 
     private mutating func perform(
-        _ request: WireDownloadsRequest, _ command: Command, now: Moment, _ effects: inout Effects
+        _ request: WireDownloadsRequest, _ command: Command, _ isChecked: Bool, now: Moment, _ effects: inout Effects
     ) throws(Failure) {
         switch request.command {
         case .add(let add)?:
             let episodes = try Self.valid(add.episodes)
-            guard !files.check(episodes, for: .add(command, episodes), store.current, now: now, &effects) else {
-                return
-            }
-            try addChecked(episodes, command, now: now, &effects)
+            if !isChecked, files.check(episodes, for: command, store.current, now: now, &effects) { return }
+            let unknown = episodes.filter { store.current.downloads[$0] == nil }
+            guard unknown.isEmpty else { return lookUp(unknown, .add(command, episodes), &effects) }
+            try self.add(episodes, knowing: [:], command, now: now, &effects)
         case .pause(let pause)?:
             let episodes = try Self.valid(pause.episodes)
             let active = episodes.filter { store.current.downloads[$0]?.state == .downloading }
@@ -49,27 +50,11 @@ extension DownloadsMachine {
             guard store.current.downloads[query.episode] != nil || store.current.past[query.episode] != nil else {
                 return lookUp([query.episode], .why(command), &effects)
             }
-            let waiter = FileReconciler.Waiter.why(command, query.episode)
-            guard !files.check([query.episode], for: waiter, store.current, now: now, &effects) else { return }
-            answer([waiter], now: now, &effects)
+            if !isChecked, files.check([query.episode], for: command, store.current, now: now, &effects) { return }
+            Self.explain(why(query.episode, now: now), to: command, &effects)
         case .setSetting(let setting)?: try set(setting, command, now: now, &effects)
         case .answerAlert(let answer)?: try self.answer(answer, command, now: now, &effects)
         case nil: throw Failure(.unknownCommand, "The downloads service doesn’t know this command.")
-        }
-    }
-
-    /// Answers the commands that have waited for a file check.
-    mutating func answer(_ waiters: [FileReconciler.Waiter], now: Moment, _ effects: inout Effects) {
-        for waiter in waiters {
-            switch waiter {
-            case .why(let command, let episode): Self.explain(why(episode, now: now), to: command, &effects)
-            case .add(let command, let episodes):
-                do throws(Failure) {
-                    try addChecked(episodes, command, now: now, &effects)
-                } catch {
-                    effects.append(.reply(command.id, .failure(error)))
-                }
-            }
         }
     }
 
@@ -105,15 +90,6 @@ extension DownloadsMachine {
     }
 
     // MARK: Adding
-
-    /// Adds episodes whose files have been checked.
-    private mutating func addChecked(
-        _ episodes: [String], _ command: Command, now: Moment, _ effects: inout Effects
-    ) throws(Failure) {
-        let unknown = episodes.filter { store.current.downloads[$0] == nil }
-        guard unknown.isEmpty else { return lookUp(unknown, .add(command, episodes), &effects) }
-        try add(episodes, knowing: [:], command, now: now, &effects)
-    }
 
     /// Adds all episodes, or none if one of them is neither here nor in the library.
     mutating func add(
@@ -215,22 +191,59 @@ extension DownloadsMachine {
             change.put(download)
         }
         let isAccepted = isFirst && answer.action == "accept"
-        if isAccepted { files.acceptFolder(&change) }
+        if isAccepted { files.folder.accept(&change) }
         commit(change, answering: (command.id, reply.wireBytes), &effects)
         if isAccepted { files.recheck(store.current, now: now, &effects) }
     }
-}
 
-extension WireDownload {
-    /// Lets it begin at once for a client, instead of waiting for the hour of its rule or its next attempt.
-    ///
-    /// - Returns: whether that changes anything.
-    fileprivate mutating func hasten(for origin: String, at time: Timestamp) -> Bool {
-        let waits = state == .queued && (!waitsFor.isEmpty || nextAttempt > 0)
-        let isActive = state == .queued || state == .downloading
-        guard waits || isActive && automatic else { return false }
-        if waits { begin() }
-        request(by: origin, at: time)
-        return true
+    // MARK: Explaining
+
+    /// Answers why the file of an episode is there, or is not.
+    static func explain(_ sentences: [String], to command: Command, _ effects: inout Effects) {
+        var reply = WireDownloadsReply()
+        reply.why = sentences
+        effects.append(.reply(command.id, .success(reply.wireBytes)))
+    }
+
+    /// Why an episode was never downloaded, as the library has it; nil: it isn’t in the library.
+    static func neverRequested(_ episode: WireEpisode?) -> String {
+        if let episode {
+            if episode.enclosureURL.isEmpty { return "It has no audio that could be downloaded." }
+            if WebAddress(episode.enclosureURL)?.isFile ?? false {
+                return "It is a file on this machine; there is nothing to download."
+            }
+        }
+        return "It was never downloaded: nobody has asked for it, and no rule."
+    }
+
+    /// Why the file of an episode is there, or is not, in sentences.
+    func why(_ episode: String, now: Moment) -> [String] {
+        guard let download = store.current.downloads[episode] else {
+            guard let past = store.current.past[episode] else { return [Self.neverRequested(nil)] }
+            let state = past.unfinished ? "It is not downloaded; its download was" : "It is not downloaded any more:"
+            return ["\(state) \(past.reason)."]
+        }
+        let state = download.state == .queued ? "to be downloaded" : download.state.word
+        var sentences = ["It is \(state): \(download.reason)."]
+        switch download.state {
+        case .failed:
+            let request = download.automatic ? "wanted \(download.reason)" : download.reason
+            sentences = ["Its download failed: \(download.error.message)", "It was \(request)."]
+        case .queued:
+            let wait = max(0, (download.nextAttempt - now.wall.milliseconds) / 1_000)
+            if !download.waitsFor.isEmpty {
+                sentences.append("It waits for \(download.waitsFor)\(download.waitsFor.hasSuffix(".") ? "" : ".")")
+            }
+            if wait > 0 { sentences.append("The next attempt is in \(wait) s.") }
+            if download.waitsFor.isEmpty, wait == 0 { sentences.append("It waits for its turn.") }
+        case .downloaded:
+            if files.absence(of: download, in: store.current) != nil {
+                sentences.append("Its file is out of reach: perhaps a disk is not there.")
+            }
+            sentences += rules.reasons(for: download, in: store.current)
+        default: break
+        }
+        if !download.note.isEmpty, download.state != .downloading { sentences.append(download.note) }
+        return sentences
     }
 }

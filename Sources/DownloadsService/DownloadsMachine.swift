@@ -87,7 +87,7 @@ package struct DownloadsMachine: OwnerMachine {
         case .committed(let step):
             store.committed(step.id)
             effects += step.actions.filter(isDue).map { .perform($0) }
-            schedule.changeSaved()
+            schedule.resume()
         case .refused(let step, _):
             rollBack(step.id, &effects)
             schedule.changeRefused(now: now, &effects)
@@ -114,14 +114,14 @@ package struct DownloadsMachine: OwnerMachine {
 
     private mutating func timerFired(_ timer: Timer, now: Moment, _ effects: inout Effects) {
         switch timer {
-        case .schedule: schedule.timerFired()
+        case .schedule: schedule.resume()
         case .networkCheck: network.timerFired(&effects)
         case .retention:
             var change = change
             rules.timerFired(&change, now: now, &effects)
             commit(change, &effects)
         case .fileCheck: files.timerFired(store.current, now: now, &effects)
-        case .fileCheckTimeout: answer(files.checkTimedOut(), now: now, &effects)
+        case .fileCheckTimeout: handle(files.checkTimedOut(), now: now, &effects)
         }
     }
 
@@ -139,7 +139,7 @@ package struct DownloadsMachine: OwnerMachine {
             guard let download = schedule.failed(number, failure, &change, &network, now: now) else { break }
             effects.append(.log(.warning, "download of \(download.episode): \(failure.failure)"))
             if failure.failure.code == DownloadFolder.awayCode {
-                files.folderChanged()
+                files.folder.foundOther()
                 files.recheck(store.current, now: now, &effects)
             } else {
                 // Its feed may have moved it meanwhile.
@@ -148,14 +148,14 @@ package struct DownloadsMachine: OwnerMachine {
         case .ended(let number): schedule.ended(number)
         case .surveyed(let found, let snapshot): files.surveyed(found, snapshot, &change, now: now, &effects)
         case .surveyFailed(let failure):
-            files.surveyFailed()
+            files.folder.surveyFailed()
             effects.append(.log(.warning, "the folder of downloads cannot be read: \(failure)"))
         case .filesChecked(let number, let found, let snapshot):
             guard let waiters = files.checkFinished(number, found, snapshot, &change, now: now, &effects) else { break }
             commit(change, &effects)
-            answer(waiters, now: now, &effects)
-            return files.continueAfterCheck(store.current, now: now, &effects)
-        case .marked(let marker): files.marked(marker, &change)
+            handle(waiters, now: now, &effects)
+            return handle(files.continueAfterCheck(store.current, now: now, &effects), now: now, &effects)
+        case .marked(let marker): files.folder.marked(marker, &change)
         case .markFailed(let failure): effects.append(.log(.info, "\(failure)"))
         case .deleted(let episode, let failure):
             // What could not be deleted is deleted after the next start; what is not ours never.
@@ -164,6 +164,11 @@ package struct DownloadsMachine: OwnerMachine {
         case .networkChecked(let interfaces, let hour): network.checked(interfaces, hour, &change, now: now)
         }
         commit(change, &effects)
+    }
+
+    /// Handles the commands that have waited for a file check.
+    private mutating func handle(_ waiters: [Command], now: Moment, _ effects: inout Effects) {
+        for command in waiters { handle(command, isChecked: true, now: now, &effects) }
     }
 
     /// Begins and ends transfers, and sets the timers.

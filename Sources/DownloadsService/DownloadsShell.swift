@@ -6,14 +6,12 @@ import PodcastModel
 package import ProcessKit
 import ServiceLifecycle
 
-/// The process of the downloads: its machine, run, and what fetches and deletes for it.
+/// Runs the machine of the downloads, and fetches, checks and deletes files for it.
 package struct DownloadsShell: ServiceLifecycle.Service {
     private let service: OwnerService<DownloadsMachine>
     private let worker: DownloadsWorker
 
-    /// Downloads in this process's surroundings.
-    ///
-    /// - Parameter stall: how long a server may say nothing before its transfer has failed.
+    /// - Parameter stall: how long a server may stay silent before its transfer has failed.
     package init(_ context: ServiceContext, stall: Duration = .seconds(30)) {
         let root = context.home.downloadDirectory
         let worker = DownloadsWorker(
@@ -27,9 +25,7 @@ package struct DownloadsShell: ServiceLifecycle.Service {
 
     /// Serves until the process is asked to stop; then nothing is written any more.
     package func run() async throws {
-        do {
-            try await service.run()
-        } catch {
+        do { try await service.run() } catch {
             await worker.shutdown()
             throw error
         }
@@ -37,13 +33,13 @@ package struct DownloadsShell: ServiceLifecycle.Service {
     }
 }
 
-/// Carries actions out, in order, but for the transfers, which run side by side.
+/// Performs actions in order, except for transfers, which run side by side.
 private final class DownloadsWorker: Sendable {
     private let folder: DownloadFolder
     private let client: TransferClient
     private let quarantine: CrashLoopQuarantine
-    /// Looks at a disk that hangs may never end: they have a thread of their own.
-    private let looks = DispatchQueue(label: "lockstep.files")
+    /// Checks of files have a thread of their own: on a disk that hangs they may never end.
+    private let checks = DispatchQueue(label: "lockstep.files")
     private let steps: AsyncStream<@Sendable () async -> Void>.Continuation
     private let task: Task<Void, Never>
 
@@ -77,23 +73,17 @@ private final class DownloadsWorker: Sendable {
             }
         case .mark(let id):
             steps.yield {
-                do throws(Failure) {
-                    report(.marked(try folder.mark(id)))
-                } catch {
-                    report(.markFailed(error))
-                }
+                do throws(Failure) { report(.marked(try folder.mark(id))) } catch { report(.markFailed(error)) }
             }
         case .survey:
-            looks.async {
+            checks.async {
                 do throws(Failure) {
                     let (files, snapshot) = try folder.files()
                     report(.surveyed(files, snapshot))
-                } catch {
-                    report(.surveyFailed(error))
-                }
+                } catch { report(.surveyFailed(error)) }
             }
         case .checkFiles(let number, let paths):
-            looks.async {
+            checks.async {
                 let (found, snapshot) = folder.check(paths)
                 report(.filesChecked(number, found, snapshot))
             }
@@ -132,7 +122,7 @@ private final class DownloadsWorker: Sendable {
     }
 }
 
-/// What a rule may depend on.
+/// The default routes of the machine.
 private enum DefaultRoutes {
     /// The interfaces of the default routes.
     static var interfaces: [String] {

@@ -6,22 +6,14 @@ import WireMessages
 /// Compares the store with the files on disk: checks the files of downloads at intervals and before a command about them
 /// is answered, and surveys the whole folder. One check runs at a time.
 struct FileReconciler: Sendable {
-    /// A command that is answered after a file check.
-    enum Waiter: Sendable {
-        /// Adds these episodes, of which some are downloaded.
-        case add(Command, [String])
-        /// Asks why this episode is in its state.
-        case why(Command, String)
-    }
-
     /// A check under way.
     private struct FileCheck: Sendable {
         var number: UInt64
         var since: MonotonicTime
         /// The files that are checked, by episode.
         var files: [String: DownloadedFile]
-        /// The commands that are answered when it is finished.
-        var waiters: [Waiter]
+        /// The commands that are handled when it is finished.
+        var waiters: [Command]
     }
 
     /// A file as it was put into the folder.
@@ -37,39 +29,25 @@ struct FileReconciler: Sendable {
     /// How long a command waits for a check; a disk that hangs may never answer.
     private static let checkTimeout = Duration.seconds(5)
 
-    private var availability = FolderAvailability()
+    var folder = FolderAvailability()
     private var fileCheck: FileCheck?
     private var lastCheck: UInt64 = 0
-    private var nextWaiters: [Waiter] = []
+    private var nextWaiters: [Command] = []
     private var isRecheckDue = false
     /// The files when the survey was begun: about later ones its result may be out of date.
     private var surveyedFiles: [String: DownloadedFile] = [:]
-    /// The folder is surveyed once it is available again.
-    private var surveysWhenAvailable = false
     /// When all files are checked next; nil: not at intervals.
     private var nextCheck: MonotonicTime?
 
     // MARK: Availability
 
     /// Whether it is known which folder is there; before one was marked, any will do.
-    func isFolderKnown(_ store: DownloadStore) -> Bool { availability.isSeen || store.folder.marker.isEmpty }
+    func isFolderKnown(_ store: DownloadStore) -> Bool { folder.isSeen || store.folder.marker.isEmpty }
 
     /// What the folder of a file waits for; nil: it is available.
     func absence(of download: WireDownload, in store: DownloadStore) -> String? {
-        availability.absence(of: store.relative(download.path) ?? download.targetPath)
+        folder.absence(of: store.relative(download.path) ?? download.targetPath)
     }
-
-    /// A transfer has found another folder than it was meant for.
-    mutating func folderChanged() {
-        availability.folderChanged()
-        surveysWhenAvailable = true
-    }
-
-    /// The user accepts the folder as it is: files that are not in it are not downloaded.
-    mutating func acceptFolder(_ change: inout DownloadStoreChange) { availability.accept(&change) }
-
-    /// The folder has this marker now.
-    mutating func marked(_ marker: String, _ change: inout DownloadStoreChange) { availability.marked(marker, &change) }
 
     /// The folder may have been moved, with everything in it.
     static func rebasePaths(_ change: inout DownloadStoreChange) {
@@ -86,13 +64,13 @@ struct FileReconciler: Sendable {
     /// Checks the files before a command about these episodes is answered; false: none of them is downloaded, or the disk
     /// does not answer.
     mutating func check(
-        _ episodes: [String], for waiter: Waiter, _ store: DownloadStore, now: Moment, _ effects: inout Effects
+        _ episodes: [String], for command: Command, _ store: DownloadStore, now: Moment, _ effects: inout Effects
     ) -> Bool {
         guard episodes.contains(where: { store.downloads[$0]?.state == .downloaded }) else { return false }
-        guard let since = fileCheck?.since else { return check([waiter], store, now: now, &effects) }
+        guard let since = fileCheck?.since else { return check([command], store, now: now, &effects) }
         guard now.monotonic.since(since) < Self.checkTimeout else { return false }
         // The check under way may have seen these already, as they were before.
-        nextWaiters.append(waiter)
+        nextWaiters.append(command)
         effects.append(.timer(.fileCheckTimeout, at: since.advanced(by: Self.checkTimeout)))
         return true
     }
@@ -104,7 +82,7 @@ struct FileReconciler: Sendable {
     }
 
     private mutating func check(
-        _ waiters: [Waiter], _ store: DownloadStore, now: Moment, _ effects: inout Effects
+        _ waiters: [Command], _ store: DownloadStore, now: Moment, _ effects: inout Effects
     ) -> Bool {
         isRecheckDue = false
         let files = store.downloadedFiles
@@ -118,12 +96,11 @@ struct FileReconciler: Sendable {
     }
 
     /// Records the result of a check, which says nothing about files that were completed after it began.
-    ///
-    /// - Returns: the commands to answer now; nil for a check that isn’t the one under way.
+    /// - Returns: the commands to handle now; nil for a check that isn’t the one under way.
     mutating func checkFinished(
         _ number: UInt64, _ found: [String: FoundFile], _ snapshot: FolderSnapshot?,
         _ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects
-    ) -> [Waiter]? {
+    ) -> [Command]? {
         guard let finished = fileCheck, finished.number == number else { return nil }
         fileCheck = nil
         effects.append(.timer(.fileCheckTimeout, at: nil))
@@ -137,15 +114,17 @@ struct FileReconciler: Sendable {
     }
 
     /// Begins what waits for the end of a check: a survey of a folder that is available again, and the next check.
-    mutating func continueAfterCheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) {
-        if !availability.isUnavailable, surveysWhenAvailable { survey(store, &effects) }
+    /// - Returns: the commands to handle now, as there is nothing more to check.
+    mutating func continueAfterCheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) -> [Command] {
+        if folder.takeDueSurvey() { survey(store, &effects) }
         let next = nextWaiters
         nextWaiters = []
-        if !next.isEmpty || isRecheckDue { _ = check(next, store, now: now, &effects) }
+        guard !next.isEmpty || isRecheckDue else { return [] }
+        return check(next, store, now: now, &effects) ? [] : next
     }
 
     /// The commands that have waited too long for a check: they are answered from the store.
-    mutating func checkTimedOut() -> [Waiter] {
+    mutating func checkTimedOut() -> [Command] {
         defer {
             fileCheck?.waiters = []
             nextWaiters = []
@@ -156,7 +135,7 @@ struct FileReconciler: Sendable {
     /// Sets the timer of the next check, as long as there are files or the folder is unavailable.
     mutating func scheduleCheck(_ store: DownloadStore, now: Moment, _ effects: inout Effects) {
         let hasFiles = store.all.contains { $0.state == .downloaded }
-        let isNeeded = fileCheck == nil && (availability.isUnavailable || hasFiles)
+        let isNeeded = fileCheck == nil && (folder.isUnavailable || hasFiles)
         nextCheck = isNeeded ? nextCheck ?? now.monotonic.advanced(by: Self.checkInterval) : nil
         effects.append(.timer(.fileCheck, at: nextCheck))
     }
@@ -171,12 +150,8 @@ struct FileReconciler: Sendable {
     /// Requests a survey of the folder.
     mutating func survey(_ store: DownloadStore, _ effects: inout Effects) {
         surveyedFiles = store.downloadedFiles
-        surveysWhenAvailable = false
         effects.append(.perform(.survey))
     }
-
-    /// The folder can’t be read, and is used as it is.
-    mutating func surveyFailed() { availability.surveyFailed() }
 
     /// Reconciles the store with all files in the folder, if it is the right one. Unknown files are left alone.
     mutating func surveyed(
@@ -185,8 +160,8 @@ struct FileReconciler: Sendable {
     ) {
         let checked = surveyedFiles.mapValues { files[$0.path].map(FoundFile.file) ?? .nothing }
         let found = reconcile(checked, snapshot, surveyedFiles, &change, now: now, &effects)
-        guard !availability.isUnavailable else { return }
-        surveysWhenAvailable = false
+        guard !folder.isUnavailable else { return }
+        _ = folder.takeDueSurvey()
         var known = Set(change.store.past.values.values.map(\.path))
         for download in change.store.ordered {
             guard let path = change.store.relative(download.path) else { continue }
@@ -233,9 +208,7 @@ struct FileReconciler: Sendable {
     ) -> [String: FoundFile] {
         let current = change.store.downloadedFiles
         let unchanged = checked.filter { current[$0.key] == $0.value }
-        let trusted = availability.reconcile(found, snapshot, unchanged, &change, now: now, &effects)
-        if availability.isUnavailable { surveysWhenAvailable = true }
-        return trusted
+        return folder.reconcile(found, snapshot, unchanged, &change, now: now, &effects)
     }
 
     /// Raises an alert about unknown files, once for the same files.

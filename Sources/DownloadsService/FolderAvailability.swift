@@ -10,6 +10,8 @@ struct FolderAvailability: Sendable {
 
     /// Another folder, or none, is in the place of the folder of downloads.
     private(set) var isUnavailable = false
+    /// The folder is to be surveyed once it is available again.
+    private var isSurveyDue = false
     /// The folder has been seen in this life of the process.
     private(set) var isSeen = false
     /// Podcasts' folders whose disk isn't mounted.
@@ -20,7 +22,16 @@ struct FolderAvailability: Sendable {
     private var isMarking = false
 
     /// A transfer has found another folder than it was meant for.
-    mutating func folderChanged() { isUnavailable = true }
+    mutating func foundOther() {
+        isUnavailable = true
+        isSurveyDue = true
+    }
+
+    /// Whether the folder is available again and to be surveyed, once.
+    mutating func takeDueSurvey() -> Bool {
+        defer { if !isUnavailable { isSurveyDue = false } }
+        return isSurveyDue && !isUnavailable
+    }
 
     /// The folder can’t be read, and is used as it is.
     mutating func surveyFailed() { isSeen = true }
@@ -36,7 +47,6 @@ struct FolderAvailability: Sendable {
     ///
     /// A folder that doesn’t have the known marker, but has all the files, is the right one nevertheless: it was copied, or
     /// somebody deleted the marker.
-    ///
     /// - Parameter checked: the files that were looked for and are still downloads.
     /// - Returns: what was found of those files whose folder is available.
     mutating func reconcile(
@@ -51,6 +61,7 @@ struct FolderAvailability: Sendable {
         let isComplete = !checked.isEmpty && intact.count == checked.count
         isUnavailable = !folder.marker.isEmpty && folder.marker != snapshot.marker && !isComplete
         guard !isUnavailable else {
+            isSurveyDue = true
             report([root], &change, now: now)
             return [:]
         }

@@ -1,33 +1,33 @@
 import PodcastModel
 
-/// When to save, to look at the space and to tell of what has come, and how fast it does.
+/// When a transfer saves, checks the free space and reports its progress, and how fast it is.
 struct Pace {
     private var saved: MonotonicTime
-    private var told: MonotonicTime
-    private var toldBytes: UInt64
-    private var lookedAt: UInt64
+    private var reported: MonotonicTime
+    private var reportedBytes: UInt64
+    private var checkedBytes: UInt64
 
     init(now: MonotonicTime, received: UInt64) {
-        (saved, told, toldBytes, lookedAt) = (now, now, received, received)
+        (saved, reported, reportedBytes, checkedBytes) = (now, now, received, received)
     }
 
-    mutating func isToBeLookedAt(_ received: UInt64, every bytes: UInt64) -> Bool {
-        guard received - lookedAt >= bytes else { return false }
-        lookedAt = received
+    mutating func isSpaceCheckDue(_ received: UInt64, every bytes: UInt64) -> Bool {
+        guard received - checkedBytes >= bytes else { return false }
+        checkedBytes = received
         return true
     }
 
-    mutating func isToBeSaved(_ now: MonotonicTime, every interval: Duration) -> Bool {
+    mutating func isSaveDue(_ now: MonotonicTime, every interval: Duration) -> Bool {
         guard now.since(saved) >= interval else { return false }
         saved = now
         return true
     }
 
-    /// Bytes a second since it was told last; nil: that is not long ago.
+    /// The bytes a second since the last report; nil: no report is due.
     mutating func speed(at received: UInt64, _ now: MonotonicTime, every interval: Duration) -> Double? {
-        let elapsed = now.since(told)
+        let elapsed = now.since(reported)
         guard elapsed >= interval else { return nil }
-        defer { (told, toldBytes) = (now, received) }
-        return Double(received - toldBytes) / (elapsed / .seconds(1))
+        defer { (reported, reportedBytes) = (now, received) }
+        return Double(received - reportedBytes) / (elapsed / .seconds(1))
     }
 }

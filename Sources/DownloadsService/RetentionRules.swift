@@ -23,7 +23,6 @@ struct RetentionRules: Sendable {
     // MARK: Observing
 
     /// Records what the player has loaded.
-    ///
     /// - Returns: the episode that was loaded before; nil: it still is.
     mutating func playerChanged(_ state: WirePlaybackState) -> String? {
         hasSeenPlayer = true
@@ -149,13 +148,11 @@ struct RetentionRules: Sendable {
             $0.state == .downloaded && $0.podcastID == download.podcastID
                 && $0.retentionOrder > download.retentionOrder
         }
+        let (verb, files) = limit == 1 ? ("is", "newest file") : ("are", "newest \(limit) files")
         guard newer >= limit else {
-            return limit == 1
-                ? "It is the newest file of its podcast, which is kept."
-                : "It is one of the newest \(limit) files of its podcast, which are kept."
+            return "It is \(limit == 1 ? "the" : "one of the") \(files) of its podcast, which \(verb) kept."
         }
-        let kept = limit == 1 ? "newest file of its podcast is" : "newest \(limit) files of its podcast are"
-        return "It goes when nothing needs it any more: only the \(kept) kept."
+        return "It goes when nothing needs it any more: only the \(files) of its podcast \(verb) kept."
     }
 }
 

@@ -1,8 +1,8 @@
 import PodcastModel
 
-/// How much may come: a rate, with a second's worth in reserve. Pure; the caller waits as long as it is told.
+/// Limits a rate, with a burst of one second. Pure; the caller waits for the time that it returns.
 struct TokenBucket: Sendable {
-    /// Bytes a second; 0: no limit.
+    /// The rate in bytes a second; 0: no limit.
     private(set) var rate: UInt64
     private var tokens: Double
     private var at: MonotonicTime
@@ -13,7 +13,7 @@ struct TokenBucket: Sendable {
         at = now
     }
 
-    /// Takes `bytes` out, and says how long to wait until they would have come at this rate.
+    /// Takes `bytes` out, and returns how long to wait until they would have been fetched at this rate.
     mutating func take(_ bytes: Int, now: MonotonicTime) -> Duration {
         guard rate > 0 else { return .zero }
         tokens = min(Double(rate), tokens + max(0, now.since(at) / .seconds(1)) * Double(rate))
@@ -22,7 +22,7 @@ struct TokenBucket: Sendable {
         return tokens >= 0 ? .zero : .seconds(-tokens / Double(rate))
     }
 
-    /// Changes the rate; what is owed at the old one is forgiven.
+    /// Changes the rate; the debt at the old one is dropped.
     mutating func set(rate: UInt64, now: MonotonicTime) {
         self = TokenBucket(rate: rate, now: now)
     }

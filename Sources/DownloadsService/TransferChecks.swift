@@ -3,9 +3,9 @@ import WebClient
 
 /// `Content-Range: bytes 100-199/200`, RFC 9110, section 14.4.
 struct ContentRange: Equatable {
-    /// The first byte.
+    /// The position of the first byte.
     let first: UInt64
-    /// The size of the whole; 0: not said.
+    /// The size of the whole file; 0: unknown.
     let total: UInt64
 
     /// Nil for anything else.
@@ -27,29 +27,25 @@ extension TransferOrder {
 }
 
 extension TransferClient {
-    // MARK: What is no audio
-
-    static func verify(type: String, _ order: TransferOrder) throws(TransferFailure) {
-        if let other = OtherContent(mediaType: type) { throw refused(other, order) }
+    /// Refuses content that isn’t audio.
+    static func refuse(_ other: OtherContent?, _ order: TransferOrder) throws(Failure) {
+        if let other { throw other.refusal(from: order.host, .verificationFailed) }
     }
-
-    static func verify(beginning bytes: [UInt8], _ order: TransferOrder) throws(TransferFailure) {
-        if let other = OtherContent(beginning: bytes) { throw refused(other, order) }
-    }
-
-    static func refused(_ other: OtherContent, _ order: TransferOrder) -> TransferFailure {
-        TransferFailure(other.refusal(from: order.host, .verificationFailed))
-    }
-
-    // MARK: What went wrong
 
     static func refused(_ response: WebResponse, _ order: TransferOrder) -> TransferFailure {
         let failure = Failure(refusedWith: response.status, by: order.host, asking: .audio)
         let wait = response.retryAfter.map { $0 / .seconds(1) }
         return TransferFailure(failure, retryAfter: failure.retry ? wait : nil)
     }
+}
 
-    static func connection(_ failure: WebFailure) -> TransferFailure {
-        TransferFailure(failure.failure(failure.isUnreachable ? .unreachable : .streamFailed))
+extension TransferFailure {
+    /// The failure of a transfer that threw an error of the network or the disk.
+    init(from error: any Error) {
+        switch error {
+        case let error as TransferFailure: self = error
+        case let error as WebFailure: self.init(error.failure(error.isUnreachable ? .unreachable : .streamFailed))
+        default: self.init(error as? Failure ?? Failure(.internalError, "The download failed: \(error)"))
+        }
     }
 }

@@ -43,16 +43,14 @@ struct TransferSchedule: Sendable {
         effects += transfers.keys.sorted().map { .perform(.cancel($0)) }
     }
 
-    /// A change has been saved: transfers may be begun again.
-    mutating func changeSaved() { pausedUntil = nil }
+    /// Ends the pause after a refused change, as its time is over or another change has been saved.
+    mutating func resume() { pausedUntil = nil }
 
     /// A change could not be saved: it is tried again, but not at once, whatever happens meanwhile.
     mutating func changeRefused(now: Moment, _ effects: inout Effects) {
         pausedUntil = now.monotonic.advanced(by: Self.refusalRetry.wait())
         effects.append(.timer(.schedule, at: pausedUntil))
     }
-
-    mutating func timerFired() { pausedUntil = nil }
 
     /// Whether an order, now durable, is still to be carried out.
     func isDue(_ order: TransferOrder, in store: DownloadStore) -> Bool {
@@ -65,7 +63,6 @@ struct TransferSchedule: Sendable {
     var isPaused: Bool { isStopping || pausedUntil != nil }
 
     /// Begins what may begin, and ends what is not wanted any more.
-    ///
     /// - Parameter obstacle: what a download waits for; nil: nothing, or (if it is empty) its turn.
     mutating func update(
         _ store: SpeculativeState<DownloadStore>, _ change: inout DownloadStoreChange, now: Moment,
@@ -106,7 +103,6 @@ struct TransferSchedule: Sendable {
     }
 
     /// Begins, of what waits, what may begin, the oldest request first.
-    ///
     /// - Returns: when the next of the others is due, in ms since 1970.
     private mutating func begin(
         _ change: inout DownloadStoreChange, now: Moment, _ obstacle: (WireDownload) -> String?
@@ -222,7 +218,6 @@ struct TransferSchedule: Sendable {
     }
 
     /// The file is complete and in its place, perhaps before its transfer could be cancelled.
-    ///
     /// - Returns: whether its download is complete with that.
     mutating func completed(
         _ number: UInt64, _ bytes: UInt64, _ change: inout DownloadStoreChange, now: Moment, _ effects: inout Effects
@@ -244,7 +239,6 @@ struct TransferSchedule: Sendable {
     }
 
     /// The file could not be fetched: it is tried again later, or has failed.
-    ///
     /// - Returns: the download; nil: it isn’t wanted any more.
     mutating func failed(
         _ number: UInt64, _ failed: TransferFailure, _ change: inout DownloadStoreChange,
@@ -253,7 +247,7 @@ struct TransferSchedule: Sendable {
         guard var download = download(of: number, in: change.store) else { return nil }
         let hasProgressed = transfers.removeValue(forKey: number)?.hasProgressed(download) ?? false
         let failure = failed.failure
-        guard failure.code != DownloadFolder.awayCode else {
+        if failure.code == DownloadFolder.awayCode {
             // That was no attempt.
             download.state = .queued
             change.put(download)

@@ -39,7 +39,7 @@ extension WireDownload {
         published = episode.published == 0 ? episode.firstSeen : episode.published
     }
 
-    /// Records that a client has requested it, perhaps again: no rule decides about it any more.
+    /// Records that a client has requested it, perhaps again; no rule decides about it any more.
     mutating func request(by origin: String, at time: Timestamp) {
         requestedAt = time.milliseconds
         automatic = false
@@ -50,6 +50,17 @@ extension WireDownload {
     mutating func begin(requestedBy origin: String, at time: Timestamp) {
         request(by: origin, at: time)
         begin()
+    }
+
+    /// Lets it begin at once for a client, instead of waiting for the hour of its rule or its next attempt.
+    /// - Returns: whether that changes anything.
+    mutating func hasten(for origin: String, at time: Timestamp) -> Bool {
+        let waits = state == .queued && (!waitsFor.isEmpty || nextAttempt > 0)
+        let isActive = state == .queued || state == .downloading
+        guard waits || isActive && automatic else { return false }
+        if waits { begin() }
+        request(by: origin, at: time)
+        return true
     }
 
     /// Queues it with all its attempts.
@@ -122,15 +133,9 @@ extension WireDownload {
     /// file it sends, or doesn’t send parts of it.
     mutating func explainRestarts(isPartRefused: Bool) {
         let host = WebAddress(url)?.host ?? "its server"
-        let reason: String? =
-            if version.condition.isEmpty {
-                "does not say which version of the file it sends"
-            } else if isPartRefused {
-                "sends no parts of files"
-            } else {
-                nil
-            }
-        note = reason.map { "It begins anew after each interruption: \(host) \($0)." } ?? ""
+        let hasVersion = !version.condition.isEmpty
+        let reason = hasVersion ? "sends no parts of files" : "does not say which version of the file it sends"
+        note = hasVersion && !isPartRefused ? "" : "It begins anew after each interruption: \(host) \(reason)."
     }
 
     /// Records that the file is complete and in its place.

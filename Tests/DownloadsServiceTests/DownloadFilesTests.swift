@@ -14,12 +14,14 @@ struct DownloadFilesTests {
         ("..", "X"), ("", "X"), ("\u{202E}gpj.exe\u{2066}", "gpj.exe"), ("مقدمة", "مقدمة"), ("end...", "end"),
         ("line\nbreak", "linebreak"), ("zero\u{200B}width", "zerowidth"),
     ])
-    func `names are safe and readable, whatever a feed says`(text: String, expected: String) {
+    func `file names are safe and readable whatever a feed contains`(text: String, expected: String) {
         #expect(DownloadName.component(text, orElse: "X", limit: 200) == expected)
     }
 
     @Test(arguments: ["a", "ä", "👩‍👩‍👧", "ع"])
-    func `long names are cut between characters, the id and the kind of file kept`(character: String) {
+    func `a long file name is truncated between characters and keeps the episode ID and the extension`(
+        character: String
+    ) {
         let long = String(repeating: character, count: 300)
         let path = DownloadName.path(podcast: long, title: long, episode: "e1", type: "audio/mpeg", url: "http://a/b")
         let parts = path.split(separator: "/")
@@ -32,7 +34,7 @@ struct DownloadFilesTests {
         ("http://a/b.M4A?x=.mp3", "audio/mpeg", "m4a"), ("http://a/b", "audio/ogg; codecs=opus", "ogg"),
         ("http://a/b.php", "application/x", "audio"), ("http://a/b.exe", "", "audio"),
     ])
-    func `the kind of file comes from the address, else from what was announced`(
+    func `the extension comes from the URL, else from the announced type`(
         url: String, type: String, suffix: String
     ) {
         let path = DownloadName.path(podcast: "P", title: "T", episode: "e1", type: type, url: url)
@@ -59,7 +61,9 @@ struct DownloadFilesTests {
         try folder.write(UnsafeRawBufferPointer(copy), to: partial, at: 0)
     }
 
-    @Test func `a file is at its place only when it is whole; its parts are nowhere else; it can be deleted`() throws {
+    @Test func `a file is in its place only when it is complete, its partial file is removed, and it can be deleted`()
+        throws
+    {
         try withFolder { folder, _ in
             try put("audio", in: folder, as: "P/T [e1].mp3")
             #expect(try folder.files().files == ["P/T [e1].mp3": 5])
@@ -69,7 +73,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `what has come is taken up as far as it is certain; what came of another version is not`() throws {
+    @Test func `a partial file is continued from the synchronised bytes, and only for the same version`() throws {
         try withFolder { folder, _ in
             do {
                 let partial = try folder.openPartial("e1-x", of: "e1", keeping: 0)
@@ -82,7 +86,9 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `a file that is at its place already, as after a crash, is that file; another one there stays`() throws {
+    @Test func `the same file that is in its place already after a crash is accepted, another one is left alone`()
+        throws
+    {
         try withFolder { folder, _ in
             try put("whole", in: folder, as: "P/T [e1].mp3")
             try put("whole", in: folder, as: "P/T [e1].mp3")
@@ -92,7 +98,7 @@ struct DownloadFilesTests {
     }
 
     @Test
-    func `a part that has a second name, as after a crash between two steps, is begun anew and the other name left`()
+    func `a partial file with a second link is started over and the other link left alone`()
         throws
     {
         try withFolder { folder, _ in
@@ -105,7 +111,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `a link that was planted leads nowhere: nothing is written, read or deleted behind it`() throws {
+    @Test func `a planted symbolic link is never followed for writing, reading or deleting`() throws {
         try withFolder { folder, home in
             let outside = home.path + "/outside"
             mkdir(outside, 0o700)
@@ -125,7 +131,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `a file that is there already is left alone, and so is what is not named as ours are`() throws {
+    @Test func `an existing file is left alone, and so are files that aren’t named like downloads`() throws {
         try withFolder { folder, home in
             mkdir(folder.root, 0o700)
             mkdir(folder.root + "/P", 0o700)
@@ -139,7 +145,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `a file that was moved to its place already, in a life that did not get to say so, is taken for it`()
+    @Test func `a file that an earlier process moved to its place without recording it is accepted`()
         throws
     {
         try withFolder { folder, _ in
@@ -150,8 +156,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `what is in the way is found before anything is fetched, and trying again is no help against it`() throws
-    {
+    @Test func `an obstructing file is found before anything is fetched, and the failure isn’t retried`() throws {
         try withFolder { folder, home in
             #expect(try folder.isFree("P/T [e1].mp3", for: 5))
             mkdir(folder.root + "/P", 0o700)
@@ -170,14 +175,14 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `a size beyond all disks is refused as such`() throws {
+    @Test func `a size that no disk can hold is refused`() throws {
         try withFolder { folder, _ in
             let failure = #expect(throws: Failure.self) { try folder.requireSpace(for: .max) }
             #expect(failure?.known == .insufficientStorage)
         }
     }
 
-    @Test func `a folder that cannot be used is named`() throws {
+    @Test func `the failure names a folder that can’t be used`() throws {
         try withFolder { folder, home in
             try home.file("downloads", "a file".utf8)
             let failure = #expect(throws: Failure.self) { _ = try folder.openPartial("e1-x", of: "e1", keeping: 0) }
@@ -185,7 +190,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `more than there is room for is refused before it begins`() throws {
+    @Test func `a file that doesn’t fit on the disk is refused before it is fetched`() throws {
         try withFolder { folder, _ in
             try folder.requireSpace(for: 1)
             let failure = #expect(throws: Failure.self) { try folder.requireSpace(for: 1 << 60) }
@@ -193,7 +198,7 @@ struct DownloadFilesTests {
         }
     }
 
-    @Test func `a limited rate is kept over any number of takers; none is none`() {
+    @Test func `a rate limit holds for any number of transfers, and 0 means no limit`() {
         var now = MonotonicTime(nanoseconds: 0)
         var bucket = TokenBucket(rate: 1_000, now: now)
         #expect(bucket.take(1_000, now: now) == .zero)

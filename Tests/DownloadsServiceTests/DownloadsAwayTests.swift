@@ -30,7 +30,7 @@ struct DownloadsAwayTests {
 
     @Test(arguments: ["", "of another disk"], [false, true])
     func
-        `with the folder away nothing is given up, whatever lies there; nothing is fetched; one alert says so until it is back`(
+        `while the folder is unavailable downloads keep their state, nothing is fetched and one alert stands`(
             other: String, restarts: Bool
         ) throws
     {
@@ -58,7 +58,7 @@ struct DownloadsAwayTests {
         #expect(rig.state("e1") == .downloaded && rig.state("e2") == .downloaded)
     }
 
-    @Test func `a file that is gone from the folder that is meant is gone, also after a restart`() throws {
+    @Test func `a file that is missing from the right folder ends its download, also after a restart`() throws {
         _ = try download()
         rig.start()
         rig.report(.surveyed(["Show/Part 2 [e2].mp3": 1_000], rig.snapshot))
@@ -66,7 +66,7 @@ struct DownloadsAwayTests {
     }
 
     @Test(arguments: ["", "another"])
-    func `a folder that has all files is the one that is meant, whatever marker it bears`(marker: String) throws {
+    func `a folder that has all files is the right one whatever its marker`(marker: String) throws {
         let before = try download()
         rig.marker = marker
         rig.advance(16)
@@ -76,7 +76,7 @@ struct DownloadsAwayTests {
         #expect(rig.state("e1") == .notDownloaded && !isToldAway)
     }
 
-    @Test func `whoever answers that the files are gone for good has them no more, and can download again`() throws {
+    @Test func `accepting a lost folder ends its downloads, and they can be requested again`() throws {
         _ = try download()
         rig.marker = ""
         rig.found = ["e1": .nothing, "e2": .nothing]
@@ -92,7 +92,7 @@ struct DownloadsAwayTests {
         #expect(rig.marker?.isEmpty == false && rig.state("e1") == .downloaded)
     }
 
-    @Test func `an alert that was dismissed is not raised again for the same absence`() throws {
+    @Test func `a dismissed alert is not raised again for the same absence`() throws {
         _ = try download()
         rig.marker = ""
         rig.isDiskOut = true
@@ -104,7 +104,7 @@ struct DownloadsAwayTests {
     }
 
     @Test
-    func `a transfer that finds another folder than was meant waits for that, and no try of it counts as the last`()
+    func `a transfer that finds another folder waits for the right one without counting an attempt`()
         throws
     {
         let marker = try download()
@@ -123,7 +123,7 @@ struct DownloadsAwayTests {
     }
 
     @Test(arguments: [false, true])
-    func `nothing is fetched before it is known which folder is there`(isOut: Bool) throws {
+    func `nothing is fetched before the folder has been checked`(isOut: Bool) throws {
         _ = try download()
         rig.mounts = ["Show"]
         rig.advance(16)
@@ -139,7 +139,7 @@ struct DownloadsAwayTests {
         #expect(rig.orders.count == 1)
     }
 
-    @Test func `a folder that cannot be marked is used as it is`() throws {
+    @Test func `a folder that can’t be marked is used as it is`() throws {
         rig.marker = nil
         rig.add("e1")
         try rig.complete("e1")
@@ -150,7 +150,7 @@ struct DownloadsAwayTests {
         #expect(rig.state("e1") == .notDownloaded && rig.alerts.isEmpty)
     }
 
-    @Test func `nothing is said of files whose podcast's folder is a mount of its own that is out`() throws {
+    @Test func `files in a podcast’s folder whose own disk is missing keep their state`() throws {
         rig.library["e2"]?.podcastTitle = "Other"
         _ = try download()
         rig.mounts = ["Show"]
@@ -177,7 +177,7 @@ struct DownloadsAwayTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    @Test func `a file that is to go while the folder is away goes when it is back`() throws {
+    @Test func `a file that is removed while the folder is unavailable is deleted when it is back`() throws {
         let marker = try download()
         rig.marker = ""
         rig.isDiskOut = true
@@ -196,7 +196,7 @@ struct DownloadsAwayTests {
     // MARK: On disk
 
     @Test
-    func `a folder is marked once, and what is not marked so is neither made, nor read, nor written, nor deleted in`()
+    func `a folder is marked once, and one with another marker is neither created, read nor changed`()
         throws
     {
         let temporary = try TemporaryFolder()
@@ -225,7 +225,8 @@ struct DownloadsAwayTests {
         #expect(folder.delete("e1", at: "P/T [e1].mp3")?.code == DownloadFolder.awayCode)
     }
 
-    @Test func `a marker that is empty, a link, a folder or no word counts as none, and is replaced if it can be`()
+    @Test
+    func `a marker that is empty, a link, a folder or unreadable text counts as none and is replaced if possible`()
         throws
     {
         let temporary = try TemporaryFolder()
@@ -247,7 +248,7 @@ struct DownloadsAwayTests {
 
     // MARK: A disk that hangs
 
-    @Test func `there is one look at a time, however long it takes`() throws {
+    @Test func `one file check runs at a time however long it takes`() throws {
         _ = try download()
         let before = looks()
         rig.isDiskHanging = true
@@ -261,7 +262,7 @@ struct DownloadsAwayTests {
         #expect(looks() == before + 2)
     }
 
-    @Test func `whoever asks while a disk hangs is answered with what is known after 5 s, and then at once`() throws {
+    @Test func `while a disk hangs commands are answered from the store after 5 s, and then at once`() throws {
         _ = try download()
         rig.isDiskHanging = true
         var request = WireDownloadsRequest()
@@ -280,7 +281,7 @@ struct DownloadsAwayTests {
     }
 
     @Test
-    func `whoever asks during a look is answered after the next, and what came meanwhile is not judged by the old one`()
+    func `a command during a file check is answered after the next one, and the running one doesn’t judge newer files`()
         throws
     {
         _ = try download()
@@ -299,6 +300,20 @@ struct DownloadsAwayTests {
         #expect(new != old)
         let found: [String: FoundFile] = ["e1": .nothing, "e2": .file(1_000), "e3": .file(1_000)]
         rig.report(.filesChecked(new, found, rig.snapshot))
+        #expect(rig.reply(to: why)?.reply?.why.first?.contains("not there any more") == true)
+    }
+
+    @Test func `a command that waits for the next check is answered when no file is left to check`() throws {
+        rig.marker = nil
+        rig.add("e1")
+        try rig.complete("e1")
+        rig.isDiskHanging = true
+        rig.advance(16)
+        var request = WireDownloadsRequest()
+        request.why.episode = "e1"
+        let why = RequestID.random()
+        rig.tell(.command(Command(id: why, origin: "test", payload: request.wireBytes)))
+        rig.report(.filesChecked(try #require(rig.unanswered.last), ["e1": .nothing], rig.snapshot))
         #expect(rig.reply(to: why)?.reply?.why.first?.contains("not there any more") == true)
     }
 }

@@ -10,7 +10,7 @@ struct DownloadsMachineTests {
     private let rig = DownloadsRig()
     private let cut = TransferFailure(Failure(.streamFailed, "cut"))
 
-    @Test func `a wish is durable, fetched, and said to be downloaded when it is whole`() throws {
+    @Test func `a request is durable, then fetched, and reported as downloaded when its file is complete`() throws {
         #expect(rig.add("e1")?.reply?.changed == [true])
         #expect(rig.state("e1") == .downloading && rig.shown("e1")?.state == .downloading)
         #expect(try rig.order("e1").path == "Show/Part 1 [e1].mp3")
@@ -22,7 +22,7 @@ struct DownloadsMachineTests {
         #expect(rig.why("e1") == "It is downloaded: asked for by test.")
     }
 
-    @Test func `so many at once, so many from one host, in the order of their wishes`() throws {
+    @Test func `transfers keep to the limits in total and for each host, in the order of their requests`() throws {
         rig.set(.downloadsAtOnce, "3")
         rig.set(.downloadsPerHost, "2")
         rig.add("e1", "e3", "e5", "e2", "e4")
@@ -36,7 +36,7 @@ struct DownloadsMachineTests {
     }
 
     @Test
-    func `pausing keeps what has come, resuming goes on with it, cancelling deletes it, removing deletes the file`()
+    func `pausing keeps the partial file, resuming continues it, cancelling deletes it, removing deletes the file`()
         throws
     {
         rig.add("e1")
@@ -59,7 +59,7 @@ struct DownloadsMachineTests {
         #expect(rig.actions.last == .delete(episode: "e2", path: "Show/Part 2 [e2].mp3"))
     }
 
-    @Test func `a command that cannot be done to one of its episodes is done to none`() throws {
+    @Test func `a command that doesn’t apply to one of its episodes changes none`() throws {
         rig.add("e1", "e2")
         try rig.complete("e2")
         #expect(rig.send { $0.pause.episodes = ["e1", "e2"] }?.failure?.known == .invalidArgument)
@@ -77,7 +77,7 @@ struct DownloadsMachineTests {
         #expect(rig.add("e4")?.failure?.known == .episodeUnavailable)
     }
 
-    @Test func `a failure is tried again after 5, 15 and 60 s, then it stays, with an alert that tries again`() throws {
+    @Test func `a failure is retried after 5, 15 and 60 s, then an alert offers another retry`() throws {
         rig.add("e1")
         for wait in [5.0, 15, 60] {
             rig.report(.failed(try rig.order("e1").number, cut))
@@ -105,7 +105,7 @@ struct DownloadsMachineTests {
         #expect(rig.machine.everything().contains { $0.put.collection == "answer" && $0.put.key == alert.id })
     }
 
-    @Test func `tries are counted anew when one got on; a server that asks for time gets it`() throws {
+    @Test func `progress resets the attempts, and a server’s Retry-After is kept`() throws {
         rig.add("e1")
         for _ in 0..<5 {
             let number = try rig.order("e1").number
@@ -123,7 +123,7 @@ struct DownloadsMachineTests {
         #expect(rig.orders.count == count + 1)
     }
 
-    @Test func `attempts that each got on a little do not add up to a failure`() throws {
+    @Test func `attempts that each make a little progress don’t add up to a failure`() throws {
         rig.add("e1")
         for attempt in 1...10 {
             let number = try rig.order("e1").number
@@ -135,7 +135,7 @@ struct DownloadsMachineTests {
         }
     }
 
-    @Test func `a download that was killed early is continued where its partial file ends`() throws {
+    @Test func `a download that was killed early continues at the end of its partial file`() throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         rig.start()
@@ -145,7 +145,7 @@ struct DownloadsMachineTests {
         #expect(try rig.order("e1").received == 0)
     }
 
-    @Test func `the service stops when its transfers have said how much came`() throws {
+    @Test func `the service stops when its transfers have reported their bytes`() throws {
         rig.add("e1", "e2")
         let numbers = try [rig.order("e1").number, rig.order("e2").number]
         rig.begin(numbers[0])
@@ -162,7 +162,7 @@ struct DownloadsMachineTests {
         Failure(.episodeUnavailable, "404"), Failure(.verificationFailed, "a page"),
         Failure(.insufficientStorage, "full"),
     ])
-    func `what trying again cannot help fails at once, and can be asked for again`(_ failure: Failure) throws {
+    func `a permanent failure is final at once, and can be requested again`(_ failure: Failure) throws {
         rig.add("e1")
         rig.report(.failed(try rig.order("e1").number, TransferFailure(failure)))
         #expect(rig.state("e1") == .failed && rig.stored("e1")?.error.code == failure.code)
@@ -170,7 +170,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e1") == .downloading && rig.alerts.isEmpty)
     }
 
-    @Test func `what failed for want of a network waits for one`() throws {
+    @Test func `a download that failed without a network waits for one`() throws {
         rig.report(.networkChecked(interfaces: ["eth0"], hour: 12))
         rig.add("e1")
         for wait in [5.0, 15, 60, 0] {
@@ -185,7 +185,7 @@ struct DownloadsMachineTests {
     }
 
     @Test
-    func `after a crash what was fetched is fetched on from what is certain; late reports of the old life are nothing`()
+    func `after a crash a transfer continues from the synchronised bytes, and late reports are ignored`()
         throws
     {
         rig.add("e1")
@@ -200,7 +200,7 @@ struct DownloadsMachineTests {
     }
 
     @Test
-    func `the folder is compared at the start: files that are gone or not ours are found, unknown ones left alone`()
+    func `the survey at the start finds missing and replaced files and leaves unknown ones alone`()
         throws
     {
         rig.add("e1", "e2", "e3")
@@ -257,7 +257,7 @@ struct DownloadsMachineTests {
         rig.observe(.episodes(of: "p1"), .event, news.wireBytes)
     }
 
-    @Test func `the newest episodes are downloaded by rule, once: what was played or taken away does not come back`()
+    @Test func `a rule downloads the newest episodes once, without played and removed ones`()
         throws
     {
         rig.library["e4"]?.state.played = true
@@ -272,7 +272,7 @@ struct DownloadsMachineTests {
     }
 
     @Test
-    func `a rule for all podcasts holds for each of them, at once and after a start; its own number goes before it`()
+    func `a rule for all podcasts applies to each at once and after a start, unless the podcast has its own`()
         throws
     {
         rig.library["e5"]?.podcastID = "p2"
@@ -288,7 +288,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e6") == .downloading)
     }
 
-    @Test func `rules keep to their hours and networks; wishes do not`() throws {
+    @Test func `rules keep to their hours and networks, requests don’t`() throws {
         rig.report(.networkChecked(interfaces: ["wwan0"], hour: 12))
         rig.set(.autoDownloadHours, "22-6")
         rig.set(.autoDownloadNetworks, "wlan0")
@@ -302,7 +302,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e5") == .downloading)
     }
 
-    @Test func `what waits by a rule that is taken back is not wanted any more, until the rule is set again`() throws {
+    @Test func `queued downloads of a rule end when it is removed, and return when it is set again`() throws {
         rig.report(.networkChecked(interfaces: ["wwan0"], hour: 12))
         rig.set(.autoDownloadNetworks, "wlan0")
         rig.set(.autoDownload, "3", podcast: "p1")
@@ -315,7 +315,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e5") == .downloading)
     }
 
-    @Test func `played files go by rule, but never what is loaded or waits in a queue, and each says why`() throws {
+    @Test func `a rule deletes played files, but never what is loaded or queued, and each explains itself`() throws {
         rig.add("e1", "e2", "e3")
         for episode in ["e1", "e2", "e3"] { try rig.complete(episode) }
         rig.set(.deletePlayed, "on")
@@ -334,7 +334,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e2") == .notDownloaded && rig.state("e3") == .notDownloaded)
     }
 
-    @Test func `only the newest files are kept where so many are to be`() throws {
+    @Test func `a rule keeps only the newest files of a podcast`() throws {
         hold(loaded: "")
         rig.set(.downloadsAtOnce, "9")
         for episode in ["e1", "e2", "e3", "e4"] {
@@ -350,7 +350,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e4") == .downloaded && rig.state("e5") == .downloaded)
     }
 
-    @Test func `the newest episodes are kept, in whichever order their files came`() throws {
+    @Test func `the newest episodes are kept in whichever order they were downloaded`() throws {
         hold(loaded: "")
         for number in 1...5 { rig.library["e\(number)"]?.published = Int64(number) * 86_400_000 }
         rig.set(.downloadsAtOnce, "9")
@@ -379,7 +379,7 @@ struct DownloadsMachineTests {
         #expect(rig.library.keys.filter { rig.state($0) == .downloaded }.sorted() == ["e4", "e5"])
     }
 
-    @Test func `an old episode that somebody asks for is not deleted for being old`() throws {
+    @Test func `an old episode that a client requested is not deleted for its age`() throws {
         hold(loaded: "")
         for number in 1...5 { rig.library["e\(number)"]?.published = Int64(number) * 86_400_000 }
         rig.set(.keepDownloads, "1")
@@ -391,7 +391,7 @@ struct DownloadsMachineTests {
         #expect(rig.state("e1") == .downloaded && rig.state("e5") == .notDownloaded)
     }
 
-    @Test func `what is to be deleted is remembered until it is`() throws {
+    @Test func `a file that is to be deleted is remembered until it is`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.send { $0.remove.episodes = ["e1"] }
@@ -404,7 +404,7 @@ struct DownloadsMachineTests {
         #expect(!rig.actions.contains { if case .delete = $0 { true } else { false } })
     }
 
-    @Test func `what cannot be saved is refused and not done`() throws {
+    @Test func `a change that can’t be saved is refused and rolled back`() throws {
         rig.refusal = Failure(.diskFull, "full")
         #expect(rig.add("e1")?.failure?.known == .diskFull)
         rig.refusal = nil
@@ -412,7 +412,7 @@ struct DownloadsMachineTests {
         #expect(rig.why("e1").contains("never downloaded"))
     }
 
-    @Test func `a whole file that cannot be noted is noted later, and not fetched again`() throws {
+    @Test func `a complete file that can’t be recorded is recorded later and not fetched again`() throws {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)

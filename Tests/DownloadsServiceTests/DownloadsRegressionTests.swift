@@ -10,7 +10,7 @@ import WireMessages
 struct DownloadsRegressionTests {
     private let rig = DownloadsRig()
 
-    @Test func `a late report of a transfer that was ended is not taken for one of another episode`() throws {
+    @Test func `a late report of a cancelled transfer isn’t taken for one of another episode`() throws {
         rig.add("e1")
         let old = try rig.order("e1").number
         rig.begin(old)
@@ -21,7 +21,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e2") == .downloading)
     }
 
-    @Test func `a file that was whole at the moment of the pause is downloaded`() throws {
+    @Test func `a file that is complete at the moment of the pause counts as downloaded`() throws {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)
@@ -30,7 +30,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloaded && rig.stored("e1")?.path == "/d/Show/Part 1 [e1].mp3")
     }
 
-    @Test func `a file that was whole at the moment it was given up is deleted`() throws {
+    @Test func `a file that is complete at the moment it is cancelled is deleted`() throws {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)
@@ -40,7 +40,7 @@ struct DownloadsRegressionTests {
         #expect(rig.actions.last == .delete(episode: "e1", path: "Show/Part 1 [e1].mp3"))
     }
 
-    @Test func `nothing is remembered of transfers that have ended`() throws {
+    @Test func `ended transfers are forgotten`() throws {
         for _ in 0..<50 {
             rig.add("e1")
             let number = try rig.order("e1").number
@@ -53,7 +53,7 @@ struct DownloadsRegressionTests {
         }
     }
 
-    @Test func `what cannot be done is refused by the episode's title; an id that nobody knows is named`() {
+    @Test func `a refusal names the episode’s title, or the ID if it is unknown`() {
         let paused = rig.send { $0.pause.episodes = ["e2"] }?.failure
         #expect(paused?.known == .notFound)
         #expect(paused?.message == "“Part 2” is not downloaded, nor waits to be; nothing was done.")
@@ -63,7 +63,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloading)
     }
 
-    @Test func `of the answers to alerts the newest are kept`() throws {
+    @Test func `the newest answers to alerts are kept`() throws {
         var alerts: [String] = []
         for _ in 0..<70 {
             rig.add("e1")
@@ -80,7 +80,7 @@ struct DownloadsRegressionTests {
         #expect(kept == Set(alerts.suffix(64)))
     }
 
-    @Test func `what was never downloaded says so, and says where there is nothing to download`() {
+    @Test func `an episode that was never downloaded explains why`() {
         #expect(rig.why("e1").contains("never downloaded"))
         rig.library["e2"]?.enclosureURL = "file:///a/2.mp3"
         #expect(rig.why("e2") == "It is a file on this machine; there is nothing to download.")
@@ -89,8 +89,7 @@ struct DownloadsRegressionTests {
         #expect(rig.why("e77").contains("never downloaded"))
     }
 
-    @Test func `rules that contradict each other come to rest: what one deletes the other does not fetch again`() throws
-    {
+    @Test func `contradicting rules settle: an episode that one deletes isn’t fetched by the other`() throws {
         rig.set(.downloadsAtOnce, "9")
         rig.set(.downloadsPerHost, "9")
         var idle = WirePlaybackState()
@@ -113,7 +112,7 @@ struct DownloadsRegressionTests {
         #expect(rig.orders.count == 1)
     }
 
-    @Test func `what was ended by a command that could not be saved is fetched on`() throws {
+    @Test func `a transfer whose cancellation couldn’t be saved continues`() throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         rig.refusal = Failure(.diskFull, "full")
@@ -124,7 +123,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloading && rig.orders.count == orders + 1)
     }
 
-    @Test func `a file that was at its place when the process died is found, and not fetched again`() throws {
+    @Test func `a file that was in its place when the process died is found and not fetched again`() throws {
         rig.add("e1")
         let number = try rig.order("e1").number
         rig.begin(number)
@@ -142,7 +141,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e5") == .downloading)
     }
 
-    @Test func `nothing is deleted by rule before all queues can be known`() throws {
+    @Test func `rules delete nothing before all queues are known`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.set(.deletePlayed, "on")
@@ -191,7 +190,7 @@ struct DownloadsRegressionTests {
     }
 
     @Test(arguments: [false, true])
-    func `what is asked for after it was heard stays until it is heard again`(restarts: Bool) throws {
+    func `an episode that is requested after it was played stays until it is played again`(restarts: Bool) throws {
         rig.set(.deletePlayed, "on")
         hear("e1")
         rig.advance(1)
@@ -208,7 +207,7 @@ struct DownloadsRegressionTests {
     }
 
     @Test(arguments: [false, true])
-    func `what failed, was heard from the stream and is then asked for again stays`(byResuming: Bool) throws {
+    func `a failed download that was played from the stream and is requested again stays`(byResuming: Bool) throws {
         holdNothing()
         rig.set(.deletePlayed, "on")
         rig.set(.autoDownload, "1", podcast: "p1")
@@ -225,7 +224,7 @@ struct DownloadsRegressionTests {
     // MARK: What lies where a file goes
 
     @Test
-    func `a file that was whole when the process died is found also where the server had not said how long it is`()
+    func `a file that was complete when the process died is found also without an announced size`()
         throws
     {
         rig.add("e1", "e2")
@@ -241,7 +240,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e2") == .downloading)
     }
 
-    @Test func `what lies where a failed download would have gone is not taken for it`() throws {
+    @Test func `a file in the place of a failed download isn’t taken for it`() throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number, bytes: 0)
         rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.streamFailed, "cut"))))
@@ -250,7 +249,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .queued && rig.alerts.map(\.code) == ["unknownFiles"])
     }
 
-    @Test func `a file that could not be deleted is deleted after the next start; what is not ours never`() throws {
+    @Test func `a file that couldn’t be deleted is deleted after the next start, a foreign one never`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         try rig.complete("e2")
@@ -263,7 +262,7 @@ struct DownloadsRegressionTests {
         #expect(deletions == [.delete(episode: "e1", path: "Show/Part 1 [e1].mp3")])
     }
 
-    @Test func `however many notes there are, none of a file that is to be deleted yet is dropped`() {
+    @Test func `records of files that are yet to be deleted are never evicted`() {
         var change = DownloadStoreChange(DownloadStore(root: "/d"))
         change.recordPast("e0", "removed", path: "Show/0.mp3", at: Timestamp(milliseconds: 0))
         for number in 1...1_100 {
@@ -274,7 +273,7 @@ struct DownloadsRegressionTests {
 
     // MARK: What was not heard
 
-    @Test func `what waits for the hours of a rule, or for its next try, begins when somebody asks for it`() throws {
+    @Test func `a download that waits for its rule’s hours or its next attempt begins when it is requested`() throws {
         rig.report(.networkChecked(interfaces: ["eth0"], hour: 12))
         rig.set(.autoDownloadHours, "22-6")
         rig.set(.autoDownload, "1", podcast: "p1")
@@ -296,7 +295,7 @@ struct DownloadsRegressionTests {
         rig.observe(.podcast(id), .put, podcast.wireBytes)
     }
 
-    @Test func `new episodes are found by their number also when the news of them was missed`() throws {
+    @Test func `new episodes whose event was missed are found by the podcast’s episode count`() throws {
         rig.set(.autoDownload, "1", podcast: "p1")
         count(5)
         rig.library["e6"] = rig.library["e5"]
@@ -306,7 +305,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e6") == .downloading)
     }
 
-    @Test func `an end that was missed is asked for when something else is loaded`() throws {
+    @Test func `a missed end of an episode is looked up when another one is loaded`() throws {
         holdNothing()
         rig.set(.deletePlayed, "on")
         rig.add("e1")
@@ -343,7 +342,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    @Test func `nothing is deleted while a long queue is known in part`() throws {
+    @Test func `rules delete nothing while a long queue is known in part`() throws {
         holdNothing()
         rig.add("e1")
         try rig.complete("e1")
@@ -361,7 +360,7 @@ struct DownloadsRegressionTests {
     }
 
     @Test(arguments: [false, true])
-    func `files of a podcast that was forgotten go, but not before they were played from a queue`(whileAway: Bool)
+    func `files of a forgotten podcast are deleted, but not while they are queued or loaded`(whileAway: Bool)
         throws
     {
         rig.add("e1", "e2", "e3")
@@ -390,7 +389,7 @@ struct DownloadsRegressionTests {
     }
 
     @Test(arguments: [false, true])
-    func `a forgotten episode that comes back to a queue keeps its file only as long as it is there`(restarts: Bool)
+    func `a forgotten episode that returns to a queue keeps its file only as long as it is there`(restarts: Bool)
         throws
     {
         func queue(_ episodes: [String]) {
@@ -428,7 +427,7 @@ struct DownloadsRegressionTests {
         #expect(rig.actions.contains(deletion))
     }
 
-    @Test func `a podcast that is there, or is followed again, keeps its files`() throws {
+    @Test func `a podcast that exists again keeps its files`() throws {
         rig.add("e1")
         try rig.complete("e1")
         let library = rig.library
@@ -460,7 +459,7 @@ struct DownloadsRegressionTests {
         }
     }
 
-    @Test func `a network that comes back behind the same route is noticed, and told of once`() throws {
+    @Test func `a network that returns behind the same route is noticed, with one alert`() throws {
         rig.report(.networkChecked(interfaces: ["eth0"], hour: 12))
         rig.add("e1", "e2")
         try failUnreachable("e1", "e2")
@@ -478,7 +477,7 @@ struct DownloadsRegressionTests {
         #expect(rig.stored("e2")?.attempt == 0)
     }
 
-    @Test func `unknown files are told of once, and again when there are others`() throws {
+    @Test func `unknown files raise one alert, and another one when they change`() throws {
         rig.report(.surveyed(["mine.txt": 1]))
         let alert = try #require(rig.alerts.first)
         rig.send {
@@ -494,7 +493,7 @@ struct DownloadsRegressionTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `a folder that was moved with all that is in it is taken as it is`() throws {
+    @Test func `a folder that was moved with all its files is used as it is`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.start(root: "/elsewhere/d")
@@ -502,7 +501,7 @@ struct DownloadsRegressionTests {
         #expect(rig.shown("e1")?.path == "/elsewhere/d/Show/Part 1 [e1].mp3" && rig.alerts.isEmpty)
     }
 
-    @Test func `a file that the player could not find is not said to be downloaded; the others are`() throws {
+    @Test func `a file that the player couldn’t find isn’t reported as downloaded any more`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         try rig.complete("e2")
@@ -529,8 +528,7 @@ struct DownloadsRegressionTests {
         #expect(rig.state("e1") == .downloaded)
     }
 
-    @Test func `what was downloaded of a podcast that is not subscribed to any more stays, also over a restart`() throws
-    {
+    @Test func `downloads of an unsubscribed podcast stay, also over a restart`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         rig.begin(try rig.order("e2").number)
@@ -548,7 +546,7 @@ struct DownloadsRegressionTests {
     }
 
     @Test(arguments: [true, false])
-    func `while nothing can be saved no transfer is begun, and none again and again`(isFull: Bool) throws {
+    func `while nothing can be saved no transfer is begun`(isFull: Bool) throws {
         rig.add("e1")
         let first = try rig.order("e1").number
         rig.report(.failed(first, TransferFailure(Failure(.streamFailed, "503"))))
@@ -572,7 +570,7 @@ struct DownloadsRegressionTests {
     }
 
     @Test(arguments: ["resume", "retry", "add"])
-    func `what is asked for again by hand is no rule's any more`(how: String) throws {
+    func `a download that a client requests again doesn’t belong to a rule any more`(how: String) throws {
         rig.set(.autoDownload, "1")
         rig.set(.autoDownloadHours, "22-6")
         rig.report(.networkChecked(interfaces: ["eth0"], hour: 23))

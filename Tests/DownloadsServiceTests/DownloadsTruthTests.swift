@@ -16,7 +16,7 @@ struct DownloadsTruthTests {
 
     @Test(arguments: [FoundFile.nothing, .file(999), .other])
     func
-        `a file that was deleted or replaced from outside is not downloaded any more soon, and nothing of it is deleted`(
+        `a file that was deleted or replaced by another program soon ends its download and is left alone`(
             _ found: FoundFile
         ) throws
     {
@@ -32,7 +32,7 @@ struct DownloadsTruthTests {
     }
 
     @Test
-    func `who asks for a downloaded episode gets its file again if that is gone, and no second one if it is there`()
+    func `requesting a downloaded episode fetches its file again only if it is missing`()
         throws
     {
         rig.add("e1", "e2")
@@ -48,7 +48,7 @@ struct DownloadsTruthTests {
         #expect(rig.why("e1") == "It is downloaded: asked for by test.")
     }
 
-    @Test func `who asks why an episode is downloaded hears it as it is now`() throws {
+    @Test func `the explanation of a download is checked against its file`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.found["e1"] = .nothing
@@ -56,7 +56,7 @@ struct DownloadsTruthTests {
         #expect(rig.state("e1") == .notDownloaded)
     }
 
-    @Test func `what cannot be looked at, as with its disk, stays downloaded`() throws {
+    @Test func `a file that can’t be checked stays downloaded`() throws {
         rig.add("e1")
         try rig.complete("e1")
         rig.isDiskOut = true
@@ -65,7 +65,7 @@ struct DownloadsTruthTests {
         #expect(rig.why("e1") == "It is downloaded: asked for by test.")
     }
 
-    @Test func `a survey says nothing of files that came after it was asked for`() throws {
+    @Test func `a survey doesn’t judge files that were completed after its request`() throws {
         rig.add("e1")
         rig.start()
         try rig.complete("e1")
@@ -73,7 +73,7 @@ struct DownloadsTruthTests {
         #expect(rig.state("e1") == .downloaded)
     }
 
-    @Test func `files are looked at every 15 s while there are any, and never otherwise`() throws {
+    @Test func `files are checked every 15 s while there are any, and never otherwise`() throws {
         func looks() -> Int { rig.actions.count { if case .checkFiles = $0 { true } else { false } } }
         rig.add("e1")
         for _ in 0..<20 { rig.advance(5) }
@@ -86,7 +86,7 @@ struct DownloadsTruthTests {
         #expect(looks() == 4)
     }
 
-    @Test func `a file is seen by its size; a link or a folder in its place, and what is behind a link, are not it`()
+    @Test func `a file is checked by its size, and links and folders in its place don’t count`()
         throws
     {
         let temporary = try TemporaryFolder()
@@ -109,7 +109,7 @@ struct DownloadsTruthTests {
     // MARK: Notes
 
     @Test(arguments: [("", "", true), ("W/\"a\"", "", true), ("\"a\"", "", false), ("", "Mon, 01 Jan 2024", false)])
-    func `what begins anew when it was interrupted says so from the pause on, until it is whole`(
+    func `a download that starts over after an interruption says so until it is complete`(
         etag: String, date: String, isAnew: Bool
     ) throws {
         rig.add("e1")
@@ -130,7 +130,7 @@ struct DownloadsTruthTests {
         (28_800_000, 160_000, true), (28_800_000, 2_879_999, true), (28_800_000, 2_880_000, false),
         (28_800_000, 28_000_000, false), (28_800_000, 60_000_000, false), (3_600, 100, false), (0, 5, false),
     ])
-    func `a file that is much smaller than its feed announces is kept, with a word of warning`(
+    func `a file that is much smaller than announced is kept with a warning`(
         announced: UInt64, came: UInt64, warns: Bool
     ) throws {
         rig.library["e1"]?.enclosureLength = announced
@@ -147,7 +147,7 @@ struct DownloadsTruthTests {
         ("http://host1/new.mp3", 0, false), ("http://host1/new.mp3", 0, true),
         ("http://host1/1.mp3?token=2", 999, false),
     ])
-    func `what failed is fetched from where its feed says it is now; what came is kept only of the same file`(
+    func `a failed download is fetched from its feed’s current address, and continued only for the same file`(
         url: String, kept: UInt64, isAway: Bool
     ) throws {
         rig.add("e1")
@@ -164,7 +164,7 @@ struct DownloadsTruthTests {
     }
 
     @Test(arguments: [false, true])
-    func `what comes, or is there, stays as it is when its feed says that it is elsewhere, until it fails`(
+    func `an active or complete download keeps its address when its feed changes it, until it fails`(
         isWhole: Bool
     ) throws {
         rig.add("e1")
@@ -192,7 +192,7 @@ struct DownloadsTruthTests {
     }
 
     @Test(arguments: ["", "p1"], [false, true])
-    func `no rule fetches of a podcast that is not subscribed to any more, until it is again`(
+    func `a rule fetches nothing of an unsubscribed podcast until it is subscribed to again`(
         podcast: String, isOnStream: Bool
     ) throws {
         rig.unsubscribed = ["p1"]
@@ -207,7 +207,7 @@ struct DownloadsTruthTests {
         #expect(Set(rig.orders.map(\.episode)) == ["e4", "e5"])
     }
 
-    @Test func `what was paused while its feed moved it goes on from where it is now`() throws {
+    @Test func `a download that was paused while its feed moved it continues at the new address`() throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         rig.library["e1"]?.enclosureURL = "http://host1/new.mp3"
@@ -223,7 +223,7 @@ struct DownloadsTruthTests {
     // MARK: Podcasts that are gone
 
     @Test
-    func `what was set for a podcast that was forgotten meanwhile goes, but not of one that the pages merely missed`() {
+    func `the settings of a forgotten podcast are deleted, but not those of one that a page missed`() {
         var other = rig.library["e1"] ?? WireEpisode()
         (other.id, other.podcastID) = ("f1", "p2")
         rig.library["f1"] = other
@@ -237,7 +237,7 @@ struct DownloadsTruthTests {
         #expect(rig.records["setting/\(ids.gone)/keepDownloads"] == nil)
     }
 
-    @Test func `a podcast that leaves the stream, but not the library, is not forgotten`() throws {
+    @Test func `a podcast that leaves the stream but not the library is not forgotten`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         rig.observe(.podcast("p1"), .delete, [])
@@ -251,7 +251,7 @@ struct DownloadsTruthTests {
 
     // MARK: Sentences
 
-    @Test func `the sentence on how many files are kept says which side of it a file is on`() throws {
+    @Test func `the explanation says whether a file is among the newest that are kept`() throws {
         for episode in ["e1", "e2"] {
             rig.add(episode)
             try rig.complete(episode)
@@ -264,7 +264,7 @@ struct DownloadsTruthTests {
                 "It goes when nothing needs it any more: only the newest file of its podcast is kept."))
     }
 
-    @Test func `what waits for its turn says so once; what failed cannot be cancelled and says what can be done`()
+    @Test func `a waiting download says so once, and a refusal suggests the right command`()
         throws
     {
         rig.set(.downloadsAtOnce, "1")
@@ -280,7 +280,7 @@ struct DownloadsTruthTests {
     }
 
     @Test(arguments: [false, true])
-    func `a server that tells versions apart, but sends no parts, is said to begin anew`(isRefused: Bool) throws {
+    func `a server that identifies versions but sends no parts is reported to start over`(isRefused: Bool) throws {
         rig.add("e1")
         rig.begin(try rig.order("e1").number)
         #expect(rig.stored("e1")?.note.isEmpty == true)
@@ -294,7 +294,7 @@ struct DownloadsTruthTests {
 
     // MARK: Why
 
-    @Test func `what was given up before it was whole is not said to have been downloaded`() throws {
+    @Test func `a cancelled download isn’t described as downloaded`() throws {
         rig.add("e1", "e2")
         try rig.complete("e1")
         rig.send { $0.remove.episodes = ["e1"] }
