@@ -18,12 +18,12 @@ extension DownloadFolder {
         defer { close(folder) }
         var status = stat()
         guard fstatat(folder, parts.name, &status, AT_SYMLINK_NOFOLLOW) == 0 else {
-            return errno == ENOENT ? nil : failure("The file cannot be looked at", path)
+            return errno == ENOENT ? nil : failure("The file can’t be checked", path)
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
             return notOurs("\(root)/\(path) is not the file that was downloaded")
         }
-        guard unlinkat(folder, parts.name, 0) == 0 else { return failure("The file cannot be deleted", path) }
+        guard unlinkat(folder, parts.name, 0) == 0 else { return failure("The file can’t be deleted", path) }
         fsync(folder)
         // Goes only if it is empty.
         if let top = try? openRoot(making: false) {
@@ -40,11 +40,11 @@ extension DownloadFolder {
     func files() throws(Failure) -> (files: [String: UInt64], snapshot: FolderSnapshot) {
         let top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard top >= 0 else {
-            guard errno == ENOENT else { throw failure("The folder of downloads cannot be opened", "") }
+            guard errno == ENOENT else { throw failure("The folder of downloads can’t be opened", "") }
             return ([:], FolderSnapshot())
         }
         defer { close(top) }
-        guard let marker = Self.marker(in: top) else { throw failure("The folder’s marker cannot be read", "") }
+        guard let marker = Self.marker(in: top) else { throw failure("The folder’s marker can’t be read", "") }
         var snapshot = FolderSnapshot(marker: marker)
         var files: [String: UInt64] = [:]
         for name in Self.names(in: top) where name != Self.partial && !name.hasPrefix(Self.markerName) {

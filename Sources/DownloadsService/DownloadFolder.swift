@@ -42,7 +42,7 @@ struct DownloadFolder: Sendable {
             unlinkat(folder, name, 0)
         }
         let descriptor = openat(folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)
-        guard descriptor >= 0 else { throw failure("The download cannot be written", name) }
+        guard descriptor >= 0 else { throw failure("The download can’t be written", name) }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
             close(descriptor)
@@ -51,7 +51,7 @@ struct DownloadFolder: Sendable {
         }
         let offset = min(kept, UInt64(max(0, status.st_size)))
         guard ftruncate(descriptor, off_t(offset)) == 0 else {
-            let failure = failure("The download cannot be written", name)
+            let failure = failure("The download can’t be written", name)
             close(descriptor)
             throw failure
         }
@@ -70,14 +70,14 @@ struct DownloadFolder: Sendable {
             if written > 0 {
                 done += written
             } else if written < 0, errno != EINTR {
-                throw failure("The download cannot be written", Self.partial)
+                throw failure("The download can’t be written", Self.partial)
             }
         }
     }
 
     /// Synchronises what was written to the disk.
     func save(_ partial: borrowing Partial) throws(Failure) {
-        guard fdatasync(partial.descriptor) == 0 else { throw failure("The download cannot be saved", Self.partial) }
+        guard fdatasync(partial.descriptor) == 0 else { throw failure("The download can’t be saved", Self.partial) }
     }
 
     /// Whether nothing is at the path of a file of this size in bytes (0: unknown). A file of that size may be the same,
@@ -103,7 +103,7 @@ struct DownloadFolder: Sendable {
     ///
     /// - Throws: `storageFailed`.
     func finish(_ partial: borrowing Partial, _ name: String, at path: String) throws(Failure) {
-        guard fsync(partial.descriptor) == 0 else { throw failure("The download cannot be saved", path) }
+        guard fsync(partial.descriptor) == 0 else { throw failure("The download can’t be saved", path) }
         let from = try openFolder(Self.partial, making: false)
         defer { close(from) }
         let parts = try Self.parts(of: path)
@@ -120,15 +120,15 @@ struct DownloadFolder: Sendable {
             }
             guard reason != EEXIST else { throw occupied(path) }
             guard reason == EPERM || reason == EOPNOTSUPP || reason == ENOTSUP else {
-                throw failure("The download cannot be moved to its place", path, reason)
+                throw failure("The download can’t be moved to its place", path, reason)
             }
             // A file system without links.
             guard Self.status(of: parts.name, in: to) == nil else { throw occupied(path) }
             guard renameat(from, name, to, parts.name) == 0 else {
-                throw failure("The download cannot be moved to its place", path)
+                throw failure("The download can’t be moved to its place", path)
             }
         }
-        guard fsync(to) == 0, fsync(from) == 0 else { throw failure("The download cannot be saved", path) }
+        guard fsync(to) == 0, fsync(from) == 0 else { throw failure("The download can’t be saved", path) }
     }
 
     /// Deletes the partial files of an episode.
@@ -147,7 +147,7 @@ struct DownloadFolder: Sendable {
         let top = try openRoot(making: true)
         defer { close(top) }
         var status = statvfs()
-        guard fstatvfs(top, &status) == 0 else { throw failure("The folder of downloads cannot be looked at", "") }
+        guard fstatvfs(top, &status) == 0 else { throw failure("The folder of downloads can’t be checked", "") }
         let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         guard free >= Self.reserve, free - Self.reserve >= bytes else {
             throw Failure(
@@ -164,7 +164,7 @@ struct DownloadFolder: Sendable {
         let descriptor = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw !marker.isEmpty && Self.isAbsent(errno)
-                ? away : failure("The folder of downloads cannot be opened", "")
+                ? away : failure("The folder of downloads can’t be opened", "")
         }
         guard marker.isEmpty || Self.marker(in: descriptor) == marker else {
             close(descriptor)
@@ -177,10 +177,10 @@ struct DownloadFolder: Sendable {
         let top = try openRoot(making: making)
         defer { close(top) }
         if making, mkdirat(top, name, 0o700) != 0, errno != EEXIST {
-            throw failure("The folder for the download cannot be made", name)
+            throw failure("The folder for the download can’t be created", name)
         }
         let descriptor = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure("The folder of the download cannot be opened", name) }
+        guard descriptor >= 0 else { throw failure("The folder of the download can’t be opened", name) }
         return descriptor
     }
 

@@ -149,7 +149,7 @@ package struct DownloadsMachine: OwnerMachine {
         case .surveyed(let found, let snapshot): files.surveyed(found, snapshot, &change, now: now, &effects)
         case .surveyFailed(let failure):
             files.folder.surveyFailed()
-            effects.append(.log(.warning, "the folder of downloads cannot be read: \(failure)"))
+            effects.append(.log(.warning, "the folder of downloads can’t be read: \(failure)"))
         case .filesChecked(let number, let found, let snapshot):
             guard let waiters = files.checkFinished(number, found, snapshot, &change, now: now, &effects) else { break }
             commit(change, &effects)

@@ -6,10 +6,10 @@ import SwiftProtobuf
 import WireMessages
 
 /// Takes users and passwords out of the addresses that older versions stored: podcasts and episodes keep their ids, and only
-/// the texts lose their secrets. What is found is given to the feeds service, which keeps it in a file of its own.
+/// the texts lose their secrets. The credentials are given to the feeds service, which keeps them in a file of its own.
 struct AddressCleaning {
     let db: Database
-    /// What was found of podcasts that are there.
+    /// The credentials of podcasts that still exist.
     private(set) var secrets = FeedSecrets()
     /// Whether anything was stored anew.
     private(set) var hasChanged = false
@@ -22,7 +22,7 @@ struct AddressCleaning {
     /// The rows that are read at once.
     private static let rangeLength = 200
 
-    /// Cleans every table. What is replaced is overwritten with zeros: it stays in no free page.
+    /// Cleans every table. Replaced bytes are overwritten with zeros, so that they stay in no free page.
     ///
     /// The time grows with the size of the texts, which are all read, and with the number of those that have a password; the
     /// memory with neither.
@@ -40,7 +40,7 @@ struct AddressCleaning {
         try setOverwriting(overwrites)
     }
 
-    /// What SQLite does with the bytes of deleted rows: 0 leaves them, 1 and 2 overwrite all or most.
+    /// Sets how SQLite treats the bytes of deleted rows: 0 leaves them, 1 and 2 overwrite all or most.
     private func setOverwriting(_ mode: Int) throws {
         _ = try Int.fetchOne(db, sql: "PRAGMA secure_delete = \(["OFF", "ON", "FAST"][min(max(mode, 0), 2)])")
     }
@@ -184,7 +184,7 @@ enum MessageCleaning {
         return cleaned == text ? nil : Array(cleaned.utf8)
     }
 
-    /// Nil: it is no message, or nothing in it had to be changed.
+    /// The message without credentials; nil: it isn’t a message, or nothing had to be changed.
     private static func message(_ bytes: ArraySlice<UInt8>, depth: Int) -> [UInt8]? {
         guard depth < depthLimit else { return nil }
         var output: [UInt8] = []

@@ -5,11 +5,11 @@ import WireMessages
 /// comes in several parts is put together.
 ///
 /// Commits are stored under their ids, so that repeating one that took effect is harmless. A refusal leaves nothing
-/// behind: a copy of the batch that arrives when the owner has already taken its change back must not take effect.
+/// behind: a copy of the batch that arrives after the owner has rolled its change back must not take effect.
 struct BatchIntake: Sendable {
     typealias Ticket = PersistenceMachine.Ticket
 
-    /// What is to be done with a batch.
+    /// The decision about a batch.
     enum Decision: Sendable {
         case write(WireCommitBatch)
         /// The same one is being written: it is answered with that.

@@ -1,4 +1,4 @@
-/// What a check of the database has found.
+/// The damage that a check of the database has found.
 package struct DatabaseDamage: Sendable, Hashable, CustomStringConvertible {
     /// Each thing that is wrong, in SQLite’s words; at least one.
     package let findings: [String]

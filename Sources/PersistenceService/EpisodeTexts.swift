@@ -8,7 +8,7 @@ import WireMessages
 /// statement of the transaction that could fail. So texts are stored at once, and indexed together at the end of the
 /// transaction: that costs a third.
 struct EpisodeTexts {
-    /// What the index has to learn about a place.
+    /// A change of the indexed text at a place.
     private struct Change {
         /// The text that it has of this place and must forget: it keeps no copy of its own.
         var old: EpisodeText?
@@ -90,7 +90,7 @@ struct EpisodeTexts {
     }
 }
 
-/// What is searched of an episode.
+/// The searchable texts of an episode.
 struct EpisodeText: Hashable {
     var podcast: String
     var title: String

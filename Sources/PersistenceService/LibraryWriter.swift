@@ -15,7 +15,7 @@ struct LibraryWriter {
     private var added: [String: (episodes: Int, played: Int)] = [:]
     /// Podcasts that are known to be there.
     private var podcasts: Set<String> = []
-    /// How many aliases the episodes have at most to which this transaction gave some.
+    /// The maximum number of aliases of each episode to which this transaction has added some.
     private var aliasCounts: [String: Int] = [:]
 
     /// The most other names of an episode; the newest are kept.
@@ -175,7 +175,7 @@ struct LibraryWriter {
         min(max(episode.published, 0), Int64(1) << 42)
     }
 
-    /// What is shown of an episode, without what lies elsewhere.
+    /// An episode without the parts that are stored elsewhere.
     private static func stored(_ episode: WireEpisode) -> Data {
         var stored = episode
         stored.clearState()

@@ -9,7 +9,7 @@ import PodcastModel
 package final class OpeningProgress: Sendable {
     /// Between two reports.
     package static let interval = Duration.seconds(2)
-    /// The instructions of SQLite's machine between two looks at the clock: less than a millisecond.
+    /// The instructions of SQLite's machine between two checks of the clock: less than a millisecond.
     private static let instructions: Int32 = 1_000
 
     private let interval: Duration

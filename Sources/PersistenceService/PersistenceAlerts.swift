@@ -28,12 +28,12 @@ enum PersistenceAlerts {
         return alert
     }
 
-    /// The disk takes nothing; leaves by itself.
+    /// The disk is full; ends by itself.
     static func diskFull(_ failure: Failure, now: Timestamp) -> WireAlert {
         alert(FailureCode.diskFull.rawValue, .error, "The disk is full", failure.message, ["dismiss"], now: now)
     }
 
-    /// A backup that nobody asked for did not succeed; leaves with the next one that does.
+    /// An automatic backup failed; ends with the next one that succeeds.
     static func backupFailed(_ failure: Failure, now: Timestamp) -> WireAlert {
         alert("backupFailed", .warning, "No backup was made", failure.message, ["retry", "dismiss"], now: now)
     }

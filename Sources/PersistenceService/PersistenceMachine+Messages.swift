@@ -3,17 +3,17 @@ package import OwnerKit
 package import PodcastModel
 package import WireMessages
 
-/// What a store holds when it has been opened.
+/// The state of a store when it has been opened.
 package struct StoreFacts: Sendable {
-    /// Which database it is.
+    /// The identity of the database: another one after a copy was restored.
     package var incarnation: String
     /// The service's own records: alerts and their answers.
     package var ownRecords: [WireRecord] = []
     /// When the last whole backup was made.
     package var lastBackup: Timestamp?
-    /// How many podcasts there are.
+    /// The number of podcasts.
     package var podcasts: UInt64 = 0
-    /// How many episodes there are.
+    /// The number of episodes.
     package var episodes: UInt64 = 0
     /// Whether only a part of the database was read at the start, as it is large.
     package var needsCheck = false
@@ -65,9 +65,9 @@ extension PersistenceMachine {
 
     /// Podcasts and episodes.
     package struct Counts: Sendable, Hashable {
-        /// How many podcasts.
+        /// The number of podcasts.
         package var podcasts: UInt64
-        /// How many episodes.
+        /// The number of episodes.
         package var episodes: UInt64
 
         package init(podcasts: UInt64, episodes: UInt64) {
@@ -76,7 +76,7 @@ extension PersistenceMachine {
         }
     }
 
-    /// What is to be done. Each of the first six is followed by its event.
+    /// An effect. Each of the first six is followed by its event.
     package enum Effect: Sendable {
         /// Write in one transaction; one such effect at a time.
         case write([Purpose], [StoreWrite])
@@ -109,7 +109,7 @@ extension PersistenceMachine {
 }
 
 extension StoreWritten {
-    /// What the one who asked is answered.
+    /// The reply to the request.
     var reply: WirePersistenceReply {
         var reply = WirePersistenceReply()
         switch self {

@@ -13,7 +13,7 @@ package struct PersistenceMachine: Sendable {
         package init(_ number: UInt64) { self.number = number }
     }
 
-    /// For whom something is written.
+    /// The purpose of a write.
     package enum Purpose: Sendable, Hashable {
         /// To answer a request.
         case request(Ticket)
@@ -25,7 +25,7 @@ package struct PersistenceMachine: Sendable {
 
     var facts: StoreFacts
     var status = WirePersistenceStatus()
-    var board: AlertBoard
+    var alerts: PersistenceAlertStore
     var schedule: UpkeepSchedule
     private var pending: [(purpose: Purpose, write: StoreWrite, bytes: Int)] = []
     private var isWriting = false
@@ -33,7 +33,7 @@ package struct PersistenceMachine: Sendable {
     private var questions: [(Ticket, WirePersistenceRequest.OneOf_Command)] = []
     private var running = 0
     private var backupWaiters: [Ticket] = []
-    /// Who wants to know whether the database is sound: reading it takes its time, so the first asks for all.
+    /// The requests for a check of the database, which takes long: one check answers all of them.
     private var checkWaiters: [Ticket] = []
     private var isStopping = false
     private var hasStopped = false
@@ -48,7 +48,7 @@ package struct PersistenceMachine: Sendable {
     /// A machine over a store that was just opened.
     package init(_ facts: StoreFacts, now: Moment) {
         self.facts = facts
-        board = AlertBoard(facts.ownRecords)
+        alerts = PersistenceAlertStore(facts.ownRecords)
         schedule = UpkeepSchedule(
             lastBackup: facts.needsBackup ? nil : facts.lastBackup, needsCheck: facts.needsCheck,
             loggedPages: facts.loggedPages, now: now)
@@ -59,9 +59,9 @@ package struct PersistenceMachine: Sendable {
         status.lastBackup = facts.lastBackup?.milliseconds ?? 0
     }
 
-    /// Everything that stands on the stream under its name now.
+    /// Everything that is retained on the stream under its name now.
     package func retained() -> [Publication] {
-        [Publication(.put, .persistenceStatus, status.wireBytes)] + board.publications
+        [Publication(.put, .persistenceStatus, status.wireBytes)] + alerts.publications
     }
 
     package mutating func handle(_ event: Event, now: Moment) -> [Effect] {
@@ -209,7 +209,7 @@ package struct PersistenceMachine: Sendable {
                 let reply = outcome.map(\.reply.wireBytes)
                 effects.append(.reply(ticket, reply))
                 effects += intake.settle(ticket, reply).map { .reply($0, reply) }
-            case .alert(let id): board.settle(id, outcome.failure, &effects)
+            case .alert(let id): alerts.answerCommitted(id, outcome.failure, &effects)
             case .probe: break
             }
         }
@@ -224,11 +224,11 @@ package struct PersistenceMachine: Sendable {
             guard !status.diskFull else { return }
             status.diskFull = true
             effects.append(.log(.error, failure.message))
-            board.raise(PersistenceAlerts.diskFull(failure, now: now.wall), replacing: true, &effects)
+            alerts.raise(PersistenceAlerts.diskFull(failure, now: now.wall), replacing: true, &effects)
         } else if status.diskFull, result.results.contains(where: { $0.failure == nil }) {
             status.diskFull = false
             effects.append(.log(.info, "The disk takes data again."))
-            board.clear(code: FailureCode.diskFull.rawValue, &effects)
+            alerts.clear(code: FailureCode.diskFull.rawValue, &effects)
         }
     }
 
@@ -249,7 +249,7 @@ package struct PersistenceMachine: Sendable {
     private mutating func answerAlert(
         _ answer: WireAnswerAlert, _ ticket: Ticket, now: Moment, _ effects: inout [Effect]
     ) {
-        switch board.answer(answer, ticket, at: now.wall, &effects) {
+        switch alerts.answer(answer, ticket, at: now.wall, &effects) {
         case .replied: break
         case .write(let changes): pending.append((.alert(answer.alert), .own(changes), 0))
         case .ended: if answer.action == "retry" { schedule.wantsBackup = true }
@@ -275,12 +275,12 @@ package struct PersistenceMachine: Sendable {
             done.backup.path = copy.path
             done.backup.bytes = copy.bytes
             answerBackupWaiters(.success(done.wireBytes), &effects)
-            board.clear(code: "backupFailed", &effects)
+            alerts.clear(code: "backupFailed", &effects)
         case (.backup, .failure(let failure)):
             schedule.backupFailed(now: now)
             effects.append(.log(.warning, "No backup was made: \(failure.message)"))
             answerBackupWaiters(.failure(failure), &effects)
-            board.raise(PersistenceAlerts.backupFailed(failure, now: now.wall), replacing: false, &effects)
+            alerts.raise(PersistenceAlerts.backupFailed(failure, now: now.wall), replacing: false, &effects)
         }
         handleDamage(result.failure, &effects)
     }

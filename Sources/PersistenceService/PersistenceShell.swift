@@ -95,7 +95,7 @@ private struct PersistenceHandler: ServiceHandler {
         switch event {
         case .started: return decide(.started, now)
         case .bus(.began):
-            // What was published before this bus was there is among what is put now.
+            // Everything that was published before this bus began is part of the retained values.
             isReady = true
             return [.publish(machine.retained()), .ready]
         case .bus(.command(let command)):
@@ -117,7 +117,7 @@ private struct PersistenceHandler: ServiceHandler {
         machine.handle(event, now: now).compactMap { perform($0) }
     }
 
-    /// What it wants of the bus; what it wants of the store is begun.
+    /// Begins the work of the store; nil: there is nothing to do on the bus.
     private mutating func perform(_ effect: PersistenceMachine.Effect) -> Effect? {
         switch effect {
         case .reply(let ticket, let result):
@@ -174,7 +174,7 @@ private struct PersistenceHandler: ServiceHandler {
     }
 }
 
-/// What `work` gave or threw.
+/// The result of `work`.
 private func outcome<Value>(_ work: () throws(Failure) -> Value) -> Result<Value, Failure> {
     do throws(Failure) { return .success(try work()) } catch { return .failure(error) }
 }

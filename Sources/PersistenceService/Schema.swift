@@ -58,7 +58,7 @@ enum Schema {
         return migrator
     }
 
-    /// What owners keep, and what makes repeating a commit harmless.
+    /// The records of owners, and the tables that make repeating a commit harmless.
     private static let state = """
         CREATE TABLE meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE owner (
@@ -109,7 +109,8 @@ enum Schema {
         CREATE INDEX alias_by_episode ON alias (episode);
         """
 
-    /// What owners keep and never load with their records. Also, when an alias was seen last: the oldest are forgotten.
+    /// The documents of owners, which are never loaded with their records; and when an alias was seen last: the oldest are
+    /// deleted.
     private static let documents = """
         CREATE TABLE document (
             owner TEXT NOT NULL, collection TEXT NOT NULL, key TEXT NOT NULL, at INTEGER NOT NULL, value BLOB NOT NULL,
@@ -168,7 +169,7 @@ enum Schema {
 
     /// The keys of `meta`.
     enum Meta {
-        /// Which database this is: another one after a copy was restored.
+        /// The identity of the database: another one after a copy was restored.
         static let incarnation = "incarnation"
         /// In a copy: the moment that it reaches, ms since 1970.
         static let reaches = "reaches"

@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// What full text search reads, and how a user's words become a query that SQLite's FTS5 cannot misread.
+/// The indexed form of texts, and the conversion of a user’s words to a query of SQLite’s FTS5.
 ///
 /// The index holds its own form of a text: without tags, every ideograph, kana and hangul syllable a word of its own
 /// (those scripts put no spaces between words, so a run of them is searched as a phrase), every emoji a word
@@ -8,9 +8,9 @@ import PodcastModel
 enum SearchText {
     /// The longest text that is indexed, in bytes of its indexed form; the rest of longer show notes is not found.
     static let limit = 65_536
-    /// The most words of a query that are looked at.
+    /// The maximum number of words of a query that count.
     static let termLimit = 16
-    /// The longest query that is looked at, in characters.
+    /// The maximum number of characters of a query that count.
     static let queryLimit = 500
 
     /// The words of an HTML text: tags and comments become spaces, character references what they stand for.

@@ -3,9 +3,9 @@ import GRDB
 import LibC
 import PodcastModel
 
-/// What an error of the database means for the one who asked.
+/// Converts errors of the database to failures for clients.
 enum StorageFailure {
-    /// The database file itself is damaged; the service cannot go on with it.
+    /// The database file itself is damaged; the service can’t continue with it.
     static let damaged = "databaseDamaged"
 
     /// Only the index of the full text search is damaged; it can be made anew.
@@ -30,7 +30,7 @@ enum StorageFailure {
         Failure(.diskFull, "The disk that holds \(path) is full: nothing was saved. Free some space and try again.")
     }
 
-    /// Whether an error says that the file is damaged or no database, rather than that it cannot be reached now.
+    /// Whether an error says that the file is damaged or isn’t a database, rather than unreachable now.
     static func isDamage(_ error: any Error) -> Bool {
         guard let error = error as? DatabaseError, !isSearchDamage(error) else { return false }
         return error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB

@@ -110,7 +110,7 @@ extension Store {
     }
 }
 
-/// Which copies are kept.
+/// The copies that are kept.
 enum BackupRotation {
     /// The newest backups that are kept however old they are.
     static let newestBackups = 3

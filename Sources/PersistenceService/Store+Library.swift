@@ -152,7 +152,7 @@ extension Store {
     }
 }
 
-/// Which episodes a page is of.
+/// The filters of a page of episodes.
 private struct EpisodeSelection {
     var podcast: String
     var unplayedOnly: Bool
@@ -195,7 +195,7 @@ private struct EpisodeSelection {
             cached: true)
     }
 
-    /// How many there are.
+    /// The number of episodes.
     func count(_ db: Database) throws -> UInt32 {
         let count: Int64?
         if ids != nil {
@@ -260,7 +260,7 @@ struct EpisodeReader {
     var withDescription: Bool
     /// Whether its chapters do.
     var withChapters = true
-    /// What has been read so far, in bytes.
+    /// The number of bytes that have been read.
     private(set) var size = 0
     private var titles: [String: String] = [:]
 
@@ -316,7 +316,7 @@ struct EpisodeReader {
         return episode
     }
 
-    /// What its file carries is known to the player, once it has been open.
+    /// Adds the chapters in its file, which the player stores once it has opened that.
     private mutating func takeChaptersOfFile(_ episode: inout WireEpisode) throws {
         let value = try Data.fetchOne(
             db.cachedStatement(

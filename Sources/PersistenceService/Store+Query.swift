@@ -6,7 +6,7 @@ package import WireMessages
 extension Store {
     /// Answers a question; may run on any thread, beside others and beside the writer.
     ///
-    /// - Throws: the failure to answer with; `unknownCommand` for what is no question.
+    /// - Throws: the failure to answer with; `unknownCommand` for anything that isn’t a question.
     package func answer(_ question: WirePersistenceRequest.OneOf_Command) throws(Failure) -> WirePersistenceReply {
         var reply = WirePersistenceReply()
         switch question {

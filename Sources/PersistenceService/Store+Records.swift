@@ -64,7 +64,7 @@ extension Store {
         }
     }
 
-    /// What a command was answered, if it was and is not yet forgotten.
+    /// The stored reply to a command, until it is pruned.
     func foundReply(_ query: WireFindReply) throws(Failure) -> WireFoundReply {
         try read("looking for a reply") { db in
             var found = WireFoundReply()

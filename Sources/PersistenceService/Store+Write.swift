@@ -17,7 +17,7 @@ package enum StoreWrite: Sendable {
     case probe
 }
 
-/// What became of a write.
+/// The result of a write.
 package enum StoreWritten: Sendable, Hashable {
     case loaded(WireLoaded)
     case outcomes(WireCommitOutcomes)
@@ -25,11 +25,11 @@ package enum StoreWritten: Sendable, Hashable {
     case done
 }
 
-/// What became of a group of writes.
+/// The results of a group of writes.
 package struct StoreBatchResult: Sendable {
     /// One for each write, in order.
     package var results: [Result<StoreWritten, Failure>]
-    /// What has changed.
+    /// The parts of the database that have changed.
     package var changed = StoreChanges()
     /// The pages by which the log has grown.
     package var pages = 0
@@ -41,9 +41,9 @@ package struct StoreBatchResult: Sendable {
     package var searchDamage: Failure?
 }
 
-/// Which parts of the database were changed.
+/// The parts of the database that were changed.
 package struct StoreChanges: Sendable, Hashable {
-    /// What a side snapshot exists for: the queue, the session, subscriptions.
+    /// The content of a side snapshot: the queue, the session, subscriptions.
     package var snapshot = false
     /// Podcasts or episodes: the counts may differ.
     package var library = false
@@ -191,11 +191,11 @@ extension Store {
     }
 }
 
-/// What is recorded of an owner.
+/// The row of an owner.
 struct OwnerRow: Sendable, Hashable {
     var generation: UInt32 = 0
     var revision: UInt64 = 0
-    /// The ids of its newest commits, oldest first, one behind the other.
+    /// The IDs of its newest commits, concatenated, oldest first.
     var recent = Data()
 
     /// The most commits whose ids stay in the row.
@@ -228,7 +228,7 @@ extension WireCommitOutcome {
 }
 
 extension Database {
-    /// The pages that this connection has written since the last call. With a write-ahead log they went there.
+    /// The pages that this connection has written since the last call. With a write-ahead log they were appended to that.
     fileprivate func takeLoggedPages() -> Int {
         var pages: Int32 = 0
         var highest: Int32 = 0

@@ -13,15 +13,15 @@ import WireMessages
 package final class Store: Sendable {
     /// Where it lies.
     package let files: StoreFiles
-    /// Which database this is: another one after a copy was restored.
+    /// The identity of the database: another one after a copy was restored.
     package let incarnation: String
     let pool: DatabasePool
     /// Generations that could not be written because the disk was full, by owner: they fence until the process ends.
     let unwrittenGenerations = NIOLockedValueBox<[String: UInt32]>([:])
 
-    /// The length of the write-ahead log, in pages of 4 KiB, from which on a commit runs the checkpoint itself: 32 MiB.
+    /// The length of the write-ahead log, in pages of 4 KiB, at which a commit runs the checkpoint itself: 32 MiB.
     static let forcedCheckpointPages = 8_192
-    /// What remains of the log's file after a checkpoint, in bytes.
+    /// The size of the log’s file that remains after a checkpoint, in bytes.
     static let logSizeLimit = 8 << 20
     /// The pages that the writer keeps in memory between two checkpoints at most, in KiB: those that a large feed changes.
     static let writerCache = 4_096
@@ -44,7 +44,7 @@ package final class Store: Sendable {
             do {
                 return (try Store(files, progress), recovery)
             } catch  where StorageFailure.isDamage(error) {
-                // What looked sound was not: read all of it next time, which is now.
+                // The partial check missed damage: the next one, which is now, reads everything.
                 try Store.suspect(files)
                 let recovery = try StoreRecovery(files: files, now: now, progress: progress).run()
                 return (try Store(files, progress), recovery)
@@ -82,7 +82,7 @@ package final class Store: Sendable {
     }
 
     /// Rewrites the file after passwords were taken out of it: rows that were deleted long before stay readable until then.
-    /// Where there is no room for that it is tried again at the next start.
+    /// Without enough space for that it is retried at the next start.
     static func removeTraces(_ db: Database) throws {
         guard try db.meta(Schema.Meta.traces) != nil else { return }
         try db.execute(sql: "VACUUM")
@@ -164,7 +164,7 @@ package final class Store: Sendable {
         }
     }
 
-    /// What `quick_check` finds in the named tables, or in all.
+    /// The damage that `quick_check` finds in the named tables, or in all.
     static func damage(_ db: Database, tables: [String]?) throws -> DatabaseDamage? {
         for check in tables.map({ $0.map { "quick_check('\($0)')" } }) ?? ["quick_check"] {
             let rows = try String.fetchAll(db, sql: "PRAGMA \(check)")
@@ -173,7 +173,7 @@ package final class Store: Sendable {
         return nil
     }
 
-    /// What a machine over this store begins with.
+    /// The facts that a machine over this store begins with.
     package func facts() throws(Failure) -> StoreFacts {
         var facts = StoreFacts(incarnation: incarnation)
         facts.ownRecords = try allRecords(of: ServiceName.persistence.text)
@@ -196,7 +196,7 @@ package final class Store: Sendable {
         }
     }
 
-    /// How many podcasts and episodes there are.
+    /// The numbers of podcasts and episodes.
     package func counts() throws(Failure) -> PersistenceMachine.Counts {
         try read("counting") { db in
             let row = try Row.fetchOne(

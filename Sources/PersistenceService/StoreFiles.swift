@@ -53,7 +53,7 @@ package struct StoreFiles: Sendable, Hashable {
             throw Failure(
                 code: Self.isDiskFull(beside: backups)
                     ? FailureCode.diskFull.rawValue : FailureCode.storageFailed.rawValue,
-                message: "The folders of the database cannot be made: \(error)", retry: true)
+                message: "The folders of the database can’t be created: \(error)", retry: true)
         }
         for name in (try? FileManager.default.contentsOfDirectory(atPath: backups)) ?? []
         where name.hasPrefix(".") && name.contains(".db.part") {

@@ -6,7 +6,7 @@ package import PodcastModel
 import SwiftProtobuf
 import WireMessages
 
-/// What had to be done before the database could be used.
+/// A recovery that was necessary before the database could be used.
 package struct Recovery: Sendable, Hashable {
     /// Why: what was found in the database's place.
     package var reason: String
@@ -22,7 +22,7 @@ package struct Recovery: Sendable, Hashable {
     package var libraryReaches: Timestamp?
 }
 
-/// Looks at the database's file before it is used, and puts the newest good copy in its place if it is no good.
+/// Checks the database’s file before it is used, and replaces it by the newest good copy if it is unusable.
 struct StoreRecovery {
     let files: StoreFiles
     let now: Timestamp
@@ -31,10 +31,10 @@ struct StoreRecovery {
     /// Databases up to this size, in bytes, are read whole at each start; of larger ones the tables of the owners are,
     /// and the service reads the rest once it serves.
     static let wholeCheckLimit: UInt64 = 24 << 20
-    /// What owners cannot begin without.
+    /// The tables that owners can’t begin without.
     static let essentialTables = ["meta", "owner", "record", "commit_id", "reply", "podcast", "podcast_count"]
 
-    /// What lies in the database's place.
+    /// The state of the file in the database’s place.
     enum Finding: Hashable {
         /// Nothing, or an empty database that was never used.
         case nothing
@@ -102,7 +102,7 @@ struct StoreRecovery {
                 return damage.map { .unusable(kind: "damaged", why: "it is damaged (\($0)).", $0) } ?? .sound
             }
         } catch  where StorageFailure.isDamage(error) {
-            return .unusable(kind: "damaged", why: "it is damaged or no database (\(error)).")
+            return .unusable(kind: "damaged", why: "it is damaged or isn’t a database (\(error)).")
         }
     }
 

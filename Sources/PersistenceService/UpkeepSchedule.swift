@@ -36,7 +36,7 @@ struct UpkeepSchedule: Sendable {
     static let checkpointRetry = Backoff.constant(.seconds(30))
     /// From the start to the reading of a large database.
     static let checkDelay = Duration.seconds(60)
-    /// The longest sleep, so that the wall clock is looked at.
+    /// The longest sleep, so that the wall clock is checked.
     static let longestSleep = Duration.seconds(300)
 
     /// A backup was asked for.
@@ -77,7 +77,7 @@ struct UpkeepSchedule: Sendable {
             && snapshotAt == nil
     }
 
-    // MARK: What happened
+    // MARK: Recording
 
     mutating func changed(now: Moment) {
         if isSnapshotting { changedDuringSnapshot = true }
@@ -137,7 +137,7 @@ struct UpkeepSchedule: Sendable {
     }
     mutating func rebuilt() { isRebuilding = false }
 
-    // MARK: What is due
+    // MARK: Starting
 
     func isProbeDue(now: Moment) -> Bool { probeAt.map { $0 <= now.monotonic } ?? true }
 
@@ -148,7 +148,7 @@ struct UpkeepSchedule: Sendable {
         return age >= Self.backupInterval || age < -Self.backupInterval  // a clock that was wrong
     }
 
-    /// What begins now; `isIdle` says that nothing is being written. When the service stops, only what has changed since
+    /// Starts the work that is due; `isIdle`: nothing is being written. When the service stops, only what has changed since
     /// the last side snapshot is saved.
     mutating func start(
         now: Moment, isIdle: Bool, isStopping: Bool, _ effects: inout [PersistenceMachine.Effect]
@@ -182,7 +182,7 @@ struct UpkeepSchedule: Sendable {
         }
         if !isCheckpointing, let at = checkpointAt, at <= now.monotonic {
             checkpointAt = nil
-            // What is being written asks for the next one.
+            // The write under way requests the next one.
             isCheckpointing = isIdle
             if isIdle { effects.append(.checkpoint) }
         }

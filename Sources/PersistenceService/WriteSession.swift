@@ -29,7 +29,7 @@ struct WriteSession {
         self.generations = generations
     }
 
-    /// Performs one write. What it throws ends the whole transaction; refusals are results.
+    /// Performs one write. An error ends the whole transaction; refusals are results.
     mutating func perform(_ write: StoreWrite) throws -> Result<StoreWritten, Failure> {
         switch write {
         case .load(let load):
@@ -202,7 +202,7 @@ struct WriteSession {
             return failure
         } catch let error as DatabaseError where Self.concernsOneCommit(error) {
             (changed, library) = before
-            return Failure(.invalidArgument, "A change of \(name) cannot be stored: \(error.message ?? "constraint").")
+            return Failure(.invalidArgument, "A change of \(name) can’t be stored: \(error.message ?? "constraint").")
         }
     }
 

@@ -273,10 +273,10 @@ struct DownloadsTruthTests {
         #expect(rig.why("e2") == "It is to be downloaded: asked for by test. It waits for its turn.")
         rig.report(.failed(try rig.order("e1").number, TransferFailure(Failure(.episodeUnavailable, "404"))))
         let refusal = rig.send { $0.cancel.episodes = ["e1"] }?.failure
-        #expect(refusal?.message == "“Part 1” has failed and cannot be cancelled; remove it instead.")
+        #expect(refusal?.message == "“Part 1” has failed and can’t be cancelled; remove it instead.")
         #expect(
             rig.send { $0.remove.episodes = ["e2"] }?.failure?.message
-                == "“Part 2” is being downloaded and cannot be removed; cancel it instead.")
+                == "“Part 2” is being downloaded and can’t be removed; cancel it instead.")
     }
 
     @Test(arguments: [false, true])

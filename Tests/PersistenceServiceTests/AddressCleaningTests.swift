@@ -130,7 +130,7 @@ import WireMessages
         try writer.finish()
     }
 
-    @Test func `only the texts that had a password are indexed anew`() throws {
+    @Test func `only texts that had a password are indexed again`() throws {
         let fixture = try StoreFixture()
         try older(fixture) { db in
             try addEpisodes(450, db)
@@ -150,7 +150,7 @@ import WireMessages
         #expect(try holders(fixture) == ["state/secrets.moved.json"])
     }
 
-    @Test func `an upgrade reports that it goes on, until the database is open`() throws {
+    @Test func `an upgrade reports progress until the database is open`() throws {
         let fixture = try StoreFixture()
         try older(fixture) { db in try addEpisodes(450, db) }
         let reports = NIOLockedValueBox(0)
@@ -163,7 +163,7 @@ import WireMessages
         store.close()
     }
 
-    @Test func `a crash before the old pages are gone has the next start remove them`() throws {
+    @Test func `after a crash before the old pages are removed, the next start removes them`() throws {
         let fixture = try StoreFixture()
         try older(fixture)
         let pool = try DatabasePool(path: fixture.files.database, configuration: Store.configuration)

@@ -62,7 +62,7 @@ import WireMessages
         try expectConsistency()
     }
 
-    @Test func `a podcast that is forgotten and put again in one transaction has only its new episodes`() throws {
+    @Test func `a podcast that is deleted and put again in one transaction has only its new episodes`() throws {
         try store.apply("feeds", [.podcast("p1"), .episode("e1", title: "Old"), .episode("e2", title: "Old")])
         try store.apply(
             "feeds",

@@ -85,7 +85,7 @@ extension [PersistenceMachine.Effect] {
 @Suite struct PersistenceMachineTests {
     private let full = Failure(.diskFull, "full")
 
-    @Test func `what waits goes into one transaction behind the one under way`() {
+    @Test func `waiting writes go into one transaction after the one under way`() {
         var bench = MachineBench()
         #expect(bench.send(.started).work == [])
         #expect(bench.request(1) { $0.commit.owner = "queue" }.work == ["write 1"])
@@ -97,7 +97,7 @@ extension [PersistenceMachine.Effect] {
         #expect(last.work == ["reply 2", "reply 3"])
     }
 
-    @Test func `huge requests go in transactions of their own`() {
+    @Test func `a huge request gets a transaction of its own`() {
         var bench = MachineBench()
         _ = bench.request(1) { $0.commit.owner = "queue" }
         for number in 2...4 {
@@ -129,7 +129,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.request(3, deadline: past) { $0.commit.owner = "queue" }.work == ["refuse 3 expired"])
     }
 
-    @Test func `status is published when it changes and retained`() throws {
+    @Test func `the status is retained, and published when it changes`() throws {
         var bench = MachineBench {
             $0.podcasts = 3
             $0.episodes = 40
@@ -146,7 +146,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.send(.counted(.success(.init(podcasts: 4, episodes: 44)))).status?.episodes == 44)
     }
 
-    @Test func `full disk is shown probed and recovered from`() throws {
+    @Test func `a full disk is reported, probed and recovered from`() throws {
         var bench = MachineBench()
         _ = bench.send(.started)
         _ = bench.request(1) { $0.commit.owner = "queue" }
@@ -168,7 +168,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.machine.retained().count == 1)
     }
 
-    @Test func `side snapshot follows a change within five minutes`() {
+    @Test func `a side snapshot follows a change within five minutes`() {
         var bench = MachineBench()
         _ = bench.send(.started)
         _ = bench.request(1) { $0.commit.owner = "queue" }
@@ -226,7 +226,7 @@ extension [PersistenceMachine.Effect] {
     }
 
     @Test(arguments: [Result<Int, Failure>.success(1_000), .failure(Failure(.diskFull, "full"))])
-    func `a checkpoint that could not copy everything is tried again later`(result: Result<Int, Failure>) {
+    func `a checkpoint that couldn’t copy everything is retried later`(result: Result<Int, Failure>) {
         var bench = MachineBench()
         _ = write(1, pages: 1_000, &bench)
         #expect(bench.pass(2).work == ["checkpoint"])
@@ -242,7 +242,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.pass(2).work == ["checkpoint"])
     }
 
-    @Test func `change during a snapshot brings another`() {
+    @Test func `a change during a snapshot causes another one`() {
         var bench = MachineBench()
         _ = bench.request(1) { $0.commit.owner = "queue" }
         _ = bench.send(.wrote([.request(.init(1))], MachineBench.done(1) { $0.changed.snapshot = true }))
@@ -253,7 +253,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.pass(240).work.contains("copy snapshot"))
     }
 
-    @Test func `backup is made daily and by command`() {
+    @Test func `a backup is made daily and by command`() {
         var bench = MachineBench()
         _ = bench.send(.started)
         #expect(bench.request(1) { $0.backup = WireBackup() }.work == ["copy backup"])
@@ -271,7 +271,7 @@ extension [PersistenceMachine.Effect] {
         #expect(never.pass(1).work.contains("copy backup"))
     }
 
-    @Test func `failed backup raises an alert that the next one clears`() throws {
+    @Test func `a failed backup raises an alert that the next success ends`() throws {
         var bench = MachineBench { $0.lastBackup = nil }
         _ = bench.pass(300)
         let failed = bench.send(.copied(.backup, .failure(full)))
@@ -313,7 +313,7 @@ extension [PersistenceMachine.Effect] {
         }
     }
 
-    @Test func `first answer to an alert wins when it is written`() throws {
+    @Test func `the first answer to an alert wins when it is durable`() throws {
         var (bench, alert) = try recovered()
         let topic = Topic.alert(.persistence, alert.id)
         #expect(bench.machine.retained().contains { $0.topic == topic })
@@ -329,7 +329,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.machine.retained().count == 1)
     }
 
-    @Test func `answer that cannot be written leaves the alert`() throws {
+    @Test func `an answer that can’t be written leaves the alert`() throws {
         var (bench, alert) = try recovered()
         _ = bench.request(1, answer(alert.id, "dismiss"))
         let failed = bench.send(.wrote([.alert(alert.id)], StoreBatchResult(results: [.failure(full)], diskFull: full)))
@@ -338,7 +338,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.request(2, answer(alert.id, "dismiss")).work == ["write 1"])
     }
 
-    @Test func `damage ends the service and has the next start look`() {
+    @Test func `damage ends the service and makes the next start check everything`() {
         let damage = Failure(code: StorageFailure.damaged, message: "bad page", retry: true)
         for event: PersistenceMachine.Event in [
             .checked(DatabaseDamage(["bad page"])), .answered(.init(1), .failure(damage)),
@@ -352,7 +352,7 @@ extension [PersistenceMachine.Effect] {
         }
     }
 
-    @Test func `damaged search index is made anew once`() {
+    @Test func `a damaged search index is rebuilt once`() {
         let damage = Failure(code: StorageFailure.searchDamaged, message: "index", retry: true)
         var bench = MachineBench()
         _ = bench.send(.started)
@@ -360,7 +360,7 @@ extension [PersistenceMachine.Effect] {
         #expect(bench.send(.answered(.init(2), .failure(damage))).work == ["refuse 2 searchIndexDamaged"])
     }
 
-    @Test func `stopping finishes what runs and saves what changed`() {
+    @Test func `stopping finishes running work and saves changes`() {
         var bench = MachineBench()
         _ = bench.request(1) { $0.commit.owner = "queue" }
         _ = bench.request(2) { $0.episodes = WireEpisodesQuery() }
@@ -374,7 +374,7 @@ extension [PersistenceMachine.Effect] {
         #expect(idle.send(.stopping).work == ["stop "])
     }
 
-    @Test func `large database is read whole once it serves`() {
+    @Test func `a large database is read completely once it serves`() {
         var bench = MachineBench { $0.needsCheck = true }
         #expect(!bench.send(.started).work.contains("check"))
         #expect(bench.pass(60).work.contains("check"))

@@ -32,7 +32,8 @@ import WireMessages
         }
     }
 
-    @Test(.timeLimit(.minutes(2))) func `commits and answers over the bus and comes back with everything`() async throws
+    @Test(.timeLimit(.minutes(2))) func `the service commits and answers over the bus, and restarts with all data`()
+        async throws
     {
         try await TestFleet.with { fleet in
             try await fleet.withClient { client in
@@ -62,7 +63,7 @@ import WireMessages
         }
     }
 
-    @Test(.timeLimit(.minutes(2))) func `ambiguous name arrives with its candidates`() async throws {
+    @Test(.timeLimit(.minutes(2))) func `an ambiguous name is answered with its candidates`() async throws {
         try await TestFleet.with { fleet in
             try await fleet.withClient { client in
                 try await serving(fleet) {
@@ -87,7 +88,7 @@ import WireMessages
         }
     }
 
-    @Test(.timeLimit(.minutes(2))) func `status and alerts stand on the stream of each new bus`() async throws {
+    @Test(.timeLimit(.minutes(2))) func `the status and alerts are published on each new bus`() async throws {
         try await TestFleet.with { fleet in
             try Data("no database".utf8).write(to: URL(fileURLWithPath: fleet.home.database))
             try await fleet.withClient { client in
@@ -113,7 +114,7 @@ import WireMessages
         }
     }
 
-    @Test(.timeLimit(.minutes(2))) func `newer database ends the service`() async throws {
+    @Test(.timeLimit(.minutes(2))) func `a newer database ends the service`() async throws {
         let fleet = try TestFleet()
         let store = try Store.open(
             StoreFiles(database: fleet.home.database, backups: fleet.home.backupDirectory), now: StoreFixture.moment()
@@ -125,7 +126,7 @@ import WireMessages
         #expect(failure?.known == .newerDatabase)
     }
 
-    @Test(.timeLimit(.minutes(5))) func `opens and closes often without leaving descriptors`() async throws {
+    @Test(.timeLimit(.minutes(5))) func `opening and closing repeatedly leaks no descriptor`() async throws {
         try await TestFleet.with { fleet in
             try await fleet.withClient { client in
                 var counts: [Int] = []

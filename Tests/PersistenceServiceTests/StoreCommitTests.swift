@@ -33,7 +33,7 @@ import WireMessages
         #expect(try again.load("queue", generation: 2).revision == 2)
     }
 
-    @Test func `repeated commit is answered repeated and takes no effect`() throws {
+    @Test func `a repeated commit is answered as repeated and has no effect`() throws {
         let batch = WireCommitBatch("queue", [WireCommit("c1", at: 0, [.put("entry", "q1", "one")])])
         _ = try store.commit(batch)
         try store.apply("queue", [.put("entry", "q1", "later")])
@@ -43,7 +43,7 @@ import WireMessages
         #expect(try store.texts("queue") == ["entry/q1=later"])
     }
 
-    @Test func `commits in flight when the service died are repeated and the rest goes on`() throws {
+    @Test func `commits in flight when the service died can be repeated, and later ones follow`() throws {
         let first = WireCommit("c1", at: 0, [.put("entry", "q1", "one")])
         _ = try store.commit(WireCommitBatch("queue", [first]))
         store.close()
@@ -54,7 +54,7 @@ import WireMessages
         #expect(outcomes.outcomes.last?.revision == 2)
     }
 
-    @Test func `refusal in the middle of a chain refuses all behind it and keeps what came before`() throws {
+    @Test func `a refused commit refuses all later ones of its batch and keeps the earlier ones`() throws {
         let outcomes = try store.commit(
             WireCommitBatch(
                 "queue",
@@ -74,7 +74,7 @@ import WireMessages
         #expect(later.outcomes[0].kind == .committed)
     }
 
-    @Test func `commit that expects another revision is refused`() throws {
+    @Test func `a commit that expects another revision is refused`() throws {
         try store.apply("queue", [.put("entry", "q1", "one")])
         let outcome = try store.commit(WireCommitBatch("queue", [WireCommit("x", at: 0, [.put("entry", "q1", "x")])]))
             .outcomes[0]
@@ -84,7 +84,7 @@ import WireMessages
         #expect(outcome.revision == 1)
     }
 
-    @Test func `same request in another commit is answered from the stored reply`() throws {
+    @Test func `a request that another commit has answered gets the stored reply`() throws {
         _ = try store.commit(
             WireCommitBatch(
                 "queue", [WireCommit("c1", at: 0, [.put("entry", "q1", "one")], request: "r", reply: "added q1")]))
@@ -106,7 +106,7 @@ import WireMessages
         #expect(try !store.foundReply(query).found)
     }
 
-    @Test func `replies and commit i ds are forgotten after their time`() throws {
+    @Test func `replies and commit IDs are pruned after their time`() throws {
         let commit = WireCommit("c1", at: 0, [.put("entry", "q1", "one")], request: "r", reply: "ok")
         let others = (1...OwnerRow.recentLimit).map { WireCommit("d\($0)", at: UInt64($0), []) }
         _ = try store.commit(WireCommitBatch("queue", [commit] + others), at: 0)
@@ -121,7 +121,7 @@ import WireMessages
         #expect(try store.commit(WireCommitBatch("queue", [WireCommit("c2", at: 1, [])])).outcomes[0].kind == .repeated)
     }
 
-    @Test func `late commit of a dead generation is fenced`() throws {
+    @Test func `a late commit of an earlier generation is fenced`() throws {
         #expect(try store.load("queue", generation: 5).revision == 0)
         _ = try store.commit(WireCommitBatch("queue", generation: 5, [WireCommit("a", at: 0, [.put("e", "1", "old")])]))
         #expect(try store.load("queue", generation: 6).revision == 1)
@@ -144,7 +144,7 @@ import WireMessages
         #expect(try again.load("queue", generation: 6).revision == 1)
     }
 
-    @Test func `owner that outlives a restored copy commits under its own generation`() throws {
+    @Test func `an owner that continues over a restored copy commits under its own generation`() throws {
         _ = try store.load("queue", generation: 3)
         var commit = WireCommit("whole", at: 41, [.put("entry", "q9", "nine")])
         commit.replacesEverything = true
@@ -159,7 +159,7 @@ import WireMessages
         #expect(old.outcomes[0].failure.code == "fenced")
     }
 
-    @Test func `replacing everything keeps podcasts episodes and positions`() throws {
+    @Test func `replacing everything keeps podcasts, episodes and positions`() throws {
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
         try store.apply("playback", [.state("e1", position: 33)])
         for owner in ["feeds", "playback"] {
@@ -170,7 +170,7 @@ import WireMessages
         #expect(try store.episodes().episodes.map(\.state.position) == [33])
     }
 
-    @Test func `empty batch tells the incarnation`() throws {
+    @Test func `an empty batch returns the incarnation`() throws {
         let outcomes = try store.commit(WireCommitBatch("queue", []))
         #expect(outcomes.outcomes.isEmpty)
         #expect(outcomes.incarnation == store.incarnation)
@@ -189,7 +189,7 @@ import WireMessages
     }
 
     @Test(arguments: ["persistence", "bus", "", "Queue", "a/b"])
-    func `no owner of such a name commits or loads`(owner: String) throws {
+    func `an invalid owner can neither commit nor load`(owner: String) throws {
         #expect(throws: Failure.self) { try store.commit(WireCommitBatch(owner, [WireCommit("x", at: 0, [])])) }
         #expect(throws: Failure.self) { try store.load(owner, generation: 1) }
     }
@@ -198,7 +198,7 @@ import WireMessages
         WireChange(), .put("", "k", "v"), .put("c\u{0}", "k", "v"), .put(String(repeating: "c", count: 600), "k", "v"),
         .put("podcast", "p1", "v"), .podcast("x1"), .episode("p1"), .episode("e1", of: "p404"),
     ])
-    func `malformed change refuses its commit`(change: WireChange) throws {
+    func `a malformed change refuses its commit`(change: WireChange) throws {
         let outcome = try store.commit(WireCommitBatch("feeds", [WireCommit("x", at: 0, [change])])).outcomes[0]
         #expect(outcome.kind == .refused)
         #expect(try store.revision("feeds") == 0)
@@ -211,7 +211,7 @@ import WireMessages
     }
 
     @Test(arguments: [0, 15, 17])
-    func `commit ID has sixteen bytes`(length: Int) throws {
+    func `a commit ID must have sixteen bytes`(length: Int) throws {
         var commit = WireCommit("x", at: 0, [])
         commit.id = Data(repeating: 1, count: length)
         #expect(try store.commit(WireCommitBatch("queue", [commit])).outcomes[0].failure.code == "invalidArgument")
@@ -232,7 +232,7 @@ import WireMessages
         #expect(!result.changed.library)
     }
 
-    @Test func `deletes records and collections`() throws {
+    @Test func `records and collections can be deleted`() throws {
         try store.apply("queue", [.put("a", "1", "x"), .put("a", "2", "x"), .put("b", "1", "x"), .put("b", "2", "x")])
         try store.apply("queue", [.deleting("a", "1"), .deletingAll("b"), .deleting("c", "never there")])
         #expect(try store.texts("queue") == ["a/2=x"])

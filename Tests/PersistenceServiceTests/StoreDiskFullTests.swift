@@ -22,7 +22,7 @@ import WireMessages
     }
 
     /// A database that may not grow: SQLite itself says SQLITE_FULL.
-    @Test func `full disk refuses the commit serves reads and recovers`() throws {
+    @Test func `a full disk refuses commits, serves reads and is recovered from`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         _ = store.write([commit("queue", at: 0)], now: StoreFixture.moment())
@@ -42,7 +42,7 @@ import WireMessages
         #expect(later.diskFull == nil)
     }
 
-    @Test func `large commit that does not fit does not harm the others in its transaction`() throws {
+    @Test func `a large commit that doesn’t fit doesn’t harm the others in its transaction`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         _ = store.write([commit("queue", at: 0), commit("feeds", at: 0)], now: StoreFixture.moment())
@@ -83,7 +83,7 @@ import WireMessages
         }
     }
 
-    @Test func `owners begin on a full disk and are fenced all the same`() throws {
+    @Test func `owners can begin on a full disk and are still fenced`() throws {
         let fixture = try StoreFixture()
         let isFull = NIOLockedValueBox(false)
         let watch = WatchedFiles(fixture.folder + "/state") { event in
@@ -107,7 +107,7 @@ import WireMessages
         }
     }
 
-    @Test func `backup on a full disk fails and leaves nothing`() throws {
+    @Test func `a backup on a full disk fails and leaves no file`() throws {
         let fixture = try StoreFixture()
         let isFull = NIOLockedValueBox(false)
         let watch = WatchedFiles(fixture.files.backups) { event in

@@ -52,7 +52,7 @@ import WireMessages
         }
     }
 
-    @Test func `counting finds a commit that does not wait`() throws {
+    @Test func `counting synchronisations finds a commit that doesn’t wait`() throws {
         let fixture = try StoreFixture()
         let syncs = NIOLockedValueBox(0)
         let watch = WatchedFiles(fixture.folder) { event in

@@ -37,23 +37,23 @@ import WireMessages
         ("  pilot  light ", "ecc1"), ("müller", "ebb1"), ("MÜLLER int", "ebb1"), ("100%", "ebb2"), ("_sure_", "ebb2"),
         ("part two", "eaa2"),
     ])
-    func `finds by ID exact title or part`(text: String, id: String) throws {
+    func `an episode is found by its ID, its exact title or a part of it`(text: String, id: String) throws {
         #expect(try episode(text).id == id)
     }
 
-    @Test func `the scope is one podcast`() throws {
+    @Test func `a search can be limited to one podcast`() throws {
         #expect(try episode("light", in: "pa2").id == "ecc1")
         #expect(throws: Failure.self) { try episode("light", in: "pa1") }
         #expect(try episode("two", in: "pa1").podcastTitle == "Night Radio")
     }
 
     @Test(arguments: ["nothing like it", "e4f", "%%", "100_"])
-    func `unknown name is not found`(text: String) throws {
+    func `an unknown name is not found`(text: String) throws {
         let failure = #expect(throws: Failure.self) { try episode(text) }
         #expect(failure?.code == "notFound")
     }
 
-    @Test func `ambiguous name lists its candidates`() throws {
+    @Test func `an ambiguous name lists its candidates`() throws {
         let failure = try #require(#expect(throws: Failure.self) { try episode("pil") })
         #expect(failure.code == "ambiguous")
         let candidates = try WireCandidates(serializedBytes: failure.detail).candidates
@@ -71,13 +71,13 @@ import WireMessages
     }
 
     @Test(arguments: ["", "   "])
-    func `empty name is refused`(text: String) throws {
+    func `an empty name is refused`(text: String) throws {
         let failure = #expect(throws: Failure.self) { try episode(text) }
         #expect(failure?.code == "invalidArgument")
     }
 
     @Test(arguments: [("radio", "pa2"), ("night", "pa1"), ("pb", "pb1"), ("gone", "pb1"), ("pa2", "pa2")])
-    func `finds podcasts`(text: String, id: String) throws {
+    func `a podcast is found by its ID or title`(text: String, id: String) throws {
         var query = WireFindPodcast()
         query.text = text
         let page = try store.find(query)
@@ -104,7 +104,7 @@ import WireMessages
         #expect(page.podcasts.map(\.id) == ["pz1"])
     }
 
-    @Test func `an address that no podcast has is named without its password`() throws {
+    @Test func `an address that no podcast has is reported without its password`() throws {
         let failure = try #require(
             #expect(throws: Failure.self) {
                 try store.find(WireFindPodcast.with { $0.text = "https://me:secret@example.org/pa" })
@@ -113,7 +113,7 @@ import WireMessages
         #expect(failure.message == "No podcast has the address https://example.org/pa.")
     }
 
-    @Test func `found podcast has its counts`() throws {
+    @Test func `a found podcast has its counts`() throws {
         let page = try store.find(WireFindPodcast.with { $0.text = "pa2" })
         #expect(page.podcasts[0].episodeCount == 3)
         let failure = #expect(throws: Failure.self) { try store.find(WireFindPodcast.with { $0.text = "pa" }) }

@@ -69,7 +69,7 @@ import WireMessages
         #expect(Set(seen).count == 50)
     }
 
-    @Test func `put again episode changes in place and moves with its date`() throws {
+    @Test func `an episode that is put again changes in place and moves with its date`() throws {
         try store.apply(
             "feeds",
             [.podcast("p1"), .episode("e1", title: "Old words", published: 100), .episode("e2", published: 200)])
@@ -147,7 +147,7 @@ import WireMessages
         #expect(try store.podcasts(WirePodcastsQuery()).podcasts[0].unplayedCount == 1)
     }
 
-    @Test func `forgotten podcast takes everything of its own with it`() throws {
+    @Test func `deleting a podcast deletes everything that belongs to it`() throws {
         try store.apply(
             "feeds",
             [
@@ -234,7 +234,7 @@ import WireMessages
         #expect(byID.wireBytes.count < 1 << 20)
     }
 
-    @Test func `chapters of the file are shown where there are no others`() throws {
+    @Test func `chapters of the file are used where there are no others`() throws {
         func record(_ title: String) -> WirePlaybackChaptersRecord {
             .with { $0.chapters = [.with { $0.title = title }] }
         }
@@ -272,7 +272,7 @@ import WireMessages
     }
 
     @Test(arguments: ["xyz!", "-1 or 1", "zzzzzzzzzzzzzzzzzzzzz"])
-    func `cursor that nobody gave is refused`(cursor: String) throws {
+    func `an invalid cursor is refused`(cursor: String) throws {
         #expect(throws: Failure.self) { try store.episodes { $0.after = cursor } }
     }
 }

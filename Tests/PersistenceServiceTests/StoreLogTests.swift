@@ -52,7 +52,7 @@ import WireMessages
         #expect(size(fixture.files.database + "-wal") <= UInt64(Store.logSizeLimit))
     }
 
-    @Test func `a checkpoint leaves what a reader sees, and says that the log is still there`() throws {
+    @Test func `a checkpoint keeps the pages that a reader sees, and reports the remaining log`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         for number in 0..<10 { _ = write(number, to: store) }

@@ -27,7 +27,7 @@ import WireMessages
         return try records.first.map { try WireAlert(wireBytes: [UInt8]($0.value)) }
     }
 
-    @Test func `fresh folder gives an empty database without alert`() throws {
+    @Test func `a new folder gets an empty database without an alert`() throws {
         let (store, recovery) = try fixture.openRecovering()
         #expect(recovery == nil)
         #expect(try alert(of: store) == nil)
@@ -67,7 +67,7 @@ import WireMessages
     }
 
     @Test(arguments: Harm.allCases)
-    func `unusable file is put aside and the backup restored`(kind: Harm) throws {
+    func `an unusable file is moved aside and the backup restored`(kind: Harm) throws {
         let store = try fixture.open()
         try store.apply("feeds", [.podcast("p1", title: "Show"), .episode("e1", title: "Findable")])
         try store.apply("queue", [.put("entry", "q1", "one")])
@@ -99,7 +99,7 @@ import WireMessages
         #expect(try fixture.openRecovering(at: 700).recovery == nil)
     }
 
-    @Test func `damage without any backup gives an empty library and says so`() throws {
+    @Test func `damage without a backup gives an empty library and raises an alert`() throws {
         try harm(try filled(), .flippedPages)
         let (store, recovery) = try fixture.openRecovering(at: 9)
         #expect(recovery?.restored == nil)
@@ -130,13 +130,13 @@ import WireMessages
         #expect(alert.message.contains(found.description))
     }
 
-    @Test func `empty file without backup is a first start`() throws {
+    @Test func `an empty file without a backup counts as a first start`() throws {
         try FileManager.default.createDirectory(atPath: fixture.folder + "/state", withIntermediateDirectories: true)
         try fixture.overwrite(Data())
         #expect(try fixture.openRecovering().recovery == nil)
     }
 
-    @Test func `database of a newer version is refused and left as it is`() throws {
+    @Test func `a database of a newer version is refused and left as it is`() throws {
         let store = try fixture.open()
         try store.apply("queue", [.put("entry", "q1", "one")])
         try store.pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 99") }
@@ -149,7 +149,7 @@ import WireMessages
         #expect(try fixture.names().allSatisfy { !$0.contains("damaged") && !$0.contains("foreign") })
     }
 
-    @Test func `newer version that stands only in the log is seen too`() throws {
+    @Test func `a newer version that is only in the log is recognised`() throws {
         let store = try fixture.open()
         try store.pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA user_version = 99") }
         // As after kill -9: the file still says the old version, its log the new one.
@@ -163,7 +163,7 @@ import WireMessages
         #expect(try Data(contentsOf: URL(fileURLWithPath: copy.database)) == before)
     }
 
-    @Test func `unreadable file is no reason to replace it`() throws {
+    @Test func `an unreadable file is not replaced`() throws {
         try FileManager.default.createDirectory(
             atPath: fixture.files.database, withIntermediateDirectories: true)
         let failure = #expect(throws: Failure.self) { try fixture.open() }
@@ -171,7 +171,7 @@ import WireMessages
         #expect(FileManager.default.fileExists(atPath: fixture.files.database))
     }
 
-    @Test func `snapshot newer than the backup is laid over it`() throws {
+    @Test func `a snapshot that is newer than the backup is applied to it`() throws {
         let store = try fixture.open()
         try store.apply("feeds", [.podcast("p1"), .podcast("p2"), .episode("e1"), .episode("e2", of: "p2")])
         try store.apply("queue", [.put("entry", "q1", "one")])
@@ -202,7 +202,7 @@ import WireMessages
         #expect(restored.damage() == nil)
     }
 
-    @Test func `snapshot alone brings back queue session and subscriptions`() throws {
+    @Test func `a snapshot alone restores the queue, the session and subscriptions`() throws {
         let store = try fixture.open()
         try store.apply("feeds", [.podcast("p1"), .episode("e1")])
         try store.apply("queue", [.put("entry", "q1", "one")])
@@ -219,7 +219,7 @@ import WireMessages
         #expect(try restored.episodes().episodes[0].state.position == 8)
     }
 
-    @Test func `backup newer than the snapshot is restored whole`() throws {
+    @Test func `a backup that is newer than the snapshot is restored alone`() throws {
         let store = try fixture.open()
         try store.apply("queue", [.put("entry", "q1", "one")])
         _ = try store.sideSnapshot(now: StoreFixture.moment(1))
@@ -233,7 +233,7 @@ import WireMessages
         #expect(try restored.texts("queue").count == 2)
     }
 
-    @Test func `damaged and newer copies are passed over`() throws {
+    @Test func `copies that are damaged or of a newer version are skipped`() throws {
         let store = try fixture.open()
         try store.apply("queue", [.put("entry", "q1", "one")])
         let good = try store.backup(now: StoreFixture.moment(1))
@@ -249,7 +249,7 @@ import WireMessages
         #expect(try fixture.openRecovering(at: 9).recovery?.restored == good.path)
     }
 
-    @Test func `restore that was interrupted is done again`() throws {
+    @Test func `an interrupted restore is repeated`() throws {
         let store = try fixture.open()
         try store.apply("queue", [.put("entry", "q1", "one")])
         _ = try store.backup(now: StoreFixture.moment(1))
@@ -264,7 +264,7 @@ import WireMessages
         #expect(try fixture.names().contains { $0.contains("lost") && $0.hasSuffix("-wal") })
     }
 
-    @Test func `aside files never replace each other`() throws {
+    @Test func `files that are moved aside never replace each other`() throws {
         for _ in 0..<3 {
             try harm(try filled(), .zeros)
             try fixture.open(at: 5).close()
@@ -276,7 +276,7 @@ import WireMessages
         #expect(aside.count == 3, "\(names)")
     }
 
-    @Test func `suspicion has the whole file read once`() throws {
+    @Test func `a suspicion makes the next start read the whole file once`() throws {
         let store = try fixture.open()
         store.suspect()
         store.close()
@@ -288,7 +288,7 @@ import WireMessages
 }
 
 @Suite struct StoreBackupTests {
-    @Test func `backup is one file that opens and lists newest first`() throws {
+    @Test func `a backup is one file that can be opened, and the newest is listed first`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         try store.apply("queue", [.put("entry", "q1", "one")])
@@ -306,7 +306,7 @@ import WireMessages
         #expect(try copy.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM record") } == 1)
     }
 
-    @Test func `backup while others write is consistent`() throws {
+    @Test func `a backup during writes is consistent`() throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
         let writer = Thread {
@@ -326,7 +326,7 @@ import WireMessages
         }
     }
 
-    @Test func `rotation keeps the newest and one of each day`() {
+    @Test func `rotation keeps the newest backups and one of each day`() {
         func copy(_ kind: DatabaseCopy.Kind, hoursAgo: Int64) -> DatabaseCopy {
             let at = Timestamp(milliseconds: StoreFixture.moment().milliseconds - hoursAgo * 3_600_000)
             return DatabaseCopy(kind: kind, path: "\(kind)\(hoursAgo)", at: at, bytes: 1)

@@ -46,7 +46,7 @@ import WireMessages
         #expect(aliases == Set((14...20).map { "guid:\($0)" } + ["url:1"]))
     }
 
-    @Test func `documents are not loaded with an owner’s records and go by collection`() throws {
+    @Test func `documents are not loaded with an owner’s records and are deleted by collection`() throws {
         var chapters = WireChaptersRecord()
         chapters.fetchedAt = 7
         chapters.chapters = [WireChapter()]
@@ -69,7 +69,7 @@ import WireMessages
         return store.write([.commit(batch)], now: StoreFixture.moment()).changed.snapshot
     }
 
-    @Test func `refreshes and positions are no reason for a side snapshot`() throws {
+    @Test func `refreshes and positions cause no side snapshot`() throws {
         var refreshed = WireChange.podcast("p1")
         #expect(try snapshots("feeds", [refreshed]))
         for round in 1...50 {

@@ -41,7 +41,7 @@ import WireMessages
         ("Über", ["e2"]), ("cafe", ["e3"]), ("🎧", ["e3"]), ("🥳", ["e3"]), ("🚀", []), ("🎧 joy", ["e3"]),
         ("日本", ["e4"]), ("学習", ["e4"]), ("習学", []), ("東京", ["e4"]), ("b", ["e5"]), ("strong", []), ("amp", []),
     ])
-    func `finds words`(text: String, expected: [String]) throws {
+    func `search finds words in titles and notes`(text: String, expected: [String]) throws {
         #expect(try found(text) == expected)
     }
 
@@ -51,11 +51,11 @@ import WireMessages
         "%", "100%", "don't", "\\", "\u{0}", "safety\u{0}x", "?", "?1", "$a", "🎧\"", "\u{FEFF}", "e\u{301}",
         String(repeating: "word ", count: 400), String(repeating: "\"", count: 501), "…", "“quoted”",
     ])
-    func `odd input is no error`(text: String) throws {
+    func `unusual input to a search is not an error`(text: String) throws {
         _ = try found(text)
     }
 
-    @Test func `operators are words`() throws {
+    @Test func `operators in a search are treated as words`() throws {
         #expect(try found("not") == ["e5"])
         #expect(try found("near(a b)") == ["e5"])
         #expect(try found("title:x") == ["e5"])
@@ -63,7 +63,7 @@ import WireMessages
         #expect(try found("100%") == ["e2"])
     }
 
-    @Test func `search is narrowed by podcast and played mark`() throws {
+    @Test func `a search can be limited to a podcast and to unplayed episodes`() throws {
         #expect(try found("safety", podcast: "p1") == ["e1"])
         #expect(try found("safety", podcast: "p2") == ["e5"])
         #expect(try found("safety", podcast: "p3") == [])
@@ -74,16 +74,16 @@ import WireMessages
     }
 
     @Test(arguments: ["", "   ", "\n\t"])
-    func `blank search is none`(text: String) throws {
+    func `a blank search counts as none`(text: String) throws {
         #expect(try found(text).count == 5)
     }
 
     @Test(arguments: ["!!!", "\"", "…", "* *"])
-    func `search without a word finds nothing`(text: String) throws {
+    func `a search without a word finds nothing`(text: String) throws {
         #expect(try found(text) == [])
     }
 
-    @Test func `search goes on behind a cursor`() throws {
+    @Test func `a search continues after a cursor`() throws {
         try store.apply("feeds", (10..<60).map { .episode("e\($0)", title: "common \($0)", published: Int64($0)) })
         var seen: [String] = []
         var after = ""
@@ -100,7 +100,7 @@ import WireMessages
         #expect(seen == (10..<60).reversed().map { "e\($0)" })
     }
 
-    @Test func `damaged index is told from a damaged database and made anew`() throws {
+    @Test func `a damaged index is distinguished from a damaged database and rebuilt`() throws {
         try store.pool.write { db in try db.execute(sql: "DELETE FROM episode_search_data WHERE id > 1") }
         let fresh = try {
             store.close(); return try fixture.open()
@@ -121,11 +121,11 @@ import WireMessages
         ("<a title=\"1 > 0\" href='x'>link</a>", " link "),
         ("cut <a href=\"", "cut  "), ("&#0;&#xD800;", "&#0;&#xD800;"), ("Tom&nbsp;&uuml;ber", "Tom über"), ("", ""),
     ])
-    func `takes the words out of HTML`(html: String, text: String) {
+    func `the words of HTML are indexed without tags`(html: String, text: String) {
         #expect(SearchText.plain(html: html).replacing("\u{A0}", with: " ") == text)
     }
 
-    @Test func `endless notes are indexed up to the limit`() {
+    @Test func `very long notes are indexed up to the limit`() {
         #expect(SearchText.indexed(String(repeating: "é", count: 100_000)).utf8.count <= SearchText.limit + 3)
         #expect(SearchText.indexed(String(repeating: "a", count: 100_000)).utf8.count <= SearchText.limit + 3)
     }

@@ -3,15 +3,15 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// The alerts of the database's service: those that are records, and those that pass with their cause.
-struct AlertBoard: Sendable {
+/// The alerts of the database’s service: those that are records, and those that end with their cause.
+struct PersistenceAlertStore: Sendable {
     private var alerts = OwnerAlerts(.persistence)
     /// Alerts that are records.
     private var durable: Set<String> = []
-    /// Answers that are being written, with those who wait for it.
-    private var settling: [String: Settling] = [:]
+    /// Answers that are being written, with the requests that wait for them.
+    private var pendingAnswers: [String: PendingAnswer] = [:]
 
-    private struct Settling: Sendable {
+    private struct PendingAnswer: Sendable {
         var answer: WireAnswerAlert
         var at: Timestamp
         var tickets: [PersistenceMachine.Ticket]
@@ -60,9 +60,9 @@ struct AlertBoard: Sendable {
         let id = answer.alert
         var next = alerts
         do throws(Failure) {
-            if let earlier = settling[id] {
+            if let earlier = pendingAnswers[id] {
                 _ = try answer.isFirst(after: earlier.answer.action, to: nil)
-                settling[id]?.tickets.append(ticket)
+                pendingAnswers[id]?.tickets.append(ticket)
                 return .replied
             }
             guard let change = try next.answer(answer, at: now) else {
@@ -70,7 +70,7 @@ struct AlertBoard: Sendable {
                 return .replied
             }
             if durable.contains(id) {
-                settling[id] = Settling(answer: answer, at: now, tickets: [ticket])
+                pendingAnswers[id] = PendingAnswer(answer: answer, at: now, tickets: [ticket])
                 return .write(change.changes)
             }
             alerts = next
@@ -83,17 +83,17 @@ struct AlertBoard: Sendable {
     }
 
     /// An answer is durable, or could not be saved.
-    mutating func settle(_ id: String, _ failure: Failure?, _ effects: inout [PersistenceMachine.Effect]) {
-        guard let settled = settling.removeValue(forKey: id) else { return }
+    mutating func answerCommitted(_ id: String, _ failure: Failure?, _ effects: inout [PersistenceMachine.Effect]) {
+        guard let pending = pendingAnswers.removeValue(forKey: id) else { return }
         if let failure {
-            effects += settled.tickets.map { .reply($0, .failure(failure)) }
+            effects += pending.tickets.map { .reply($0, .failure(failure)) }
             return
         }
         durable.remove(id)
-        if let change = try? alerts.answer(settled.answer, at: settled.at) {
+        if let change = try? alerts.answer(pending.answer, at: pending.at) {
             effects.append(.publish(change.publications))
         }
-        effects += settled.tickets.enumerated().map { Self.reply($1, settled.answer, changed: $0 == 0) }
+        effects += pending.tickets.enumerated().map { Self.reply($1, pending.answer, changed: $0 == 0) }
     }
 
     private static func reply(
