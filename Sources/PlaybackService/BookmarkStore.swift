@@ -143,16 +143,15 @@ struct BookmarkStore: Sendable {
     }
 
     /// The answer to a request for the bookmarks of an episode, or (empty) for all.
-    func list(of episode: String) throws(Failure) -> [UInt8] {
+    func list(of episode: String) throws(Failure) -> WirePlaybackReply {
         var reply = WirePlaybackReply()
         reply.bookmarks.bookmarks = ordered { episode.isEmpty || $0.episode == episode }
-        let bytes = reply.wireBytes
-        guard bytes.count <= Self.replyLimit else {
+        guard reply.wireBytes.count <= Self.replyLimit else {
             throw Failure(
                 .limitReached, "All \(bookmarks.count) bookmarks together are too much for one answer; name an episode."
             )
         }
-        return bytes
+        return reply
     }
 
     // MARK: The database and the stream
@@ -185,6 +184,14 @@ struct BookmarkStore: Sendable {
         return episode
     }
 
+    /// A bookmark as it is stored.
+    func change(_ id: String) -> WireChange {
+        bookmarks[id].map { .putting("bookmark", id, $0) } ?? .deleting("bookmark", id)
+    }
+
+    /// All of them, for the database.
+    var everything: [WireChange] { bookmarks.keys.sorted().map(change) }
+
     /// All of them, for the stream.
     var publications: [Publication] { Set(bookmarks.values.map(\.episode)).sorted().map(publication) }
 
@@ -208,17 +215,17 @@ extension PlaybackMachine {
     mutating func finish(_ outcome: BookmarkStore.Outcome, _ command: Command) {
         var reply = WirePlaybackReply()
         switch outcome {
-        case .needsEpisode(let episode, let call): lookUp(episode, as: call)
+        case .needsEpisode(let episode, let call): pending.lookUp(episode, as: call)
         case .unchanged(let bookmark):
             reply.bookmarks.bookmarks = [bookmark]
             reply.changed = false
-            pending.replies.append((command.id, .success(reply.wireBytes)))
+            pending.reply(command.id, reply)
         case .changed(let change):
             reply.bookmarks.bookmarks = [change.bookmark]
             reply.changed = true
             let id = nextTransaction()
             bookmarks.begin(id, change)
-            book.begin(id, .request(command.id))
+            pending.writes.begin(id, .request(command.id))
             pending.transactions.append(
                 Transaction(
                     id: id, changes: [change.record],

@@ -32,6 +32,14 @@ struct ChapterTracker: Sendable {
     /// Takes over a stored record.
     mutating func restore(_ record: WirePlaybackChaptersRecord, of episode: String) { files[episode] = record }
 
+    /// A record as it is stored.
+    func change(_ episode: String) -> WireChange {
+        files[episode].map { .putting("chapters", episode, $0) } ?? .deleting("chapters", episode)
+    }
+
+    /// All records.
+    var everything: [WireChange] { files.keys.sorted().map(change) }
+
     /// An episode is loaded, of whose file something may be known before it is open.
     mutating func load(_ episode: String) {
         stored = []

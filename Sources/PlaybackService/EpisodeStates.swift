@@ -148,20 +148,14 @@ extension PlaybackMachine {
         let state = session.episodeState.marked(
             played: set.played, keepsPosition: session.status != .finished, reason: set.reason(command), now: now)
         let isChanged = state.played != session.episodeState.played
-        if isChanged { mark(session, as: state) }
+        if isChanged { self.session?.mark(as: state, pending) }
         // What is unsaved is acknowledged when it is saved.
-        if isChanged || book.unsavedStates[state.episode] != nil {
-            book.mark(.session)
-            book.mark(state)
+        if isChanged || pending.writes.unsavedStates[state.episode] != nil {
+            pending.writes.mark(.session)
+            pending.writes.mark(state)
         }
         answer(
             command, set.played ? "Marked as played" : "Marked as not played", .episodeState(state), changed: isChanged)
-    }
-
-    /// The loaded episode has been marked.
-    private mutating func mark(_ session: PlaybackSession, as state: WireEpisodeState) {
-        self.session?.episodeState = state
-        self.session?.tracker.marked(played: state.played, at: session.position(at: now.monotonic))
     }
 
     /// The library has said how episodes are marked now: what changes is committed at once.
@@ -177,7 +171,7 @@ extension PlaybackMachine {
         for episode in found {
             let isLoaded = session?.episode.id == episode.id && session?.isStateKnown == true
             let before =
-                (isLoaded ? session?.episodeState : book.unsavedStates[episode.id]) ?? episode.storedState
+                (isLoaded ? session?.episodeState : pending.writes.unsavedStates[episode.id]) ?? episode.storedState
             let keepsPosition = isLoaded ? session?.status != .finished : !marking.played
             let after = before.marked(
                 played: marking.played, keepsPosition: keepsPosition, reason: marking.reason, now: now)
@@ -197,7 +191,7 @@ extension PlaybackMachine {
                 reply.episodeStates.changed.append(isChanged)
             }
         }
-        guard !marks.isEmpty else { return pending.replies.append((marking.request, .success(reply.wireBytes))) }
+        guard !marks.isEmpty else { return pending.reply(marking.request, reply) }
         commit(marks, answering: (marking.request, reply.wireBytes))
     }
 
@@ -209,11 +203,11 @@ extension PlaybackMachine {
             change.putEpisodeState = state
             changes.append(change)
             next.forgetAnswer(about: state.episode)
-            book.supersede(state)
+            pending.writes.supersede(state)
             episodeStates.remember(state)
             // A load whose episode is not known yet is not stored, and finds the mark.
-            guard let session, mark.unplayedFrom != nil else { continue }
-            if mark.before != state { self.mark(session, as: state) }
+            guard session != nil, mark.unplayedFrom != nil else { continue }
+            if mark.before != state { session?.mark(as: state, pending) }
             changes.append(self.change(.session))
         }
         let states = marks.map(\.after)
@@ -224,7 +218,7 @@ extension PlaybackMachine {
             ? [Publication(.event, .episodeStates, all.wireBytes)]
             : states.map { Publication(.event, .episodeState($0.episode), $0.wireBytes) }
         let id = nextTransaction()
-        book.begin(id, .marks(marks, request: answer.0))
+        pending.writes.begin(id, .marks(marks, request: answer.0))
         pending.transactions.append(
             Transaction(id: id, changes: changes, publications: publications, answering: answer))
     }
@@ -234,7 +228,7 @@ extension PlaybackMachine {
         for mark in marks {
             let episode = mark.after.episode
             episodeStates.forget(mark.after)
-            if let unsaved = book.unsavedStates[episode] { book.mark(mark.takenBack(from: unsaved)) }
+            if let unsaved = pending.writes.unsavedStates[episode] { pending.writes.mark(mark.takenBack(from: unsaved)) }
             guard let session, session.episode.id == episode, let unplayedFrom = mark.unplayedFrom else { continue }
             self.session?.episodeState = mark.takenBack(from: session.episodeState)
             self.session?.tracker.marked(played: false, at: unplayedFrom)

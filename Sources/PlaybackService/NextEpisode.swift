@@ -108,7 +108,7 @@ extension PlaybackMachine {
         let isChanged = next.load?.request != prepare.load
         if isChanged {
             forgetNext()
-            lookUp(prepare.load.episode.id, as: next.prepare(load))
+            pending.lookUp(prepare.load.episode.id, as: next.prepare(load))
         }
         answer(command, "It is prepared", changed: isChanged)
     }
@@ -117,13 +117,13 @@ extension PlaybackMachine {
     mutating func forgetNext() {
         guard next.load != nil else { return }
         next.clear()
-        pending.perform(.engine(.prepare(nil)))
+        pending.tell(.prepare(nil))
     }
 
     /// The end of the loaded episode is near.
     mutating func recheckNext() {
         guard let load = next.load, let call = next.recheck() else { return }
-        lookUp(load.request.episode.id, as: call)
+        pending.lookUp(load.request.episode.id, as: call)
     }
 
     /// Lets the engine open what follows, if that is known and something is open before it.
@@ -134,7 +134,8 @@ extension PlaybackMachine {
         let upcoming = upcoming(load, found)
         guard let source = upcoming.source else { return }
         let explicit = load.request.hasPosition ? PlaybackPosition(seconds: load.request.position) : nil
-        let start = start(of: upcoming, explicit: explicit)
+        let start = upcoming.start(
+            explicit: explicit, intro: settings.number(.skipIntro, podcast: upcoming.episode.podcastID))
         pending.perform(
             .engine(
                 .prepare(
@@ -150,7 +151,7 @@ extension PlaybackMachine {
         let episodeState = state(of: found.id, found) ?? found.storedState
         var upcoming = PlaybackSession(
             episode: load.request.episode, enclosure: load.enclosure, loadID: load.loadID,
-            status: .loading(plays: true),
+            status: .loading(plays: true), speed: speed(of: load.request.episode.podcastID),
             tracker: PositionTracker(
                 at: .zero, speed: speed(of: load.request.episode.podcastID), bootID: context.bootID, now: now),
             recovery: StreamRecovery(limits: context.limits),
@@ -161,15 +162,5 @@ extension PlaybackMachine {
             upcoming.localPath = found.download.path
         }
         return upcoming
-    }
-
-    /// Where a load begins: where it is told to, else where the episode was left, else at its beginning.
-    func start(of session: PlaybackSession, explicit: PlaybackPosition?) -> PlaybackPosition {
-        var start = explicit ?? PlaybackPosition(clamping: session.episodeState.position)
-        // In its last moment it begins anew. A place behind its length is no error of the place.
-        if explicit == nil, session.episodeState.duration > 0, abs(start.seconds - session.episodeState.duration) < 1 {
-            start = .zero
-        }
-        return start == .zero && explicit == nil ? afterIntro(of: session) : start
     }
 }

@@ -36,11 +36,11 @@ extension PlaybackMachine {
             switch action {
             case .publishState: pending.state = true
             case .publishDevices: pending.output = true
-            case .save: book.mark(.settings)
+            case .save: pending.writes.mark(.settings)
             case .commit: pending.commit = true
             case .followLoss(let action): perform([action])
             case .showAlert(let alert):
-                for code in DeviceAlert.codes { endAlerts(code: code) }
+                for code in DeviceAlert.codes { pending.endAlerts(.code(code)) }
                 if let alert { raise(alert) }
                 pending.commit = true
             }
@@ -50,72 +50,39 @@ extension PlaybackMachine {
     mutating func perform(_ actions: [DeviceLossMachine.Action]) {
         for action in actions {
             switch action {
-            case .pause(let position): pauseWithoutDevice(at: position)
-            case .reload: pending.perform(.engine(session?.engine == .open ? .reloadOutput : .listOutputs))
+            case .pause(let position): session?.pauseWithoutDevice(at: position, &pending)
+            case .reload: pending.tell(session?.engine == .open ? .reloadOutput : .listOutputs)
             case .resume: if session?.engine == .open { play() } else { playOn(afterCrash: true) }
-            case .recovered: pending.logs.append((.info, "The sound device is back, and playback has gone on."))
+            case .recovered: pending.log(.info, "The sound device is back, and playback has gone on.")
             case .failed:
-                pending.logs.append(
-                    (.warning, "A sound device has come back, but playback could not go on; it is tried again."))
+                pending.log(.warning, "A sound device has come back, but playback could not go on; it is tried again.")
             case .giveUp:
-                pending.logs.append((.info, "The sound device has been gone for too long; playback stays paused."))
-                stayPaused()
+                pending.log(.info, "The sound device has been gone for too long; playback stays paused.")
+                session?.stayPaused(&pending)
             }
         }
-    }
-
-    private mutating func pauseWithoutDevice(at position: PlaybackPosition) {
-        pausePlayback()
-        session?.pausedBy = .soundDevice
-        guard let session, session.isOpened, session.engine == .open else { return }
-        setAnchor(position, running: false)
-        seekEngine(to: position)
-        savePosition()
     }
 
     /// Nothing waits for a device any longer.
     mutating func forgetDevice() {
         output.loss.release()
-        stayPaused()
-    }
-
-    private mutating func stayPaused() {
-        guard session?.pausedBy == .soundDevice else { return }
-        session?.pausedBy = .somebody
-        saveSession()
+        session?.stayPaused(&pending)
     }
 
     /// Raises an alert about the device, unless somebody has answered what is so still, or is about to.
     private mutating func raise(_ alert: DeviceAlert) {
         let known = output.alertIDs[alert]
-        if let known, answers[known] != nil || answering[known] != nil { return }
-        let id = known ?? newAlertID(alert.rawValue)
-        if output.raised(alert, as: id) { book.mark(.settings) }
-        switch alert {
-        case .lost:
-            raise(
-                FailureCode.noSoundDevice.rawValue, title: "No sound device",
-                hang == nil
-                    ? "The sound device is gone; playback is paused."
-                    : "The sound system doesn’t respond; playback is paused.", .warning,
-                actions: ["resume", "dismiss"], as: id)
-        case .silent:
-            raise(
-                FailureCode.noSoundDevice.rawValue, title: "No sound device",
-                "Couldn’t open a sound device; playing silently.", .warning, actions: ["dismiss"], as: id)
-        case .other:
-            raise(
-                DeviceAlert.missingOutput, title: "The chosen sound device is missing",
-                "The sound device “\(output.chosen)” isn’t there; the system’s default is used until it is.", .info,
-                actions: ["dismiss"], as: id)
-        }
+        if let known, pending.alerts.isAnswered(known) { return }
+        let id = known ?? pending.newAlertID(alert.rawValue)
+        if output.raised(alert, as: id) { pending.writes.mark(.settings) }
+        pending.raise(output.content(of: alert, isHung: hang != nil, about: session), as: id)
     }
 
     // MARK: Commands
 
     mutating func listOutputs(_ command: Command) {
         output.awaitList(command)
-        pending.perform(.engine(.listOutputs))
+        pending.tell(.listOutputs)
     }
 
     /// - Parameter isFresh: whether the devices have just been listed.
@@ -125,9 +92,9 @@ extension PlaybackMachine {
             return listOutputs(command)
         }
         if isChanged {
-            stayPaused()
-            if isOpen { pending.perform(.engine(.setOutput(device))) }
-            book.mark(.settings)
+            session?.stayPaused(&pending)
+            if isOpen { pending.tell(.setOutput(device)) }
+            pending.writes.mark(.settings)
             pending.state = true
             pending.output = true
         }
@@ -138,7 +105,7 @@ extension PlaybackMachine {
     private mutating func answerListings() {
         while output.isListAwaited {
             // One command is committed with each event.
-            guard pending.answer == nil else { return pending.perform(.engine(.listOutputs)) }
+            guard pending.answer == nil else { return pending.tell(.listOutputs) }
             if let command = output.nextAwaitingList() { answerListing(command) }
         }
     }
@@ -150,7 +117,7 @@ extension PlaybackMachine {
             default:
                 var reply = WirePlaybackReply()
                 reply.output = output.wire
-                pending.replies.append((command.id, .success(reply.wireBytes)))
+                pending.reply(command.id, reply)
             }
         } catch {
             pending.refuse(command.id, error)

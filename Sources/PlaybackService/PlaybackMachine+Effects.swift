@@ -1,47 +1,7 @@
 import BusKit
 import OwnerKit
 import PodcastModel
-import WireMessages
-
-/// What one event has brought about so far; put in order when all of it is decided.
-struct PendingEffects: Sendable {
-    var actions: [PlaybackAction] = []
-    /// The state has changed.
-    var state = false
-    /// The sound devices have changed.
-    var output = false
-    /// Other things to publish, after the state, and what comes before it.
-    var publications: [Publication] = []
-    var earlierPublications: [Publication] = []
-    /// What is unsaved is to be committed now.
-    var commit = false
-    /// The command that is to be answered, with what, and what it did in words.
-    var answer: Answer?
-    var replies: [(RequestID, Result<[UInt8], Failure>)] = []
-    var transactions: [Transaction] = []
-    var calls: [Call] = []
-    var logs: [(LogLevel, String)] = []
-
-    struct Answer: Sendable {
-        var request: RequestID
-        var body: Body
-        /// "Paused", for "Paused, but not saved".
-        var fact: String
-        /// Whether anything is another than before.
-        var changed: Bool
-        /// What it has done to a setting.
-        var setting: WireSettingReply?
-        /// The episode that a seek has ended.
-        var ended: WireEpisodeSummary?
-        enum Body: Sendable { case state, output, episodeState(WireEpisodeState) }
-    }
-
-    /// Whether anything has been decided that the stream shows or the database stores.
-    var hasChanges: Bool { state || output || commit || !publications.isEmpty }
-
-    mutating func perform(_ action: PlaybackAction) { actions.append(action) }
-    mutating func refuse(_ request: RequestID, _ failure: Failure) { replies.append((request, .failure(failure))) }
-}
+package import WireMessages
 
 /// The timers as they are set, so that only changes are asked for.
 struct PlaybackTimers: Sendable {
@@ -76,14 +36,27 @@ struct PlaybackTimers: Sendable {
 }
 
 extension PlaybackMachine {
+    static let sessionKey = ("session", "current")
+    static let settingsKey = ("settings", "current")
+    private static let saveRetries = Backoff.exponential(first: .seconds(2), longest: .seconds(30))
+    private static let sampleInterval = Duration.seconds(1)
+    private static let sampleAfterChange = Duration.milliseconds(300)
+    private static let saveInterval = Duration.seconds(10)
+
     /// Everything that was decided, in order: the stream, the database and the answers, the engine. What is published
     /// does not wait for the engine, whose threads are many.
     mutating func flush() -> [Effect] {
         passMilestones()
+        if pending.hasEnded { perform(sleepTimer.episodeEnded()) }
         answerHeldSeek()
         followChapter()
+        if let position = pending.movedTo { output.loss.moved(to: position) }
+        if pending.opensEngine {
+            output.loss.opens()
+            prepareEngine()
+        }
         followDevice()
-        recordCommands()
+        for case .engine(let command) in pending.actions { liveness.record(command) }
         setTimers()
         var effects: [Effect] = []
         var publications = pending.earlierPublications
@@ -96,50 +69,49 @@ extension PlaybackMachine {
         if let outcome = commitOrReply() { effects.append(outcome) }
         allowSuspend()
         endHungProcess()
-        effects += pending.actions.map { .perform($0) }
+        effects += pending.actions.map { .perform(completed($0)) }
         effects += pending.calls.map { .call($0) }
         effects += timers.changes()
         effects += pending.logs.map { .log($0, $1) }
-        pending = PendingEffects()
+        pending.end()
         return effects
     }
 
     private mutating func putState() -> Publication {
         revision += 1
         var shown = state
-        if unsavedEnd != nil, shown.status == .finished { shown.status = .playing }
+        if pending.writes.hasEnd, shown.status == .finished { shown.status = .playing }
         return Publication(.put, .playbackState, shown.wireBytes)
     }
 
     /// Another load takes the place of one whose end is not durable yet: that it has ended is shown before.
     mutating func showEndNow() {
-        guard unsavedEnd != nil else { return }
-        unsavedEnd = nil
+        guard pending.writes.hasEnd else { return }
+        pending.writes.endIsShown()
         pending.earlierPublications.append(putState())
     }
+
+    // MARK: Saving
 
     private mutating func commitOrReply() -> Effect? {
         let reply = pending.answer.map { ($0.request, body(of: $0)) }
         guard pending.commit || reply != nil else { return nil }
-        guard !book.dirty.isEmpty else { return reply.map { .reply($0.0, .success($0.1)) } }
-        let items = book.dirty.sorted()
+        guard !pending.writes.dirty.isEmpty else { return reply.map { .reply($0.0, .success($0.1)) } }
+        let items = pending.writes.dirty.sorted()
         for case .episodeState(let episode) in items { next.forgetAnswer(about: episode) }
         let id = nextTransaction()
-        book.begin(id, .state(items, request: reply?.0, fact: pending.answer?.fact ?? ""))
+        pending.writes.begin(id, .state(items, request: reply?.0, fact: pending.answer?.fact ?? ""))
         if case .awaitingCommit(nil)? = session?.engine { session?.engine = .awaitingCommit(id) }
-        if unsavedEnd == .due { unsavedEnd = .underWay(id) }
         let events = items.compactMap { item -> Publication? in
-            guard case .episodeState(let episode) = item, let episodeState = book.unsavedStates[episode] else {
+            guard case .episodeState(let episode) = item, let state = pending.writes.unsavedStates[episode] else {
                 return nil
             }
-            return Publication(.event, .episodeState(episode), episodeState.wireBytes)
+            return Publication(.event, .episodeState(episode), state.wireBytes)
         }
         return .commit(Transaction(id: id, changes: items.map(change), publications: events, answering: reply))
     }
 
-    mutating func nextTransaction() -> TransactionID {
-        TransactionID(nextSerial())
-    }
+    mutating func nextTransaction() -> TransactionID { TransactionID(pending.nextSerial()) }
 
     private func body(of answer: PendingEffects.Answer) -> [UInt8] {
         var reply = WirePlaybackReply()
@@ -154,20 +126,109 @@ extension PlaybackMachine {
         return reply.wireBytes
     }
 
+    /// Writes a thing as it is now.
+    func change(_ item: PendingWrites.Item) -> WireChange {
+        switch item {
+        case .session:
+            guard let session else { return .deleting(Self.sessionKey.0, Self.sessionKey.1) }
+            let record = session.record(now: now, context: context, clean: pending.isStopping)
+            return .putting(Self.sessionKey.0, Self.sessionKey.1, record)
+        case .settings:
+            var record = WirePlaybackSettingsRecord()
+            record.volume = volume.percent
+            output.fill(&record)
+            return .putting(Self.settingsKey.0, Self.settingsKey.1, record)
+        case .episodeState(let episode):
+            var change = WireChange()
+            change.putEpisodeState = pending.writes.unsavedStates[episode] ?? WireEpisodeState()
+            return change
+        case .alert(let id): return pending.alerts.change(id)
+        case .setting(let podcast, let key): return settings.record(podcast, key)
+        case .sleep: return sleepTimer.change(bootID: context.bootID)
+        case .chapters(let episode): return chapters.change(episode)
+        case .bookmark(let id): return bookmarks.change(id)
+        }
+    }
+
+    package func everything() -> [WireChange] {
+        var changes = [change(.settings)]
+        if let session {
+            changes.append(change(.session))
+            if session.episodeState.updatedAt > 0 {
+                var change = WireChange()
+                change.putEpisodeState = session.episodeState
+                changes.append(change)
+            }
+        }
+        changes += settings.everything + bookmarks.everything
+        if sleepTimer.phase != .off { changes.append(change(.sleep)) }
+        return changes + chapters.everything + pending.alerts.everything
+    }
+
+    mutating func handleCommitted(_ id: TransactionID) {
+        timers.wanted[PlaybackTimers.retry] = nil
+        switch pending.writes.committed(id) {
+        case .answer(let alert, _)?: carryOutAnswer(to: alert)
+        case .state?, .marks?, .request?, nil: bookmarks.committed(id)
+        }
+        let writes = pending.writes
+        if writes.refusals == 0, !writes.dirty.isEmpty, !writes.isBusy { pending.commit = true }
+        if pending.writes.concludeEnd(id) { pending.state = true }
+        if session?.engine == .awaitingCommit(id) { session?.open(&pending) }
+    }
+
+    mutating func handleRefused(_ id: TransactionID, _ failure: Failure) {
+        // A state of an episode that the library has forgotten is not wanted any more.
+        let forgotten = failure.known == .notFound || failure.known == .invalidArgument
+        let answered = failure.code == "duplicateRequest"
+        switch pending.writes.refused(id, keeping: { if case .episodeState = $0 { !forgotten } else { true } }) {
+        case .state(_, let request?, let fact)? where !answered:
+            pending.refuse(request, Failure(.notSaved, "\(fact), but not saved: \(failure.message)"))
+        case .answer(let alert, let request)?:
+            if !answered { pending.refuse(request, failure) }
+            pending.writes.mark(.alert(alert))
+            giveAnswers(pending.alerts.refused(alert))
+        case .marks(let marks, let request)?:
+            takeBack(marks)
+            if !answered { pending.refuse(request, failure) }
+        case .request(let request)?:
+            if let episode = bookmarks.refused(id) {
+                pending.publications.append(bookmarks.publication(of: episode))
+            }
+            if !answered { pending.refuse(request, failure) }
+        default:
+            break
+        }
+        timers.wanted[PlaybackTimers.retry] = now.monotonic.advanced(
+            by: Self.saveRetries.wait(after: pending.writes.refusals))
+        if pending.writes.concludeEnd(id) { pending.state = true }
+        guard session?.engine == .awaitingCommit(id) else { return }
+        if session?.resumedAt != nil {
+            // What crashed may crash again, and that could not be found out now.
+            session?.engine = .closed
+            session?.status = .paused
+            pending.state = true
+        } else {
+            session?.open(&pending)
+        }
+    }
+
+    // MARK: Timers
+
     private mutating func setTimers() {
-        let playing = session?.status == .playing && session?.engine == .open && !isStopping
+        let playing = session?.status == .playing && session?.engine == .open && !pending.isStopping
         let isWaiting = session?.status == .loading(plays: true) && session?.isOpened == true
         let fade = settings.number(.sleepFade)
         let sleepsAt = sleepTimer.nextAt(isPlaying: session?.status == .playing, fade: fade, now: now.monotonic)
         let recoversAt = session?.recovery.nextAt(isOpen: session?.engine == .open)
-        timers.wanted[PlaybackTimers.recovery] = isStopping ? nil : recoversAt
-        timers.wanted[PlaybackTimers.milestone] = isStopping ? nil : nextMilestone()
-        timers.wanted[PlaybackTimers.sleep] = isStopping ? nil : sleepsAt
-        timers.wanted[PlaybackTimers.device] = isStopping ? nil : output.loss.nextAt
+        timers.wanted[PlaybackTimers.recovery] = pending.isStopping ? nil : recoversAt
+        timers.wanted[PlaybackTimers.milestone] = pending.isStopping ? nil : nextMilestone()
+        timers.wanted[PlaybackTimers.sleep] = pending.isStopping ? nil : sleepsAt
+        timers.wanted[PlaybackTimers.device] = pending.isStopping ? nil : output.loss.nextAt
+        timers.wanted[PlaybackTimers.heldSeek] = pending.isStopping ? nil : nextHeldSeek
         timers.wanted[PlaybackTimers.liveness] = nextCheck
-        timers.wanted[PlaybackTimers.heldSeek] = isStopping ? nil : nextHeldSeek
         if !playing { timers.wanted[PlaybackTimers.save] = nil }
-        if !playing && !(isWaiting && session?.engine == .open && !isStopping) {
+        if !playing && !(isWaiting && session?.engine == .open && !pending.isStopping) {
             timers.wanted[PlaybackTimers.sample] = settling
         } else {
             if pending.state || timers.wanted[PlaybackTimers.sample] == nil {
@@ -190,20 +251,18 @@ extension PlaybackMachine {
         switch name {
         case PlaybackTimers.sample:
             session?.tracker.settled()
-            pending.perform(.engine(.sample))
+            pending.tell(.sample)
             timers.wanted[name] = now.monotonic.advanced(by: Self.sampleInterval)
         case PlaybackTimers.save:
-            markPosition()
+            session?.markPosition(&pending)
             // While the database does not answer, one commit waits, not one for each ten seconds.
-            pending.commit = !book.isBusy
+            pending.commit = !pending.writes.isBusy
         case PlaybackTimers.retry:
-            pending.commit = !book.isBusy
+            pending.commit = !pending.writes.isBusy
         case PlaybackTimers.recovery:
-            recoveryIsDue()
+            session?.recoveryIsDue(&pending)
         case PlaybackTimers.device:
             deviceIsDue()
-        case PlaybackTimers.milestone:
-            passMilestones()
         case PlaybackTimers.sleep:
             perform(sleepTimer.tick(isPlaying: session?.status == .playing, now: now.monotonic))
         case PlaybackTimers.liveness:
@@ -211,15 +270,5 @@ extension PlaybackMachine {
         default:
             break
         }
-    }
-
-    /// Fixes the position at `position`, now.
-    ///
-    /// - Parameter pace: how fast it runs from there; nil: at the speed that is set.
-    mutating func setAnchor(
-        _ position: PlaybackPosition, running: Bool, at time: MonotonicTime? = nil, pace: PlaybackSpeed? = nil
-    ) {
-        session?.tracker.fix(position, running: running, speed: pace ?? speed, at: time, now: now)
-        pending.state = true
     }
 }

@@ -24,7 +24,7 @@ extension PlaybackMachine {
     private mutating func forget(podcast: String) {
         if let change = settings.forget(podcast: podcast) {
             for case .delete(let record)? in change.changes.map(\.change) {
-                book.mark(.setting(podcast: podcast, key: record.key))
+                pending.writes.mark(.setting(podcast: podcast, key: record.key))
             }
             pending.publications += change.publications
             pending.commit = true
@@ -32,12 +32,12 @@ extension PlaybackMachine {
         }
         let gone = bookmarks.removeAll(of: podcast)
         for bookmark in gone {
-            book.mark(.bookmark(bookmark.id))
+            pending.writes.mark(.bookmark(bookmark.id))
             pending.commit = true
         }
         pending.publications += Set(gone.map(\.episode)).sorted().map(bookmarks.publication)
         for episode in chapters.forget(podcast: podcast) {
-            book.mark(.chapters(episode))
+            pending.writes.mark(.chapters(episode))
             pending.commit = true
         }
     }

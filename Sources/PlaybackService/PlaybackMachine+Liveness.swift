@@ -17,15 +17,10 @@ struct EngineHang: Sendable, Hashable {
 // `ao_pipewire.c`). Its threads can’t be ended, but their process can: the supervisor starts another at once, which opens
 // nothing before the sound servers have listed their devices to a watch that may hang.
 extension PlaybackMachine {
-    /// What the engine is told is recorded.
-    mutating func recordCommands() {
-        for case .engine(let command) in pending.actions { liveness.record(command) }
-    }
-
     /// When `checkEngine` is due.
     var nextCheck: MonotonicTime? {
         if let hang { return hang.isEnding ? nil : hang.endsBy }
-        guard liveness.isWaiting, !isStopping else { return nil }
+        guard liveness.isWaiting, !pending.isStopping else { return nil }
         return timers.wanted[PlaybackTimers.liveness] ?? now.monotonic.advanced(by: EngineLiveness.interval)
     }
 
@@ -34,14 +29,9 @@ extension PlaybackMachine {
         guard hang == nil else { return }
         switch liveness.check() {
         case .isAlive: break
-        case .asks(let number): pending.perform(.engine(.ping(number)))
+        case .asks(let number): pending.tell(.ping(number))
         case .hangs: engineHangs()
         }
-    }
-
-    /// Whether a sound server has taken nothing of what plays for long.
-    mutating func standsStill(at progress: EngineProgress) -> Bool {
-        session?.standstill.standsStill(at: progress.position, isRunning: progress.running, now: progress.at) ?? false
     }
 
     /// Nothing is heard from here on: what plays is paused as by the loss of its device, where it was heard last.
@@ -51,12 +41,12 @@ extension PlaybackMachine {
         perform(
             output.loss.stopsAnswering(
                 isPlaying: session.wantsToPlay, at: session.tracker.lastHeard, now: now.monotonic))
-        savePosition()
+        self.session?.savePosition(&pending)
     }
 
     /// Ends the process when nothing is on its way to the database any more, or it took too long.
     mutating func endHungProcess() {
-        guard let hang, !hang.isEnding, !book.isBusy || now.monotonic >= hang.endsBy else { return }
+        guard let hang, !hang.isEnding, !pending.writes.isBusy || now.monotonic >= hang.endsBy else { return }
         self.hang?.isEnding = true
         pending.perform(
             .endProcess(

@@ -10,7 +10,8 @@ extension PlaybackMachine {
     /// Asks the library what it knows of the loaded episode.
     mutating func lookUpChapters() {
         guard let session, session.status != .finished else { return }
-        lookUp(session.episode.id, as: CallID("\(Self.chapterLookup)\(session.loadID.text)/\(nextSerial())"))
+        let call = CallID("\(Self.chapterLookup)\(session.loadID.text)/\(pending.nextSerial())")
+        pending.lookUp(session.episode.id, as: call)
     }
 
     mutating func handleChapters(_ call: CallID, _ result: Result<[UInt8], Failure>) {
@@ -25,14 +26,6 @@ extension PlaybackMachine {
     }
 
     // MARK: Milestones
-
-    /// Where an episode that begins at its start is to begin.
-    func afterIntro(of session: PlaybackSession) -> PlaybackPosition {
-        let intro = settings.number(.skipIntro, podcast: session.episode.podcastID)
-        // Nothing would be left of a shorter one.
-        if let duration = session.duration, intro >= duration.seconds - 1 { return .zero }
-        return PlaybackPosition(clamping: intro)
-    }
 
     private func milestones(of session: PlaybackSession) -> Milestones {
         let podcast = session.episode.podcastID
@@ -56,13 +49,15 @@ extension PlaybackMachine {
 
     /// Milestones may have been played to.
     mutating func passMilestones() {
-        guard let session, session.status == .playing, session.tracker.anchor.running, !isStopping else { return }
+        guard let session, session.status == .playing, session.tracker.anchor.running, !pending.isStopping else { return }
         let position = session.position(at: now.monotonic)
         for milestone in milestones(of: session).reached(at: position) {
             switch milestone {
-            case .outro: return finish(at: position, reason: "heard to its outro")
+            case .outro: return self.session?.finish(at: position, reason: "heard to its outro", &pending) ?? ()
             case .nearEnd: recheckNext()
-            case .played: countAsPlayed()
+            case .played:
+                let threshold = settings.value(.playedThreshold, podcast: session.episode.podcastID)
+                self.session?.countAsPlayed(threshold: threshold, &pending)
             case .chapterEnd: perform(sleepTimer.chapterEnded())
             }
         }
@@ -73,33 +68,5 @@ extension PlaybackMachine {
         guard let session else { return }
         let isOver = session.status == .finished
         if chapters.moved(to: isOver ? nil : session.position(at: now.monotonic)) { pending.state = true }
-    }
-
-    private mutating func countAsPlayed() {
-        guard let session, !session.episodeState.played else { return }
-        let threshold = settings.value(.playedThreshold, podcast: session.episode.podcastID)
-        let reason = threshold.hasSuffix("%") ? "\(threshold) of it heard" : "heard to \(threshold) s before its end"
-        let episodeState = session.episodeState.marked(
-            played: true, keepsPosition: true, reason: reason, now: now)
-        self.session?.episodeState = episodeState
-        book.mark(episodeState)
-        savePosition()
-    }
-
-    // MARK: Resuming
-
-    /// Plays on, some seconds before where it was paused: the more, the longer that is ago. Nobody has lost the thread
-    /// where nothing was heard.
-    mutating func resume() {
-        if let session, session.isResting, session.tracker.isPlayedUpToHere, !session.isBeingLookedUp,
-            let pausedAt = session.tracker.pausedAt
-        {
-            let pause = now.wall.seconds - pausedAt.seconds
-            let rewind = Rewind.seconds(
-                pause: pause, limit: settings.number(.rewindOnResume, podcast: session.episode.podcastID))
-            let position = session.position(at: now.monotonic)
-            if rewind > 0, position > .zero { move(to: PlaybackPosition(clamping: position.seconds - rewind)) }
-        }
-        play()
     }
 }

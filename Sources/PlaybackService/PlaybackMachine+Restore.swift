@@ -6,7 +6,7 @@ extension PlaybackMachine {
     /// See `OwnerMachine`. What was loaded comes back: playing on if the process died or was restarted in a living
     /// fleet, else paused; see `protocols/playback.md`.
     package mutating func restore(_ records: [StoredRecord], now: Moment) -> [OwnerEffect<PlaybackAction>] {
-        self.now = now
+        pending.begin(now: now)
         revision = UInt64(clamping: now.wall.milliseconds)
         var stored: WireSessionRecord?
         var isCorrupt = false
@@ -19,18 +19,18 @@ extension PlaybackMachine {
                     chapters.restore(try WirePlaybackChaptersRecord(wireBytes: record.value), of: record.key)
                 case "alert":
                     let alert = try WirePlaybackAlertRecord(wireBytes: record.value)
-                    alerts[record.key] = alert
+                    pending.alerts.put(alert)
                     output.restore(alert.alert, as: record.key)
                 case "bookmark": bookmarks.restore(try WireBookmark(wireBytes: record.value), as: record.key)
                 case "sleep":
                     sleepTimer = SleepTimerMachine(
                         try WireSleepState(wireBytes: record.value), now: now, bootID: context.bootID)
-                case "answer": answers[record.key] = try WirePlaybackAnswerRecord(wireBytes: record.value)
+                case "answer": pending.alerts.restore(try WirePlaybackAnswerRecord(wireBytes: record.value), to: record.key)
                 default: _ = settings.restore(record)
                 }
             } catch {
                 if record.collection == Self.sessionKey.0 { isCorrupt = true }
-                pending.logs.append((.error, "The record \(record.collection)/\(record.key) cannot be read: \(error)"))
+                pending.log(.error, "The record \(record.collection)/\(record.key) cannot be read: \(error)")
             }
         }
         if let stored {
@@ -39,7 +39,7 @@ extension PlaybackMachine {
         }
         if isCorrupt { resetSession() }
         // An earlier life’s waiting for a server has ended with it.
-        withdrawPromises()
+        pending.withdraw(StreamRecovery.returnPromise(context.limits))
         if let session { chapters.load(session.episode.id) }
         applySettings()
         lookUpChapters()
@@ -53,9 +53,9 @@ extension PlaybackMachine {
             var setting = WireSetSetting()
             setting.key = SettingKey.speed.rawValue
             setting.value = String(record.speed)
-            if (try? settings.set(setting)) != nil { book.mark(.setting(podcast: "", key: setting.key)) }
+            if (try? settings.set(setting)) != nil { pending.writes.mark(.setting(podcast: "", key: setting.key)) }
             // Without it, so that a speed that is taken back does not come again out of here.
-            book.mark(.settings)
+            pending.writes.mark(.settings)
         }
         volume = Volume(percent: record.volume) ?? .full
         output.restore(record)
@@ -66,7 +66,7 @@ extension PlaybackMachine {
             return
         }
         self.session = session
-        lookUpIfUnknown()
+        self.session?.lookUpIfUnknown(&pending)
         let isSameFleet =
             !context.fleetRun.isEmpty && record.fleetRun == context.fleetRun && record.bootID == context.bootID
         let age = now.wall.milliseconds - record.savedAt
@@ -80,42 +80,21 @@ extension PlaybackMachine {
         }
     }
 
-    /// A process that died before the library had told it of a load has stored what came with that, which may be long past,
-    /// and where somebody wanted to be in it.
-    private mutating func lookUpIfUnknown() {
-        guard let session, session.episodeState.updatedAt == 0, session.status == .paused else { return }
-        let place = session.tracker.anchor.position
-        lookUpAgain(at: place.seconds == session.episodeState.position ? nil : place)
-    }
-
     /// What was loaded cannot be known any more; the episodes' own positions are stored elsewhere.
     private mutating func resetSession() {
-        pending.logs.append((.error, "The stored session cannot be used and has been reset."))
-        raise(
-            FailureCode.sessionCorrupt.rawValue, title: "The last session is lost",
+        pending.log(.error, "The stored session cannot be used and has been reset.")
+        pending.raise(
+            PlayerAlert(
+                FailureCode.sessionCorrupt.rawValue, about: session, title: "The last session is lost",
             "What was loaded last cannot be read from the database. Episodes keep their own positions; play one again.",
-            .warning, actions: ["dismiss"])
-        book.mark(.session)
+            .warning, actions: ["dismiss"]))
+        pending.writes.mark(.session)
         pending.commit = true
     }
 
-    /// It was playing, or waiting for a sound device, when the process went away and the fleet lived on.
+    /// What was loaded plays on, unless it crashes again and again.
     mutating func playOn(afterCrash: Bool) {
-        if afterCrash, let before = session?.resumedAt, now.monotonic.since(before) < Self.crashWindow {
-            session?.resumedAt = nil
-            forgetDevice()
-            raise(
-                "playbackCrashed", title: "Playback crashed twice",
-                "The player crashed twice within a minute at “\(session?.episode.title ?? "")”, which is now paused.",
-                .error, actions: ["resume", "dismiss"])
-        } else {
-            if afterCrash { session?.resumedAt = now.monotonic }
-            session?.status = .loading(plays: true)
-            if session?.isBeingLookedUp == false { session?.engine = .awaitingCommit(nil) }
-            session?.tracker.resumed(isRestored: true)
-        }
-        book.mark(.session)
-        pending.commit = true
+        if session?.playOn(afterCrash: afterCrash, &pending) == false { forgetDevice() }
     }
 
     private mutating func askOrWait(age: Int64, isSameFleet: Bool) {
@@ -126,10 +105,11 @@ extension PlaybackMachine {
         guard age > Self.sessionAge, !isSameFleet, let session, session.position(at: now.monotonic) > .zero else {
             return
         }
-        raise(
-            "resumeOrRestart", title: "Resume or restart?",
+        pending.raise(
+            PlayerAlert(
+                "resumeOrRestart", about: session, title: "Resume or restart?",
             "“\(session.episode.title)” was left at \(ClockText.format(session.tracker.anchor.position.seconds)) more than a day ago.",
-            .info, actions: ["resume", "restart", "dismiss"])
+            .info, actions: ["resume", "restart", "dismiss"]))
         pending.commit = true
     }
 
@@ -138,18 +118,19 @@ extension PlaybackMachine {
         guard let session, session.loadID == load, session.engine == .closed || session.isBeingLookedUp, !isThere
         else { return }
         if session.localPath != nil, case .web? = session.enclosure {
-            pending.logs.append((.info, "The downloaded file of \(session.episode.id) is gone; it will be streamed."))
+            pending.log(.info, "The downloaded file of \(session.episode.id) is gone; it will be streamed.")
             self.session?.localPath = nil
-            saveSession()
+            pending.saveSession()
             return
         }
         let place = session.source.map { " (\($0))" } ?? ""
-        endAlerts(of: load, all: true)
-        raise(
-            "episodeGone", title: "The episode is gone",
+        pending.endAlerts(.left(load))
+        pending.raise(
+            PlayerAlert(
+                "episodeGone", about: session, title: "The episode is gone",
             "“\(session.episode.title)” was loaded, but its file is not there any more\(place).", .warning,
-            actions: ["dismiss"])
+            actions: ["dismiss"]))
         self.session = nil
-        saveSession()
+        pending.saveSession()
     }
 }

@@ -92,7 +92,7 @@ extension PlaybackMachine {
         guard session.status != .paused || session.isBeingLookedUp || distance >= 0.01 else {
             return answer(command, Self.moved(to: position))
         }
-        move(to: position)
+        self.session?.move(to: position, &pending)
         if session.status == .playing, let duration = session.duration,
             position.seconds > duration.seconds - Self.endRange
         {
@@ -103,28 +103,6 @@ extension PlaybackMachine {
 
     private static func moved(to position: PlaybackPosition) -> String {
         "Moved to \(ClockText.format(position.seconds))"
-    }
-
-    /// Goes to a position; the anchor runs again when the engine says so.
-    mutating func move(to position: PlaybackPosition) {
-        guard let session else { return }
-        setAnchor(position, running: false)
-        self.session?.tracker.moved(to: position)
-        self.session?.recovery.moved()
-        output.loss.moved(to: position)
-        if session.engine == .open {
-            seekEngine(to: position)
-        } else if case .lookingUp(let request, _) = session.engine {
-            self.session?.engine = .lookingUp(request, explicit: position)
-        }
-        savePosition()
-    }
-
-    /// Lets the engine go to a position; what it reports before it is there is out of date.
-    mutating func seekEngine(to position: PlaybackPosition) {
-        let serial = nextSerial()
-        session?.tracker.seeks(serial: serial)
-        pending.perform(.engine(.seek(position, serial: serial)))
     }
 
     // MARK: Held answers
@@ -141,7 +119,7 @@ extension PlaybackMachine {
 
     /// Answers a seek whose condition holds, or whose time is over; one with each event, as each may be committed.
     mutating func answerHeldSeek() {
-        guard pending.answer == nil, !isStopping, let index = heldSeeks.firstIndex(where: isDue) else { return }
+        guard pending.answer == nil, !pending.isStopping, let index = heldSeeks.firstIndex(where: isDue) else { return }
         let seek = heldSeeks.remove(at: index)
         switch seek.condition {
         case .chapters(let target):
@@ -157,7 +135,7 @@ extension PlaybackMachine {
             } else {
                 answer(seek.command, "Moved", changed: true)
             }
-            book.mark(.session)
+            pending.writes.mark(.session)
             pending.commit = true
         }
     }

@@ -27,7 +27,7 @@ extension PlaybackMachine {
     private mutating func change(_ setting: WireSetSetting, _ command: Command, _ fact: String) throws(Failure) {
         let change = try settings.set(setting)
         if let change {
-            book.mark(.setting(podcast: setting.podcast, key: setting.key))
+            pending.writes.mark(.setting(podcast: setting.podcast, key: setting.key))
             pending.publications += change.publications
             pending.commit = true
             applySettings()
@@ -43,24 +43,14 @@ extension PlaybackMachine {
         if speed != self.speed {
             self.speed = speed
             pending.state = true
-            takeSpeed()
+            session?.setSpeed(speed, &pending)
         }
         let sound = sound(of: podcast)
         if sound != self.sound {
             self.sound = sound
             pending.state = true
-            if session?.engine == .open { pending.perform(.engine(.setSound(EngineSound(sound)))) }
+            if session?.engine == .open { pending.tell(.setSound(EngineSound(sound))) }
         }
-    }
-
-    /// What plays goes on at the old speed for what the output has been given already; the engine says when that has
-    /// been heard.
-    private mutating func takeSpeed() {
-        guard let session else { return }
-        let isHeard = session.engine == .open && session.tracker.anchor.running
-        if !isHeard { setAnchor(session.position(at: now.monotonic), running: session.tracker.anchor.running) }
-        if session.engine == .open { pending.perform(.engine(.setSpeed(speed))) }
-        markPosition()
     }
 
     /// How fast episodes of a podcast play.
@@ -84,8 +74,8 @@ extension PlaybackMachine {
         }
         if volume != self.volume {
             self.volume = volume
-            if session?.engine == .open { pending.perform(.engine(.setVolume(heardVolume))) }
-            book.mark(.settings)
+            if session?.engine == .open { pending.tell(.setVolume(heardVolume)) }
+            pending.writes.mark(.settings)
             pending.state = true
         }
         answer(command, "The volume is \(volume.percent)")

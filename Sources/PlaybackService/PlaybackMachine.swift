@@ -95,19 +95,11 @@ package struct PlaybackMachine: OwnerMachine {
     /// Podcasts, with which what was set and noted for them is forgotten.
     package static let observes = ["stream/feeds/podcast/"]
 
-    /// So long a place that was sought may need data before that is shown.
-    static let seeksQuietly = Duration.seconds(1)
-    static let sampleInterval = Duration.seconds(1)
-    static let sampleAfterChange = Duration.milliseconds(300)
-    static let saveInterval = Duration.seconds(10)
-    /// Two crashes on an episode within this time leave it paused.
-    static let crashWindow = Duration.seconds(60)
     /// A session older than this is asked about, in milliseconds.
     static let sessionAge: Int64 = 24 * 3_600 * 1_000
-    static let answersKept = 64
 
     let context: PlaybackContext
-    var now = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: Timestamp(milliseconds: 0))
+    var now: Moment { pending.now }
     var session: PlaybackSession?
     /// What is set for podcasts and for all of them.
     var settings = OwnerSettings(.playback)
@@ -116,23 +108,15 @@ package struct PlaybackMachine: OwnerMachine {
     var sound = WireSoundState()
     var volume = Volume.full
     var output: SoundOutput
-    var alerts: [String: WirePlaybackAlertRecord] = [:]
-    var answers: [String: WirePlaybackAnswerRecord] = [:]
-    var answering: [String: [WaitingAnswer]] = [:]
-    /// Answers under way that play nothing any more, because somebody has paused or stopped since.
-    var overruled: Set<String> = []
     var episodeStates = EpisodeStates()
     var bookmarks = BookmarkStore()
     var chapters = ChapterTracker()
     /// Podcasts that something is kept for, and of which the library is being asked whether they are there.
     var doubtful: Set<String> = []
     var sleepTimer = SleepTimerMachine()
-    var book = PlaybackBook()
     var pending = PendingEffects()
     var timers = PlaybackTimers()
     var revision: UInt64 = 0
-    private var serial: UInt64 = 0
-    var isStopping = false
     /// The machine waits to sleep.
     var isSuspending = false
     var next = NextEpisode()
@@ -142,16 +126,6 @@ package struct PlaybackMachine: OwnerMachine {
     var liveness = EngineLiveness()
     /// The engine hangs, and the process ends.
     var hang: EngineHang?
-    /// An episode's end that is not durable yet. Until it is, the stream shows it as playing and stopped at its end: who
-    /// acts on an end, as the queue does, must find it true also when this process dies.
-    var unsavedEnd: UnsavedEnd?
-
-    /// How far the saving of an end has come.
-    enum UnsavedEnd: Sendable, Equatable {
-        case due
-        case underWay(TransactionID)
-    }
-
     /// A player with nothing loaded.
     package init(context: PlaybackContext) {
         self.context = context
@@ -159,18 +133,21 @@ package struct PlaybackMachine: OwnerMachine {
     }
 
     package mutating func handle(_ event: OwnerEvent<PlaybackInput>, now: Moment) -> [OwnerEffect<PlaybackAction>] {
-        self.now = now
+        pending.begin(now: now)
         switch event {
         case .command(let command): take(command)
         case .committed(let id): handleCommitted(id)
         case .refused(let id, let failure): handleRefused(id, failure)
         case .answered(let call, let result): handleAnswer(call, result)
         case .timer(let name): handleTimer(name)
-        case .input(.engine(let event)): if !isStopping, hang == nil { handle(event) }
+        case .input(.engine(let event)): if !pending.isStopping, hang == nil { handle(event) }
         case .input(.examined(let load, let isThere)): handleExamined(load, isThere: isThere)
-        case .input(.probed(let load, let serial, let answer)): if !isStopping { handleProbe(load, serial, answer) }
+        case .input(.probed(let load, let serial, let answer)): 
+            if !pending.isStopping, session?.loadID == load { session?.probed(serial, answer, &pending) }
         case .input(.suspends): suspend()
-        case .input(.wakes): wake()
+        case .input(.wakes):
+            isSuspending = false
+            session?.woke(&pending)
         case .observed(let event): observe(event)
         case .databaseReplaced, .podcastForgotten: break
         case .stopping: stop()
@@ -184,9 +161,7 @@ package struct PlaybackMachine: OwnerMachine {
             Publication(.put, .playbackOutput, output.wire.wireBytes),
         ]
             + settings.retained + bookmarks.publications
-            + alerts.sorted { $0.key < $1.key }.map {
-                Publication(.put, .alert(.playback, $0.key), $0.value.alert.wireBytes)
-            }
+            + pending.alerts.retained
     }
 
     /// What is so now, and shown on the stream, but for an end that is not durable yet.
@@ -208,23 +183,9 @@ package struct PlaybackMachine: OwnerMachine {
         return state
     }
 
-    /// A number that this process has not used yet.
-    mutating func nextSerial() -> UInt64 {
-        serial += 1
-        return serial
-    }
-
-    /// The process will end: what plays is held where it is, and stored as playing, so that the next life knows.
+    /// The process will end.
     private mutating func stop() {
-        isStopping = true
-        if session?.engine == .open { pending.perform(.engine(.unload)) }
-        if session != nil {
-            markPosition()
-            setAnchor(session?.position(at: now.monotonic) ?? .zero, running: false)
-            session?.engine = .closed
-            session?.recovery.end()
-            pending.state = true
-            pending.commit = true
-        }
+        pending.isStopping = true
+        session?.processStops(&pending)
     }
 }

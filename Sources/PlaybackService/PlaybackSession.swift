@@ -57,6 +57,8 @@ struct PlaybackSession: Sendable, Hashable {
     var engine = Engine.closed
     /// The engine has its file open, and no second word of that will come.
     var isOpened = false
+    /// The speed that is set for it.
+    var speed: PlaybackSpeed
     var tracker: PositionTracker
     var recovery: StreamRecovery
     var audio: AudioIdentity
@@ -115,105 +117,5 @@ struct PlaybackSession: Sendable, Hashable {
 
     func position(at now: MonotonicTime) -> PlaybackPosition {
         tracker.anchor.position(at: now, duration: duration)
-    }
-}
-
-extension PlaybackSession {
-    /// What the stream shows.
-    func fill(_ state: inout WirePlaybackState) {
-        state.episode = episode
-        state.loadID = loadID.text
-        state.queueEntry = queueEntry
-        state.queue = queue
-        state.duration = duration?.seconds ?? 0
-        state.buffering = buffering
-        state.local = localPath != nil
-        state.skip = skip
-        state.skippedAlert = skippedAlert
-        let anchor = tracker.anchor
-        state.anchor.position = anchor.position.seconds
-        state.anchor.at = anchor.at.nanoseconds
-        state.anchor.bootID = anchor.bootID
-        state.anchor.running = anchor.running
-        state.anchor.wall = anchor.wall.milliseconds
-        state.anchor.speed = anchor.speed.factor
-        switch status {
-        case .loading(let plays):
-            state.status = .loading
-            state.willPlay = plays
-            if let retry = recovery.retry { state.retry = retry.wire }
-        case .playing: state.status = .playing
-        case .paused:
-            state.status = .paused
-            state.pausedBy = pausedBy
-        case .finished: state.status = .finished
-        case .failed(let failure):
-            state.status = .failed
-            state.error = WireFailure(failure)
-        }
-    }
-
-    /// What is stored, so that another life of the process can go on.
-    func record(now: Moment, context: PlaybackContext, clean: Bool) -> WireSessionRecord {
-        var record = WireSessionRecord()
-        record.episode = episode
-        record.loadID = loadID.text
-        record.queueEntry = queueEntry
-        record.queue = queue
-        record.position = position(at: now.monotonic).seconds
-        record.duration = knownDuration?.seconds ?? 0
-        record.bootID = context.bootID
-        record.fleetRun = context.fleetRun
-        record.clean = clean
-        record.resumedAt = resumedAt?.nanoseconds ?? 0
-        record.register = episodeState
-        record.localPath = localPath ?? ""
-        record.skip = skip
-        record.skippedAlert = skippedAlert
-        tracker.fill(&record, now: now.wall)
-        switch status {
-        case .playing, .loading(plays: true): record.status = .playing
-        case .paused, .loading(plays: false):
-            record.status = .paused
-            record.pausedBy = pausedBy
-        case .finished:
-            record.status = .finished
-            record.position = 0
-        case .failed(let failure):
-            record.status = .failed
-            record.error = WireFailure(failure)
-        }
-        return record
-    }
-
-    /// A session as it was stored, with the engine closed; nil if the record makes no sense.
-    init?(_ record: WireSessionRecord, now: Moment, speed: PlaybackSpeed, context: PlaybackContext) {
-        guard let loadID = LoadID(record.loadID), EpisodeID(record.episode.id) != nil else { return nil }
-        switch record.status {
-        case .playing, .loading, .paused: status = .paused
-        case .finished: status = .finished
-        case .failed: status = .failed(record.error.failure)
-        case .unknown, .idle, .UNRECOGNIZED: return nil
-        }
-        self.loadID = loadID
-        episode = record.episode
-        enclosure = try? AudioSource(enclosure: record.episode.enclosureURL)
-        localPath = record.localPath.isEmpty ? nil : record.localPath
-        skip = record.skip
-        skippedAlert = record.skippedAlert
-        // Another life of the fleet waits for no device.
-        pausedBy = record.pausedBy == .soundDevice ? .somebody : record.pausedBy
-        queueEntry = record.queueEntry
-        queue = record.queue
-        audio = AudioIdentity(
-            announced: record.episode.duration, recorded: EpisodeDuration(seconds: record.duration))
-        episodeState = record.register
-        episodeState.episode = record.episode.id
-        wasLookedUp = episodeState.updatedAt > 0
-        if record.resumedAt > 0, record.bootID == context.bootID {
-            resumedAt = MonotonicTime(nanoseconds: record.resumedAt)
-        }
-        recovery = StreamRecovery(limits: context.limits)
-        tracker = PositionTracker(record, speed: speed, bootID: context.bootID, now: now)
     }
 }

@@ -75,6 +75,11 @@ struct SleepTimerMachine: Sendable, Hashable {
         return wire
     }
 
+    /// The timer as it is stored.
+    func change(bootID: String) -> WireChange {
+        wire(bootID: bootID).map { .putting("sleep", "current", $0) } ?? .deleting("sleep", "current")
+    }
+
     // MARK: Events
 
     /// Somebody sets the timer, or turns it off.
@@ -205,15 +210,15 @@ extension PlaybackMachine {
         for action in actions {
             switch action {
             case .save:
-                book.mark(.sleep)
+                pending.writes.mark(.sleep)
                 pending.state = true
                 pending.commit = true
             case .publish: pending.state = true
-            case .setVolume: if session?.engine == .open { pending.perform(.engine(.setVolume(heardVolume))) }
+            case .setVolume: if session?.engine == .open { pending.tell(.setVolume(heardVolume)) }
             case .expire(let reason):
                 perform([SleepTimerMachine.Action.reportEnd(reason)])
                 expireSleepTimer()
-            case .reportEnd(let reason): pending.logs.append((.info, "The sleep timer has ended: \(reason)."))
+            case .reportEnd(let reason): pending.log(.info, "The sleep timer has ended: \(reason).")
             }
         }
     }
@@ -221,12 +226,12 @@ extension PlaybackMachine {
     /// Pauses, and the timer is done.
     private mutating func expireSleepTimer() {
         let wasPlaying = session?.wantsToPlay ?? false
-        pausePlayback()
+        session?.pause(&pending)
         if wasPlaying { session?.pausedBy = .sleepTimer }
         // An answer on its way, a device or a server that comes back in the morning wakes nobody.
         overruleAnswers()
         forgetDevice()
-        forgetServer()
+        session?.forgetServer(&pending)
         perform(sleepTimer.turnOff())
     }
 }

@@ -120,6 +120,9 @@ struct SoundOutput: Sendable {
         loss.reset()
     }
 
+    /// Whether what plays isn’t heard on the chosen device.
+    var isDeaf: Bool { loss.audibility.map { $0 < .onChosen } ?? false }
+
     // MARK: Choosing a device
 
     /// Chooses a device.
@@ -199,6 +202,29 @@ struct SoundOutput: Sendable {
         let past = alertIDs.keys.filter { $0 != wanted && ($0 != .other || audibility == .onChosen) }
         for alert in past { alertIDs[alert] = nil }
         return !past.isEmpty
+    }
+
+    /// What an alert says.
+    func content(of alert: DeviceAlert, isHung: Bool, about session: PlaybackSession?) -> PlayerAlert {
+        let noDevice = FailureCode.noSoundDevice.rawValue
+        switch alert {
+        case .lost:
+            return PlayerAlert(
+                noDevice, about: session, title: "No sound device",
+                isHung
+                    ? "The sound system doesn’t respond; playback is paused."
+                    : "The sound device is gone; playback is paused.",
+                .warning, actions: ["resume", "dismiss"])
+        case .silent:
+            return PlayerAlert(
+                noDevice, about: session, title: "No sound device",
+                "Couldn’t open a sound device; playing silently.", .warning, actions: ["dismiss"])
+        case .other:
+            return PlayerAlert(
+                DeviceAlert.missingOutput, about: session, title: "The chosen sound device is missing",
+                "The sound device “\(chosen)” isn’t there; the system’s default is used until it is.", .info,
+                actions: ["dismiss"])
+        }
     }
 
     /// An alert is raised under this ID.

@@ -312,6 +312,14 @@ struct StreamRecovery: Sendable, Hashable {
         return probeServer(situation)
     }
 
+    /// What a failure’s alert says while its server is asked.
+    var returnPromise: String { Self.returnPromise(limits) }
+
+    /// The same, of another life of the process.
+    static func returnPromise(_ limits: PlaybackLimits) -> String {
+        " It plays on by itself if its server is back within \(Int(limits.comebackWindow / .seconds(60))) min."
+    }
+
     /// The server is asked no more.
     ///
     /// - Returns: whether it was.

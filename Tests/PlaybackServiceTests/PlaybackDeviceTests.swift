@@ -144,7 +144,7 @@ struct PlaybackDeviceTests {
         try rig.load(rig.episode())
         try dismiss(try #require(rig.alerts.first?.id))
         try rig.advance(1)
-        for number in 0...PlaybackMachine.answersKept {
+        for number in 0...PlayerAlerts.answersKept {
             let broken = rig.episode("e\(number + 2)")
             rig.setFile(broken.id, .broken(Failure(.decoderFailed, "broken")))
             try rig.load(broken, as: "l\(number + 2)")

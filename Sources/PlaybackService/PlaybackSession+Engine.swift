@@ -1,0 +1,203 @@
+import PodcastModel
+import WireMessages
+
+// What the engine reports of the loaded episode.
+extension PlaybackSession {
+    /// For so long a position that was sought may need data before that is shown.
+    private static let seeksQuietly = Duration.seconds(1)
+
+    /// Lets the engine open its audio where it is.
+    mutating func open(_ pending: inout PendingEffects) {
+        guard !pending.isStopping else { return }
+        guard let source else { return failUnplayable(&pending) }
+        engine = .open
+        isOpened = false
+        audio.opens(isStream: isStream)
+        pending.opensEngine = true
+        perform(recovery.opens(host: isStream ? source.host : nil, now: pending.now.monotonic), &pending)
+        let serial = pending.nextSerial()
+        tracker.opens(serial: serial)
+        pending.tell(
+            .open(
+                EngineLoad(
+                    id: loadID, source: source, start: tracker.anchor.position, paused: !wantsToPlay, speed: speed,
+                    serial: serial, podcast: episode.podcastID)))
+    }
+
+    private mutating func failUnplayable(_ pending: inout PendingEffects) {
+        do throws(Failure) {
+            _ = try AudioSource(enclosure: episode.enclosureURL)
+            fail(Failure(.episodeUnavailable, "The episode has no audio that can be played."), &pending)
+        } catch {
+            fail(error, &pending)
+        }
+    }
+
+    /// The engine has opened its audio.
+    ///
+    /// - Returns: whether that is the episode.
+    mutating func opened(_ opened: OpenedAudio, _ pending: inout PendingEffects) -> Bool {
+        isOpened = true
+        recovery.opened()
+        if let failure = replacedAudioFailure(opened.duration) {
+            recover(from: failure, &pending)
+            return false
+        }
+        keepTag()
+        audio.measured(opened.duration)
+        pending.state = true
+        if status == .loading(plays: false) {
+            status = .paused
+            pending.endAlerts(.resumed(loadID))
+        }
+        if let start = audio.start(insteadOf: tracker.anchor.position) { move(to: start, &pending) }
+        return true
+    }
+
+    /// The engine has measured its length.
+    mutating func measured(_ measured: MeasuredDuration, _ pending: inout PendingEffects) {
+        let before = duration?.seconds ?? 0
+        audio.measured(measured)
+        // A length that grows while the file is read is not worth a message a second.
+        let step = measured.source == .growing ? 10.0 : 0.5
+        if abs((duration?.seconds ?? 0) - before) >= step { pending.state = true }
+    }
+
+    /// The engine has said where it is.
+    ///
+    /// - Returns: whether a sound server has taken nothing of what plays for too long.
+    mutating func progressed(_ progress: EngineProgress, _ pending: inout PendingEffects) -> Bool {
+        // What was said of it before it was closed and opened again is past.
+        guard !tracker.isOutdated(progress) else { return false }
+        let now = pending.now.monotonic
+        if let failure = recovery.starves(progress, isExpected: isStream && wantsToPlay, now: now) {
+            recover(from: failure, &pending)
+            return false
+        }
+        guard tracker.reached(progress) else {
+            // Where the engine is says nothing yet, but that data is waited for is seen.
+            if status == .playing, recovery.isStarving(for: Self.seeksQuietly, now: now) {
+                setBuffering(true, &pending)
+            }
+            return false
+        }
+        switch status {
+        case .loading(plays: true):
+            guard progress.running else {
+                setBuffering(progress.buffering, &pending)
+                return false
+            }
+            status = .playing
+            buffering = false
+            setAnchor(progress.position, running: true, at: progress.at, pace: progress.speed, &pending)
+            pending.endAlerts(.resumed(loadID))
+        case .playing:
+            if progress.running { recovery.played(to: progress.position) }
+            if standstill.standsStill(at: progress.position, isRunning: progress.running, now: progress.at) {
+                return true
+            }
+            setBuffering(progress.buffering && !progress.running, &pending)
+            guard tracker.isOff(progress, from: position(at: progress.at)) else { return false }
+            let pace = progress.speed ?? tracker.anchor.speed
+            setAnchor(progress.position, running: progress.running, at: progress.at, pace: pace, &pending)
+        case .paused:
+            guard tracker.hasComeToRest(elsewhere: progress, now: now) else { return false }
+            setAnchor(progress.position, running: false, &pending)
+            savePosition(&pending)
+        case .loading, .finished, .failed:
+            break
+        }
+        return false
+    }
+
+    private mutating func setBuffering(_ buffering: Bool, _ pending: inout PendingEffects) {
+        guard self.buffering != buffering else { return }
+        self.buffering = buffering
+        pending.state = true
+    }
+
+    // MARK: The end
+
+    /// The engine has reached the end of its audio, which counts only when it is proven: everything that follows a finished
+    /// episode follows from here.
+    mutating func ended(_ end: EndOfFile, _ pending: inout PendingEffects) {
+        guard tracker.hasReachedSeek else { return }
+        if let failure = replacedAudioFailure(end.measured) { return recover(from: failure, &pending) }
+        audio.measured(end.measured ?? audio.measured)
+        if let position = audio.resumption(afterEnd: end, playedFrom: tracker.playedFrom) {
+            return move(to: position, &pending)
+        }
+        guard end.isProven(announced: audio.announced) else {
+            // Where less of it is left than was heard before, the place is still that.
+            setAnchor(max(end.position, tracker.playedFrom), running: false, &pending)
+            // Which episode it is, and where, is shown beside it.
+            return recover(
+                from: Failure(.endedEarly, end.cut ? "Its stream was cut." : "Its audio ended too early."), &pending)
+        }
+        finish(at: end.position, reason: "heard to its end" + remark(on: end.position), &pending)
+    }
+
+    /// That it is much shorter than its feed says, which may be wrong about it, or have been right.
+    private func remark(on end: PlaybackPosition) -> String {
+        guard let announced = audio.announced?.seconds, end.seconds < announced / 2 else { return "" }
+        return
+            " at \(ClockText.format(end.seconds)), where its feed says that it is \(ClockText.format(announced)) long"
+    }
+
+    /// Why what is open is not the episode, if something stands in its place.
+    private mutating func replacedAudioFailure(_ measured: MeasuredDuration?) -> Failure? {
+        audio.replacement(measured, playedFrom: tracker.playedFrom, title: episode.title)
+    }
+
+    /// It has been heard to its end, or to where its listener wants it to end.
+    mutating func finish(at position: PlaybackPosition, reason: String, _ pending: inout PendingEffects) {
+        episodeState = episodeState.marked(played: true, keepsPosition: false, reason: reason, now: pending.now)
+        if let duration { episodeState.duration = duration.seconds }
+        let end = duration.flatMap { PlaybackPosition(seconds: $0.seconds) } ?? position
+        status = .finished
+        engine = .closed
+        buffering = false
+        resumedAt = nil
+        recovery.end()
+        setAnchor(end, running: false, &pending)
+        pending.tell(.unload)
+        pending.endAlerts(.resumed(loadID))
+        pending.hasEnded = true
+        pending.writes.markEnd()
+        pending.writes.mark(.session)
+        pending.writes.mark(episodeState)
+        pending.commit = true
+    }
+
+    /// It cannot go on: the position is kept, and an alert offers to try again.
+    ///
+    /// - Parameter mayReturn: whether it goes on by itself when its server is back.
+    mutating func fail(_ failure: Failure, mayReturn: Bool = false, _ pending: inout PendingEffects) {
+        let awaitedServer = recovery.awaitsServer
+        setAnchor(position(at: pending.now.monotonic), running: false, &pending)
+        if engine == .open { pending.tell(.unload) }
+        status = .failed(failure)
+        tracker.paused(now: pending.now)
+        engine = .closed
+        buffering = false
+        if !mayReturn { recovery.end() }
+        markPosition(&pending)
+        // The failure says more.
+        if audio.isReplaced { pending.endAlerts(.code("audioChanged")) }
+        if awaitedServer, !mayReturn { pending.endAlerts(.code(FailureCode.streamFailed.rawValue)) }
+        let actions = audio.isReplaced ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]
+        var advice = ""
+        if audio.isReplaced {
+            advice = " Answer `accept` to play it all the same; a place that it does not have is given up."
+        } else if mayReturn {
+            advice = recovery.returnPromise
+        }
+        let title = "“\(episode.title)”"
+        let isNamed = episode.title.isEmpty || failure.message.contains(title)
+        pending.raise(
+            PlayerAlert(
+                failure.code, about: self, title: "Playback stopped",
+                (isNamed ? "" : title + ": ") + failure.message + advice, .error, actions: actions))
+        pending.commit = true
+    }
+}

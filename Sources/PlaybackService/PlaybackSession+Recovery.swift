@@ -1,0 +1,163 @@
+import BusKit
+import OwnerKit
+import PodcastModel
+import WireMessages
+
+extension AudioSource {
+    /// The server of a web address; the path of a file.
+    var host: String {
+        guard case .web(let url) = self else { return description }
+        return WebAddress(url)?.host ?? url
+    }
+}
+
+// What becomes of audio that can’t go on as it is.
+extension PlaybackSession {
+    /// The stream in place of a file, what `StreamRecovery` decides about a stream, or the end.
+    mutating func recover(from failure: Failure, _ pending: inout PendingEffects) {
+        if case .web? = enclosure, localPath != nil, failure.known != .noSoundDevice {
+            return playStream(insteadOfFile: failure, &pending)
+        }
+        // What is no audio the server may have named.
+        let isForRecovery = failure.retry || failure.known == .decoderFailed
+        guard isForRecovery, isStream, status.isUnderWay else { return fail(failure, &pending) }
+        perform(recovery.failed(failure, situation(at: pending.now)), &pending)
+    }
+
+    /// Its server has answered.
+    mutating func probed(_ serial: UInt64, _ answer: ProbeAnswer, _ pending: inout PendingEffects) {
+        perform(recovery.answered(serial, answer, situation(at: pending.now)), &pending)
+    }
+
+    /// The timer of the recovery has gone off.
+    mutating func recoveryIsDue(_ pending: inout PendingEffects) {
+        perform(recovery.tick(situation(at: pending.now)), &pending)
+    }
+
+    /// The machine has woken: where the engine is now is told first, whatever was reckoned before.
+    mutating func woke(_ pending: inout PendingEffects) {
+        perform(recovery.woke(situation(at: pending.now)), &pending)
+        guard engine == .open else { return }
+        tracker.woke()
+        pending.tell(.sample)
+    }
+
+    mutating func perform(_ actions: [StreamRecovery.Action], _ pending: inout PendingEffects) {
+        for action in actions {
+            switch action {
+            case .askServer: askServer(&pending)
+            case .recover(let failure): recover(from: failure, &pending)
+            case .awaitServer: closeAndWait(&pending)
+            case .awaitRetry(let retry):
+                let wait = Int(retry.wait / .seconds(1))
+                let again = "Retry \(retry.attempt) of \(retry.of) in \(wait) s."
+                pending.log(.warning, "\(episode.id): \(retry.failure) \(again)")
+                closeAndWait(&pending)
+            case .open:
+                pending.state = true
+                open(&pending)
+            case .stayPaused(let failure): pauseAfterFailure(failure, &pending)
+            case .fail(let failure, let mayReturn): fail(failure, mayReturn: mayReturn, &pending)
+            case .playOn: serverReturned(&pending)
+            case .giveUp:
+                pending.log(.info, "\(episode.id): its server has been away for too long; it stays stopped")
+                pending.withdraw(recovery.returnPromise)
+            case .identify(let tag): identify(tag, &pending)
+            }
+        }
+    }
+
+    /// Asks the server of the stream which audio it has.
+    private mutating func askServer(_ pending: inout PendingEffects) {
+        guard case .web(let url)? = source else { return }
+        let serial = pending.nextSerial()
+        recovery.asked(serial: serial, now: pending.now.monotonic)
+        pending.perform(.probe(loadID, url: url, podcast: episode.podcastID, serial: serial))
+    }
+
+    /// The stream is closed where it is, until something is known or due.
+    private mutating func closeAndWait(_ pending: inout PendingEffects) {
+        closeFile(&pending)
+        setAnchor(position(at: pending.now.monotonic), running: false, &pending)
+        status = .loading(plays: wantsToPlay)
+        savePosition(&pending)
+    }
+
+    /// What was paused before it was open, and cannot be opened now, is closed.
+    private mutating func pauseAfterFailure(_ failure: Failure, _ pending: inout PendingEffects) {
+        closeFile(&pending)
+        status = .paused
+        pending.log(.warning, "\(episode.id): \(failure) It is paused.")
+        pending.saveSession()
+    }
+
+    private mutating func closeFile(_ pending: inout PendingEffects) {
+        if engine == .open { pending.tell(.unload) }
+        engine = .closed
+        isOpened = false
+        buffering = false
+        recovery.closed()
+    }
+
+    // MARK: The return of the server
+
+    /// What has failed plays on.
+    private mutating func serverReturned(_ pending: inout PendingEffects) {
+        pending.log(.info, "\(episode.id): its server is back; it plays on")
+        status = .loading(plays: true)
+        tracker.resumed()
+        // Its alert ends when it plays.
+        lookUpAgain(at: tracker.anchor.position, &pending)
+        pending.saveSession()
+    }
+
+    /// The server is asked no more, which its alert then doesn’t promise either.
+    mutating func forgetServer(_ pending: inout PendingEffects) {
+        if recovery.forgetServer() { pending.withdraw(recovery.returnPromise) }
+    }
+
+    // MARK: Files of one's own
+
+    /// The downloaded file is gone or broken: the stream plays on from the same position.
+    private mutating func playStream(insteadOfFile failure: Failure, _ pending: inout PendingEffects) {
+        let position = position(at: pending.now.monotonic)
+        closeFile(&pending)
+        localPath = nil
+        if status == .playing { status = .loading(plays: true) }
+        if status.isUnderWay {
+            setAnchor(position, running: false, &pending)
+            open(&pending)
+        }
+        pending.raise(
+            PlayerAlert(
+                "playsStream", about: self, title: "The stream plays instead of the file",
+                "The downloaded file of “\(episode.title)” cannot be used, so it is streamed from \(ClockText.format(position.seconds)): \(failure.message)",
+                .warning, actions: ["dismiss"]))
+        pending.saveSession()
+    }
+
+    // MARK: The same audio
+
+    /// What is opened is compared with what was begun.
+    mutating func identify(_ tag: AudioTag, _ pending: inout PendingEffects) {
+        guard !tag.text.isEmpty else { return }
+        let begun = AudioTag(stored: episodeState.audioTag)
+        audio.identify(tag, begun: begun)
+        let position = position(at: pending.now.monotonic)
+        let isBegun = position.seconds > 1 || episodeState.position > 1
+        if isOpened, engine == .open { keepTag() }
+        if tag.text == begun.text { pending.endAlerts(.code("audioChanged")) }
+        guard tag.differs(from: begun), !audio.acceptsReplacement, isBegun else { return }
+        pending.raise(
+            PlayerAlert(
+                "audioChanged", about: self, title: "The audio is not the same any more",
+                "“\(episode.title)” is another file now than the one that was begun; \(ClockText.format(position.seconds)) may be another place in it.",
+                .info, actions: ["dismiss"]))
+        pending.commit = true
+    }
+
+    /// What is open is the episode, and what it is compared with from now on.
+    mutating func keepTag() {
+        if let tag = audio.newTag(insteadOf: episodeState.audioTag) { episodeState.audioTag = tag }
+    }
+}

@@ -1,0 +1,274 @@
+import OwnerKit
+import PodcastModel
+import WireMessages
+
+// Playing, pausing, moving: what is to happen to the loaded episode.
+extension PlaybackSession {
+    /// Two crashes on an episode within this time leave it paused.
+    private static let crashWindow = Duration.seconds(60)
+
+    /// Pauses, if there is anything to pause.
+    mutating func pause(_ pending: inout PendingEffects) {
+        let isOpen = engine == .open
+        switch status {
+        case .playing,
+            .loading(plays: true) where isOpened:
+            let position = position(at: pending.now.monotonic)
+            status = .paused
+            buffering = false
+            tracker.paused(now: pending.now, settles: true)
+            setAnchor(position, running: false, &pending)
+            savePosition(&pending)
+        case .loading(plays: true) where engine == .closed:
+            // It waits for its next try, which is for whoever resumes it.
+            status = .paused
+            recovery.end()
+            tracker.paused(now: pending.now)
+            markPosition(&pending)
+            pending.state = true
+            pending.commit = true
+        case .loading(plays: true):
+            status = .loading(plays: false)
+            recovery.end()
+            tracker.paused(now: pending.now)
+            pending.saveSession()
+        case .loading, .paused, .failed, .finished:
+            return
+        }
+        if isOpen { pending.tell(.setPaused(true)) }
+    }
+
+    /// Pauses half a second before the position where its sound device was lost.
+    mutating func pauseWithoutDevice(at position: PlaybackPosition, _ pending: inout PendingEffects) {
+        pause(&pending)
+        pausedBy = .soundDevice
+        guard isOpened, engine == .open else { return }
+        setAnchor(position, running: false, &pending)
+        seekEngine(to: position, &pending)
+        savePosition(&pending)
+    }
+
+    /// Nothing waits for its sound device any longer.
+    mutating func stayPaused(_ pending: inout PendingEffects) {
+        guard pausedBy == .soundDevice else { return }
+        pausedBy = .somebody
+        pending.saveSession()
+    }
+
+    /// Plays on, some seconds before where it was paused: the more, the longer that is ago. Nobody has lost the thread
+    /// where nothing was heard.
+    ///
+    /// - Parameters:
+    ///   - rewind: how many seconds it goes back at most.
+    ///   - reloadsOutput: whether the output is opened anew, as there may be a device now.
+    mutating func resume(rewind: Double, reloadsOutput: Bool, _ pending: inout PendingEffects) {
+        if isResting, tracker.isPlayedUpToHere, !isBeingLookedUp, let pausedAt = tracker.pausedAt {
+            let pause = pending.now.wall.seconds - pausedAt.seconds
+            let rewind = Rewind.seconds(pause: pause, limit: rewind)
+            let position = position(at: pending.now.monotonic)
+            if rewind > 0, position > .zero {
+                move(to: PlaybackPosition(clamping: position.seconds - rewind), &pending)
+            }
+        }
+        play(reloadsOutput: reloadsOutput, &pending)
+    }
+
+    /// Plays on, opening the file again where that is needed.
+    mutating func play(reloadsOutput: Bool, _ pending: inout PendingEffects) {
+        skip = false
+        skippedAlert = ""
+        tracker.resumed()
+        pausedBy = .somebody
+        var opens = false
+        switch status {
+        case .loading where recovery.isWaitingToRetry:
+            // Whoever resumes does not want to wait.
+            status = .loading(plays: true)
+            perform(recovery.retryNow(), &pending)
+        case .playing, .finished, .loading(plays: true):
+            return
+        case .loading:
+            status = .loading(plays: true)
+            if engine == .open { pending.tell(.setPaused(false)) }
+        case .paused where engine == .open:
+            status = .playing
+            if reloadsOutput { pending.tell(.reloadOutput) }
+            pending.tell(.setPaused(false))
+        case .paused where isBeingLookedUp:
+            status = .loading(plays: true)
+        case .paused, .failed:
+            recovery.end()
+            status = .loading(plays: true)
+            setAnchor(position(at: pending.now.monotonic), running: false, &pending)
+            opens = true
+        }
+        pending.endAlerts(.resumed(loadID))
+        // What cannot be opened has an alert of its own. A stream may have been downloaded since it was loaded.
+        if opens, isStream {
+            lookUpAgain(at: tracker.anchor.position, &pending)
+        } else if opens {
+            open(&pending)
+        }
+        pending.saveSession()
+    }
+
+    /// It was playing, or waiting for a sound device, when the process went away and the fleet lived on.
+    ///
+    /// - Returns: whether it plays; not after a second crash within a minute.
+    mutating func playOn(afterCrash: Bool, _ pending: inout PendingEffects) -> Bool {
+        let now = pending.now.monotonic
+        pending.writes.mark(.session)
+        pending.commit = true
+        if afterCrash, let before = resumedAt, now.since(before) < Self.crashWindow {
+            resumedAt = nil
+            pending.raise(
+                PlayerAlert(
+                    "playbackCrashed", about: self, title: "Playback crashed twice",
+                    "The player crashed twice within a minute at “\(episode.title)”, which is now paused.",
+                    .error, actions: ["resume", "dismiss"]))
+            return false
+        }
+        if afterCrash { resumedAt = now }
+        status = .loading(plays: true)
+        if !isBeingLookedUp { engine = .awaitingCommit(nil) }
+        tracker.resumed(isRestored: true)
+        return true
+    }
+
+    /// Pauses, and closes the file.
+    mutating func stop(_ pending: inout PendingEffects) {
+        switch status {
+        case .playing, .loading, .paused: break
+        case .failed, .finished: return
+        }
+        if engine == .open { pending.tell(.unload) }
+        let wasPaused = status == .paused
+        let isClosing = engine == .open || !wasPaused || pausedBy != .stop
+        if case .lookingUp(let request, let explicit) = engine {
+            if let request {
+                pending.refuse(request, Failure(.nothingLoaded, "It was stopped before it was open."))
+            }
+            // Where it is to be resumed is not known before.
+            engine = .lookingUp(nil, explicit: explicit)
+        } else {
+            engine = .closed
+        }
+        let position = position(at: pending.now.monotonic)
+        status = .paused
+        pausedBy = .stop
+        buffering = false
+        recovery.end()
+        if !wasPaused { tracker.paused(now: pending.now) }
+        if isClosing {
+            setAnchor(position, running: false, &pending)
+            savePosition(&pending)
+        }
+    }
+
+    /// The process will end: what plays is held where it is, and stored as playing, so that the next life knows.
+    mutating func processStops(_ pending: inout PendingEffects) {
+        if engine == .open { pending.tell(.unload) }
+        markPosition(&pending)
+        setAnchor(position(at: pending.now.monotonic), running: false, &pending)
+        engine = .closed
+        recovery.end()
+        pending.commit = true
+    }
+
+    // MARK: Moving
+
+    /// Goes to a position; the anchor runs again when the engine says so.
+    mutating func move(to position: PlaybackPosition, _ pending: inout PendingEffects) {
+        setAnchor(position, running: false, &pending)
+        tracker.moved(to: position)
+        recovery.moved()
+        pending.movedTo = position
+        if engine == .open {
+            seekEngine(to: position, &pending)
+        } else if case .lookingUp(let request, _) = engine {
+            engine = .lookingUp(request, explicit: position)
+        }
+        savePosition(&pending)
+    }
+
+    /// Lets the engine go to a position; what it reports before it is there is out of date.
+    private mutating func seekEngine(to position: PlaybackPosition, _ pending: inout PendingEffects) {
+        let serial = pending.nextSerial()
+        tracker.seeks(serial: serial)
+        pending.tell(.seek(position, serial: serial))
+    }
+
+    /// Fixes the position at `position`, now.
+    ///
+    /// - Parameter pace: how fast it runs from there; nil: at the speed that is set.
+    mutating func setAnchor(
+        _ position: PlaybackPosition, running: Bool, at time: MonotonicTime? = nil, pace: PlaybackSpeed? = nil,
+        _ pending: inout PendingEffects
+    ) {
+        tracker.fix(position, running: running, speed: pace ?? speed, at: time, now: pending.now)
+        pending.state = true
+    }
+
+    /// Another speed is set. What plays goes on at the old one for what the output has been given already; the engine says
+    /// when that has been heard.
+    mutating func setSpeed(_ speed: PlaybackSpeed, _ pending: inout PendingEffects) {
+        self.speed = speed
+        let isHeard = engine == .open && tracker.anchor.running
+        if !isHeard {
+            setAnchor(position(at: pending.now.monotonic), running: tracker.anchor.running, &pending)
+        }
+        if engine == .open { pending.tell(.setSpeed(speed)) }
+        markPosition(&pending)
+    }
+
+    // MARK: Saving
+
+    /// Notes the position as unsaved: in the session, and as the episode's own, unless it is at the very start, where
+    /// there is nothing to resume, or at the end.
+    mutating func markPosition(_ pending: inout PendingEffects) {
+        guard status != .finished else { return }
+        pending.writes.mark(.session)
+        // What is stored of the episode is not known yet, and must not be lost.
+        guard isStateKnown else { return }
+        let position = position(at: pending.now.monotonic).seconds
+        if audio.measured?.source == .declared, let end = duration?.seconds, position >= end - 0.5 { return }
+        guard position > 0 || episodeState.position > 0 else { return }
+        var state = episodeState
+        state.position = position
+        if let duration = audio.provenDuration {
+            state.duration = duration.seconds
+        } else if position > state.duration + 1 {
+            // It is not as long as it was taken to be, but longer.
+            state.duration = 0
+        }
+        // What has not changed is not of now: it would win over what was heard elsewhere meanwhile.
+        let isNewTag = audio.saved()
+        guard state != episodeState || isNewTag else { return }
+        state.updatedAt = pending.now.wall.milliseconds
+        episodeState = state
+        pending.writes.mark(state)
+    }
+
+    /// Notes the position as unsaved, and saves it now.
+    mutating func savePosition(_ pending: inout PendingEffects) {
+        markPosition(&pending)
+        pending.commit = true
+    }
+
+    /// It counts as played from here on, and plays on.
+    ///
+    /// - Parameter threshold: the setting that says so.
+    mutating func countAsPlayed(threshold: String, _ pending: inout PendingEffects) {
+        guard !episodeState.played else { return }
+        let reason = threshold.hasSuffix("%") ? "\(threshold) of it heard" : "heard to \(threshold) s before its end"
+        episodeState = episodeState.marked(played: true, keepsPosition: true, reason: reason, now: pending.now)
+        pending.writes.mark(episodeState)
+        savePosition(&pending)
+    }
+
+    /// Its listener has marked it.
+    mutating func mark(as state: WireEpisodeState, _ pending: PendingEffects) {
+        episodeState = state
+        tracker.marked(played: state.played, at: position(at: pending.now.monotonic))
+    }
+}
