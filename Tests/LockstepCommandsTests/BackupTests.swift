@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct BackupTests {
     @Test(arguments: [("/a/b-1.db", "/a/b-1.db"), ("/a b", "'/a b'"), ("/it's", #"'/it'\''s'"#), ("", "''")])
-    func `a path is written so that a shell reads it as one word`(path: String, word: String) {
+    func `a path is quoted for a shell`(path: String, word: String) {
         #expect(ShellText.quoted(path) == word)
     }
 
@@ -23,7 +23,7 @@ import Testing
             kind: kind, path: DatabaseCopy.path(kind, at: at, in: home.backupDirectory), at: at, bytes: 5)
     }
 
-    @Test func `the list of backups says how to go back to one`() throws {
+    @Test func `the list of backups shows how to restore one`() throws {
         let home = try Self.home(["HOME": "/nowhere/me"])
         #expect(BackUp.lines([], in: home) == ["There is no backup yet."])
         let lines = BackUp.lines([Self.copy(.snapshot, in: home), Self.copy(.backup, in: home)], in: home)
@@ -55,7 +55,7 @@ import Testing
         return shell.terminationStatus
     }
 
-    @Test func `the steps back to a backup concern the listed fleet alone, and lose nothing`() throws {
+    @Test func `the steps to restore a backup name the listed fleet and overwrite nothing`() throws {
         let folder = try TemporaryFolder()
         let home = try Self.home(["LOCKSTEP_HOME": folder.path + "/a home"])
         let backup = Self.copy(.backup, in: home)

@@ -12,7 +12,7 @@ import WireMessages
 /// What becomes of a command line before it is parsed, and how commands are refused.
 @Suite struct CommandLineTests {
     /// A name that is made of the type's name costs every start a search through the whole program.
-    @Test func `every command writes its name out`() {
+    @Test func `every command has its full name`() {
         var rest: [any ParsableCommand.Type] = [Lockstep.self]
         while let command = rest.popLast() {
             #expect(command.configuration.commandName != nil, "\(command)")
@@ -21,7 +21,7 @@ import WireMessages
         }
     }
 
-    @Test func `the values that an argument may have are named in one sentence`() {
+    @Test func `the values that an argument takes are listed in one sentence`() {
         let said =
             "The value 'x' is invalid for '<kind>'. Please provide one of the following:\n  - a\n  - b\n  - c\nUsage: …"
         #expect(
@@ -30,7 +30,7 @@ import WireMessages
         #expect(ParserWords.inHouse("It is not") == "It is not.")
     }
 
-    @Test func `thousands of ids are one word for the parser, and are told apart again`() throws {
+    @Test func `thousands of IDs are joined for the parser and split again`() throws {
         let ids = (0..<5_000).map { EpisodeID.derived(from: "\($0)").text }
         let words = try CommandLineWords(["mark", "played"] + ids + ["--json", "a title"]).words
         #expect(words == ["mark", "played", ids.joined(separator: " "), "--json", "a title"])
@@ -39,7 +39,7 @@ import WireMessages
         #expect(CommandLineWords.episodes(mark.episodes) == ids)
     }
 
-    @Test func `few ids, and the values of options, stay as they are`() throws {
+    @Test func `few IDs and the values of options stay as they are`() throws {
         let ids = (0..<60).map { EpisodeID.derived(from: "\($0)").text }
         let few = ["mark", "played"] + ids.prefix(49)
         #expect(try CommandLineWords(few).words == few)
@@ -50,7 +50,7 @@ import WireMessages
         #expect(try CommandLineWords(other).words == other)
     }
 
-    @Test func `a podcast is forgotten only by its whole name`() throws {
+    @Test func `a podcast is forgotten only if its whole name is given`() throws {
         let podcast = try #require(
             Podcast(
                 .with {
@@ -85,7 +85,7 @@ import WireMessages
         ("`lockstep ps --home /b`", "`lockstep ps --home /b`"),
         ("an open `lockstep ps", "an open `lockstep ps"), ("", ""),
     ])
-    func `a command that a message advises names the home that was given`(text: String, completed: String) {
+    func `a command in a message names the home that was given`(text: String, completed: String) {
         #expect(AdvisedCommands(home: "/a b").completed(text) == completed)
         #expect(AdvisedCommands(home: nil).completed(text) == text)
         // Of a command line that can't be parsed, too.
@@ -110,7 +110,7 @@ import WireMessages
         (["--json", "help", "queue"], ["help", "queue"]), (["status", "--json"], ["status", "--json"]),
         (["--version"], ["--version"]), ([], []),
     ])
-    func `what every command takes may stand before it`(arguments: [String], words: [String]) throws {
+    func `global options are accepted before a command`(arguments: [String], words: [String]) throws {
         #expect(try CommandLineWords(arguments).words == words)
     }
 
@@ -126,7 +126,7 @@ import WireMessages
         (["episodes", "--limit", "-5"], ["episodes", "--limit", "-5"]), (["show", "-x"], ["show", "-x"]),
         (["bookmark", "add", "--at", "-5%"], ["bookmark", "add", "--at", "−5%"]),
     ])
-    func `what begins with a minus and a digit is no option, unless it follows one`(
+    func `a number below 0 is an argument, unless it follows an option`(
         arguments: [String], words: [String]
     ) throws {
         #expect(try CommandLineWords(arguments).words == words)
@@ -144,7 +144,7 @@ import WireMessages
         (["--home"], "--home takes a folder: `lockstep --home FOLDER status`."),
         (["--json"], "Name a command, as in `lockstep --json status`. `lockstep --help` lists them."),
     ])
-    func `a command that there is not is named`(arguments: [String], message: String) {
+    func `an unknown command is named in the error`(arguments: [String], message: String) {
         #expect { try CommandLineWords(arguments) } throws: { error in
             (error as? Failure)?.code == "usage" && (error as? Failure)?.message == message
         }
@@ -154,7 +154,7 @@ import WireMessages
         ["help"], ["help", "queue", "add"], ["queue", "--queue", "evening"], ["bookmark", "part of a title"],
         ["play", "foo"], ["prev"], ["play-pause"], ["candidates", "queues"], ["feed", "check", "x"], ["alerts"],
     ])
-    func `a command that there is is left alone`(arguments: [String]) throws {
+    func `a known command is accepted`(arguments: [String]) throws {
         #expect(try CommandLineWords(arguments).words == arguments)
     }
 
@@ -163,7 +163,7 @@ import WireMessages
         ["queue", "add", "a", "--podcast", "p"], ["queue", "add", "a", "--unplayed"], ["logs", "-n", "0"],
         ["logs", "--lines", "-1"], ["alerts", "answer"], ["skip"], ["downloads", "--watch", "--once"],
     ])
-    func `what contradicts itself or lacks something is refused`(arguments: [String]) {
+    func `contradictory and incomplete arguments are refused`(arguments: [String]) {
         #expect(throws: (any Error).self) { try Lockstep.command(arguments) }
     }
 
@@ -173,11 +173,11 @@ import WireMessages
         ["bookmark", "add", "--note", "-3 dB"], ["sleep", "30", "minutes"], ["show", "-5"], ["chapter", "-1"],
         ["bookmark", "note", "b96", "-5"], ["queue", "remove", "-5", "-6"],
     ])
-    func `what can be done is understood`(arguments: [String]) throws {
+    func `valid command lines are parsed`(arguments: [String]) throws {
         _ = try Lockstep.command(arguments)
     }
 
-    @Test func `entries that leave with a podcast are counted where they were`() {
+    @Test func `the entries of a forgotten podcast are counted for each queue`() {
         #expect(Unsubscribe.sentences([("evening", 1)], files: 0) == ["Removed 1 entry from “evening”."])
         #expect(
             Unsubscribe.sentences([("main", 2), ("evening", 1)], files: 1) == [
@@ -196,11 +196,11 @@ import WireMessages
         ("Positions count from 1.", "Positions count from 1."),
         ("It isn't one", "It isn’t one."),
     ])
-    func `the parser's errors read as all others do`(said: String, shown: String) {
+    func `errors of the parser look like all others`(said: String, shown: String) {
         #expect(ParserWords.inHouse(said) == shown)
     }
 
-    @Test func `a queue says its limit only where it is not the usual one`() {
+    @Test func `a queue shows its limit only where it isn’t the default`() {
         for (limit, words) in [(0, []), (50, ["holds 50 at most"]), (UInt32(RequestSizes.queueEntries), [])]
             as [(UInt32, [String])]
         {
@@ -208,7 +208,7 @@ import WireMessages
         }
     }
 
-    @Test func `adding thousands says how many, though the answer doesn’t name them all`() {
+    @Test func `adding thousands of episodes reports their number`() {
         let reply = WireQueueReply.with { reply in
             reply.changed = true
             reply.queue = "evening"
@@ -222,13 +222,13 @@ import WireMessages
         #expect(QueueAdd.sentence(QueueAnswer(reply), []) == "Added 1200 episodes to “evening”.")
     }
 
-    @Test func `a choice of words ends with or`() {
+    @Test func `a list of alternatives ends with “or”`() {
         #expect { try SettingKey.autoEnqueue.value(of: "sideways") } throws: { error in
             (error as? Failure)?.message == "autoEnqueue cannot be “sideways”; it must be off, top, bottom or next."
         }
     }
 
-    @Test func `output that a full disk does not take is an error`() throws {
+    @Test func `output to a full disk fails with an error`() throws {
         let full = open("/dev/full", O_WRONLY)
         try #require(full >= 0)
         defer { close(full) }
@@ -237,7 +237,7 @@ import WireMessages
         } throws: { ($0 as? Failure)?.known == .diskFull }
     }
 
-    @Test func `what is wrong with a feed is said when somebody subscribes to it`() throws {
+    @Test func `subscribing prints the feed’s warnings`() throws {
         var added = WireFeedResult()
         added.kind = .added
         added.podcast.id = "p1"

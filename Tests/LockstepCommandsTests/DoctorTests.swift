@@ -35,7 +35,7 @@ import WireMessages
         }
     }
 
-    @Test func `a home that is not there yet is no fault, and is not made`() throws {
+    @Test func `a missing home is no fault and isn’t created`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/absent"
         let home = try Self.home(in: path)
@@ -43,7 +43,7 @@ import WireMessages
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test func `a run folder that is open to others is named with what to do`() throws {
+    @Test func `a run folder that is open to others is reported with advice`() throws {
         try Self.withHome { check in
             #expect(chmod(check.home.runDirectory, 0o755) == 0)
             let findings = check.folders()
@@ -116,7 +116,7 @@ import WireMessages
         #expect(findings.first?.message.contains("\(file) is a file, not a folder.") == true)
     }
 
-    @Test func `a fault that two checks find is told once`() {
+    @Test func `a fault that two checks find is reported once`() {
         func alerts(of owner: ServiceName) -> [Finding] {
             FleetCheck.alerts(
                 [
@@ -146,7 +146,7 @@ import WireMessages
         return try JSONDecoder().decode(ServiceReport.self, from: Data(text.utf8))
     }
 
-    @Test func `services in the same state and alerts with the same title are all named`() throws {
+    @Test func `services in the same state and alerts with the same title are all reported`() throws {
         let services = try [ServiceName.queue, .feeds].map { FleetCheck.finding(try Self.service($0, "failed")) }
         let alerts = FleetCheck.alerts(
             ["a1", "a2"].compactMap { id in
@@ -181,7 +181,7 @@ import WireMessages
             (["One thing"], "The fleet is up. One thing. See `lockstep alerts`."),
             (["One thing", "Another"], "The fleet is up. One thing. Another. See `lockstep alerts`."),
         ] as [([String], String)])
-    func `up says once where its alerts are explained`(alerts: [String], sentence: String) {
+    func `up refers to its alerts once`(alerts: [String], sentence: String) {
         #expect(Up.sentence(true, alerts) == sentence)
     }
 
@@ -207,13 +207,13 @@ import WireMessages
             ([UInt8](repeating: 1, count: 100), 40_960, false, "it doesn’t begin like a SQLite database"),
             ([], 0, false, "it is empty"),
         ] as [([UInt8], Int, Bool, String?)])
-    func `a damaged database is recognised without opening it`(
+    func `a damaged database is recognised by its first bytes`(
         header: [UInt8], size: Int, hasLog: Bool, damage: String?
     ) {
         #expect(DatabaseFileCheck.damage(header: header, size: size, hasLog: hasLog) == damage)
     }
 
-    @Test func `doctor says what to do about a damaged database, with the newest backup`() throws {
+    @Test func `doctor gives advice for a damaged database, with the newest backup`() throws {
         try Self.withHome { check in
             let file = DatabaseFileCheck(home: check.home)
             #expect(file.finding().level == .ok)
@@ -233,7 +233,7 @@ import WireMessages
         }
     }
 
-    @Test func `settings that cannot be used are faults, each by itself`() throws {
+    @Test func `each setting that can’t be used is a fault`() throws {
         var settings = Settings()
         settings.problems = ["a", "b"]
         let home = try Self.home(in: "/nowhere")
@@ -242,7 +242,7 @@ import WireMessages
 
     @Test(
         arguments: [(10_000_000, .fault), (200_000_000, .warning), (5_000_000_000, .ok)] as [(UInt64, Finding.Level)])
-    func `the less is free the worse it is`(free: UInt64, level: Finding.Level) {
+    func `less free space is a graver finding`(free: UInt64, level: Finding.Level) {
         #expect(HomeCheck.disk(free: free, at: "/x").level == level)
     }
 
@@ -265,7 +265,7 @@ import WireMessages
             (0, nil, .fault), (1_800_000_000, nil, .ok), (1_800_000_000, 1_799_999_999, .ok),
             (1_800_000_000, 1_800_003_600, .warning),
         ] as [(Double, Double?, Finding.Level)])
-    func `a clock that stands in the past or was set back is noticed`(
+    func `a clock in the past or set back is reported`(
         now: Double, newest: Double?, level: Finding.Level
     ) {
         #expect(HomeCheck.clock(now: now, newestFile: newest).level == level)
@@ -276,11 +276,11 @@ import WireMessages
             ((4, 2, 5), .warning), ((4, 3, 2), .warning), ((4, 3, 3), .ok), ((4, 3, 5), .ok),
             ((5, 0, 0), .ok),
         ] as [((Int, Int, Int), Finding.Level)])
-    func `an old libzmq is worth a warning`(version: (Int, Int, Int), level: Finding.Level) {
+    func `an old libzmq is reported as a warning`(version: (Int, Int, Int), level: Finding.Level) {
         #expect(LibraryCheck.messaging(version).level == level)
     }
 
-    @Test func `this machine's libraries can be asked`() {
+    @Test func `the libraries of this machine are found`() {
         #expect(Fleet.messagingVersion.major >= 4)
         #expect(LibraryCheck(environment: ["LOCKSTEP_AO": "null"]).sound().level == .ok)
         #expect(LibraryCheck(environment: [:]).player().level == .ok)

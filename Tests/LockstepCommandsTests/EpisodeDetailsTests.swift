@@ -38,7 +38,7 @@ import WireMessages
         $0.state.reason = "heard to its end"
     }
 
-    @Test func `an episode is shown with its file, its queues, bookmarks and chapters`() throws {
+    @Test func `an episode is shown with its file, queues, bookmarks and chapters`() throws {
         let puts: [(Topic, any SwiftProtobuf.Message)] = [
             (.queue("main"), Self.queue("main", ["e2", "e1"])), (.queue("evening"), Self.queue("evening", ["e1"])),
             (
@@ -103,7 +103,7 @@ import WireMessages
         #expect(details.json["download"]?["state"] == "downloaded")
     }
 
-    @Test func `what is loaded is where the player is`() throws {
+    @Test func `a loaded episode is shown at the player’s position`() throws {
         let puts: [(Topic, any SwiftProtobuf.Message)] = [
             (
                 .playbackState,
@@ -121,13 +121,13 @@ import WireMessages
         #expect(try Self.details(episode).lines(width: nil).contains("At 9:50"))
     }
 
-    @Test func `of an episode of which nothing is known little is said`() throws {
+    @Test func `an episode without any details is shown by its ID`() throws {
         let details = try Self.details(.with { $0.id = "e9" })
         #expect(details.lines(width: 80) == ["", "", "No date and no length are known", "Id e9"])
         #expect(details.json["download"] == .null)
     }
 
-    @Test func `why says all that is known, also while the downloads cannot be asked`() throws {
+    @Test func `why explains an episode also while the downloads service is away`() throws {
         let places = try Self.details(Self.episode, [(.queue("main"), Self.queue("main", ["e2", "e1"]))]).places
         #expect(
             Why.lines("A title", Episode(Self.episode), file: ["It was asked for"], failure: nil, places: places) == [
@@ -150,7 +150,7 @@ import WireMessages
             ])
     }
 
-    @Test func `chapters of what is loaded are those that the player has, with their addresses`() throws {
+    @Test func `the chapters of a loaded episode are the player’s, with the library’s addresses`() throws {
         var episode = Self.episode
         episode.chapters = [(0.0, "Hello"), (10, "Middle"), (30, "Bye")].map { start, title in
             .with {
@@ -183,7 +183,7 @@ import WireMessages
             (1_767_225_600_000, 0.0, "Published 2026-01-01, of unknown length"),
             (1_767_225_600_000, 60.0, "Published 2026-01-01, 1:00 long"),
         ] as [(Int64, Double, String)])
-    func `what is not known of an episode is said in words`(published: Int64, duration: Double, line: String) throws {
+    func `an unknown date or length is said in words`(published: Int64, duration: Double, line: String) throws {
         let episode = WireEpisode.with {
             $0.id = "e1"
             $0.published = published

@@ -20,7 +20,7 @@ import WireMessages
         (["+2:30"], .later(150)),
         (["1:00:00"], .after(3_600)), (["+10", "minutes"], .later(600)), (["1.5h"], .after(5_400)),
     ])
-    func `a time to sleep is read`(words: [String], expected: SleepExpression) {
+    func `a sleep time is parsed`(words: [String], expected: SleepExpression) {
         #expect(SleepExpression(words) == expected)
     }
 
@@ -31,12 +31,12 @@ import WireMessages
         ["1:75"], ["24:00"], ["7:5"], ["2h1h"], ["h"], ["3", "weeks"], ["0", "minutes"], ["24:00:01"],
         ["10", "30"].map { $0 + "x" },
     ])
-    func `what is no time to sleep is refused`(words: [String]) {
+    func `an invalid sleep time is refused`(words: [String]) {
         #expect(SleepExpression(words) == nil)
     }
 
     @Test(arguments: [(0, 0), (7, 5), (12, 30), (23, 59)])
-    func `a time of the day is waited for until clocks show it`(hour: Int32, minute: Int32) throws {
+    func `a time of the day lies less than a day ahead`(hour: Int32, minute: Int32) throws {
         let now = Moment(monotonic: Self.now.monotonic, wall: Timestamp(milliseconds: 1_790_000_000_000))
         let seconds = SleepTimer.seconds(until: hour, minute, from: now.wall)
         #expect(seconds > 0 && seconds <= SleepLimits.seconds)
@@ -70,7 +70,7 @@ import WireMessages
         return sleep
     }
 
-    @Test func `the status says what is left`() {
+    @Test func `the status shows the rest of the sleep timer`() {
         let player = Self.player(Self.timed(90.5))
         let json = player.statusJSON(at: Self.now, bootID: "b")["sleep"]
         #expect(json?["remaining"] == .number(90.5))
@@ -111,12 +111,12 @@ import WireMessages
     }
 
     @Test(arguments: ["", "first", "-1", "1.5", "99999999"])
-    func `what is no chapter is refused`(text: String) {
+    func `an invalid chapter is refused`(text: String) {
         #expect(throws: Failure.self) { try ChapterCommand.target(text) }
     }
 
     @Test(arguments: [(0.0, 0), (5, 1), (9.5, 0), (10, 2), (19.96, 3), (100, 3)])
-    func `a place is in one chapter or in none`(position: Double, number: Int) {
+    func `a position is in one chapter or in none`(position: Double, number: Int) {
         #expect(Self.player([1, 10, 20], ends: [9, 20, 0]).chapters.number(at: position) == number)
     }
 
@@ -126,7 +126,7 @@ import WireMessages
         #expect(chapters.end(of: 2, duration: 0) == nil)
     }
 
-    @Test func `chapters are listed with a mark at the one that plays`() {
+    @Test func `the list of chapters marks the current one`() {
         #expect(
             ChapterCommand.lines(Self.state([0, 10], position: 12)) == [
                 "      start  length  chapter", "1      0:00    0:10  Part 1", "2  *   0:10    1:30  Part 2",
@@ -134,7 +134,7 @@ import WireMessages
         #expect(ChapterCommand.lines(Self.state([])) == ["This episode has no chapters."])
     }
 
-    @Test func `chapters are listed to the nearest second`() {
+    @Test func `the list of chapters rounds to the nearest second`() {
         #expect(
             ChapterCommand.lines(Self.state([0, 59.95, 80.02])) == [
                 "      start  length  chapter", "1  *   0:00    1:00  Part 1", "2      1:00    0:20  Part 2",
@@ -153,7 +153,7 @@ import WireMessages
                 }))
     }
 
-    @Test func `a bookmark is named by its id or the beginning of one`() throws {
+    @Test func `a bookmark is found by its ID or the beginning of one`() throws {
         let all = try [Self.bookmark("b1a", "e1", 1), Self.bookmark("b1b", "e1", 2), Self.bookmark("b2", "e1", 3)]
         #expect(try Bookmark.named("b2", among: all).position == 3)
         #expect(try Bookmark.named("b1a", among: all).position == 1)
@@ -168,7 +168,7 @@ import WireMessages
         (.loading, "e1", 60, true), (.playing, "e1", 20, false), (.finished, "e1", 3_600, false),
         (.idle, "", 0, false), (.playing, "e2", 3_600, false),
     ])
-    func `a place is sought where it is loaded, and else loaded`(
+    func `a bookmark in the loaded episode is reached by a seek`(
         status: WirePlaybackState.Status, episode: String, duration: Double, isReached: Bool
     ) throws {
         var player = WirePlaybackState()
@@ -178,7 +178,7 @@ import WireMessages
         #expect(try Self.bookmark("b1", "e1", 60).isReached(from: PlayerState(player)) == isReached)
     }
 
-    @Test func `bookmarks are listed`() throws {
+    @Test func `the list of bookmarks shows position, episode and note`() throws {
         #expect(
             try BookmarkList.lines([Self.bookmark("b1", "e1", 754)]) == [
                 "   at  episode  note  id", "12:34  Title          b1",

@@ -51,21 +51,21 @@ import WireMessages
             ("l0", .playing, [("l2", .superseded, ""), ("l3", .pending, "")], .superseded),
             ("l0", .playing, [("l2", .refused, "")], .refused(refusal)),
         ] as [(String, WirePlaybackState.Status, [(String, WireDecidedLoad.Outcome, String)], LoadOutcome)])
-    func `a load is waited for until it is settled or something else is in its place`(
+    func `a load is pending until it is settled, refused or superseded`(
         shown: String, status: WirePlaybackState.Status, decided: [(String, WireDecidedLoad.Outcome, String)],
         outcome: LoadOutcome
     ) throws {
         #expect(try Self.outcome(shows: shown, status, decided: decided.map { ($0, $1, $2) }) == outcome)
     }
 
-    @Test func `nothing is given up while a service is away`() throws {
+    @Test func `a load stays pending while a service is away`() throws {
         let decided: [Decided] = [("l2", .superseded, "")]
         for ready in [[.playback], [.queue]] as [[ServiceName]] {
             #expect(try Self.outcome(shows: "l3", .playing, decided: decided, ready: ready) == .pending)
         }
     }
 
-    @Test func `a load that the player had is gone when it shows another`() throws {
+    @Test func `a load is superseded when the player shows another`() throws {
         #expect(try Self.outcome(isLoaded: true, shows: "l3", .playing, decided: []) == .superseded)
         #expect(try Self.outcome(isLoaded: true, shows: "l2", .loading, decided: []) == .pending)
         #expect(

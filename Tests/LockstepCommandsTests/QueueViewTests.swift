@@ -26,7 +26,7 @@ import WireMessages
             })
     }
 
-    @Test func `a list marks what is current only where the player is`() {
+    @Test func `a list marks the current entry only in the queue that plays`() {
         let queue = Self.queue("main", ["q1", "q2"], current: "q2")
         let playing = QueueList.lines(queue, playing: "main")
         #expect(playing.count { $0.contains("*") } == 1)
@@ -41,7 +41,7 @@ import WireMessages
                 == "“evening” is playing (`lockstep queue --queue evening`).")
     }
 
-    @Test func `a player names the services that it waits for`() {
+    @Test func `a player names the services that aren’t ready`() {
         var narrator = PlainNarrator()
         var snapshot = PlayerSnapshot()
         snapshot.link = .live
@@ -60,7 +60,7 @@ import WireMessages
             narrator.lines(for: snapshot, now: now) == ["Connected; waiting for playback (starting) and queue (down)."])
     }
 
-    @Test func `the status names the queue that plays`() {
+    @Test func `the status names the source queue`() {
         var state = WirePlaybackState.with {
             $0.status = .playing
             $0.queue = "evening"

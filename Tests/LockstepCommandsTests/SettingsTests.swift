@@ -13,7 +13,7 @@ import Testing
         return Settings(file: try folder.file("config.yaml", text.utf8), environment: environment)
     }
 
-    @Test func `without a file the defaults hold`() throws {
+    @Test func `without a file the defaults apply`() throws {
         #expect(Settings(file: "/nowhere/config.yaml", environment: [:]) == Settings())
         for text in ["", "\n", "# skip:\n#   forward: 45\n", "---\n"] {
             #expect(try Self.settings(text) == Settings())
@@ -21,7 +21,7 @@ import Testing
     }
 
     /// Uncommented, the sample is what it says: the defaults; and every one of its keys is read.
-    @Test func `the sample shows the defaults of the keys that are read`() throws {
+    @Test func `the sample file shows every key with its default`() throws {
         let sample = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/deploy/config.yaml"
         let lines = try String(contentsOfFile: sample, encoding: .utf8).split(separator: "\n")
         let settings = try Self.settings(
@@ -37,7 +37,7 @@ import Testing
         #expect(settings == expected)
     }
 
-    @Test func `the file sets every key, and the environment wins over it`() throws {
+    @Test func `the file sets every key, and the environment overrides it`() throws {
         let file = """
             skip:
               forward: 45
@@ -121,7 +121,7 @@ import Testing
             ["LOCKSTEP_SKIP_FOWARD isn’t a setting. Did you mean LOCKSTEP_SKIP_FORWARD?"]
         ),
     ])
-    func `what cannot be used is named with its place and what would be right`(
+    func `an invalid setting is reported with its line and a valid form`(
         file: String, environment: [String: String], words: [String]
     ) throws {
         let folder = try TemporaryFolder()
@@ -134,7 +134,7 @@ import Testing
         #expect { try settings.requireUsable() } throws: { ($0 as? Failure)?.known == .badConfiguration }
     }
 
-    @Test func `what is wrong leaves its default and the others as they are set`() throws {
+    @Test func `an invalid setting keeps its default, and others apply`() throws {
         let settings = try Self.settings("skip:\n  forward: soon\n  back: 7\nnonsense: 1\nvolume:\n  step: 99\n")
         #expect(settings.skipForward == nil && settings.skipBack == 7 && settings.volumeStep == 5)
         #expect(settings.problems.count == 3)
@@ -150,7 +150,7 @@ import Testing
         #expect(settings.problems.filter { !$0.contains("plain") }.isEmpty, "\(settings.problems)")
     }
 
-    @Test func `quoted values keep what would end them`() throws {
+    @Test func `quoted values keep their special characters`() throws {
         let file = "ao: \"a # \\\"b\\\" \"\nskip: {forward: '45', \"back\": 15}"
         let settings = try Self.settings(file)
         #expect(settings.serviceEnvironment == ["LOCKSTEP_AO": "a # \"b\" "])

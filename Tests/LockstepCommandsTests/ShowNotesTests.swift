@@ -20,7 +20,7 @@ import Testing
             ("", []),
             ("<p></p><p> </p>", []),
         ] as [(String, [String])])
-    func `HTML becomes lines`(html: String, lines: [String]) {
+    func `HTML is converted to lines`(html: String, lines: [String]) {
         #expect(ShowNotes(html).lines == lines)
     }
 
@@ -40,13 +40,13 @@ import Testing
     }
 
     @Test(arguments: ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "/relative", "https://a b"])
-    func `what is no address to follow is not listed`(url: String) {
+    func `an address that can’t be followed isn’t listed`(url: String) {
         let notes = ShowNotes("<a href=\"\(url)\">words</a>")
         #expect(notes.links.isEmpty)
         #expect(notes.lines == ["words"])
     }
 
-    @Test func `notes cannot steer the terminal`() {
+    @Test func `notes can’t control the terminal`() {
         let notes = ShowNotes("<p>a&#27;[2Jb\u{202e}c</p><a href=\"https://x.example/&#27;[0m\">y</a>")
         let text = notes.text(width: 80).joined()
         #expect(!text.unicodeScalars.contains { $0.value < 32 || $0.value == 0x202e })
@@ -60,7 +60,7 @@ import Testing
             ])
     }
 
-    @Test func `a megabyte of brackets takes no long time`() {
+    @Test func `a megabyte of brackets is read quickly`() {
         let notes = ShowNotes(String(repeating: "<a href=\"", count: 20_000))
         #expect(notes.lines.isEmpty)
     }

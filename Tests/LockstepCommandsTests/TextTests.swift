@@ -14,7 +14,7 @@ import Testing
             (#"{"at":1767323045000}"#, #"{"at":1767323045}"#),
             (#"{"level":"info"}"#, #"{"level":"info"}"#), (#"{"at":"x"}"#, #"{"at":"x"}"#), ("no JSON", "no JSON"),
         ])
-    func `times in logs are seconds, as in all JSON`(line: String, json: String) {
+    func `times in the JSON of logs are seconds`(line: String, json: String) {
         #expect(LogLine.json(line) == json)
     }
 
@@ -36,7 +36,7 @@ import Testing
         ("+1:30", .relative(90)), ("0", .absolute(0)), ("7.5", .absolute(7.5)), ("1h", .absolute(3_600)),
         ("12m30s", .absolute(750)), ("+1.5h", .relative(5_400)), ("−2m", .relative(-120)), ("90S", .absolute(90)),
     ])
-    func `a place in an episode is read`(text: String, expected: SeekExpression) {
+    func `a position in an episode is parsed`(text: String, expected: SeekExpression) {
         #expect(SeekExpression(text) == expected)
     }
 
@@ -44,21 +44,21 @@ import Testing
         "", "-", "abc", "nan", "inf", "1:60", "1:2:3:4", "101%", "%", "1e3", "0x10", "12:", ":12", "--5", " 5",
         "30m1h", "1h2", "h", "1x", "+", "+%",
     ])
-    func `what is no place is refused`(text: String) {
+    func `an invalid position is refused`(text: String) {
         #expect(SeekExpression(text) == nil)
     }
 
     @Test(arguments: [
         "", " ", "a", " a", "a ", "a  b", "a b", "a\u{7f}", "a\tb", "Plain text, with (all) its ~ signs!", "é a",
     ])
-    func `the short way for plain text changes nothing`(text: String) {
+    func `the fast path for plain text changes nothing`(text: String) {
         // A mark of direction is left out, and keeps the text from the short way.
         #expect(DisplayText.sanitised(text) == DisplayText.sanitised(text + "\u{200e}"))
         let plain = DisplayText.sanitised(text)
         #expect(DisplayText.width(plain) == DisplayText.width(plain + "\u{301}"))
     }
 
-    @Test func `a position is counted from where the episode is`() throws {
+    @Test func `a relative position counts from the current one`() throws {
         #expect(try SeekExpression.relative(-30).position(from: 10, duration: 100) == 0)
         #expect(try SeekExpression.relative(300).position(from: 10, duration: 100) == 100)
         #expect(try SeekExpression.fraction(0.5).position(from: 10, duration: 100) == 50)
@@ -77,13 +77,13 @@ import Testing
         ("50", .to(50)),
         ("50%", .to(50)), ("up", .steps(1, of: 5)), ("down", .steps(-1, of: 5)),
     ])
-    func `a level can be named from the current one`(text: String, change: PlayerClient.LevelChange) throws {
+    func `a level is parsed as a value, a change or a step`(text: String, change: PlayerClient.LevelChange) throws {
         #expect(
             try LevelExpression.read(text, "volume", unit: "%", 0...100, examples: "+10 or -10", step: 5) == change)
     }
 
     @Test(arguments: ["", "+", "-", "--5", "+-5", "loud", "5x", "+up"])
-    func `what is no level is refused`(text: String) {
+    func `an invalid level is refused`(text: String) {
         #expect(LevelExpression(text, unit: "%") == nil)
     }
 
@@ -105,12 +105,12 @@ import Testing
         ("  a  b ", "a b"),
         ("\u{9b}2J", "2J"),
     ])
-    func `text of others cannot steer the terminal`(text: String, expected: String) {
+    func `text from feeds can’t control the terminal`(text: String, expected: String) {
         #expect(DisplayText.sanitised(text) == expected)
     }
 
     @Test(arguments: [("abc", 3), ("日本語", 6), ("e\u{301}", 1), ("🎧", 2), ("שלום", 4), ("", 0)])
-    func `width counts columns`(text: String, width: Int) {
+    func `the width of a text counts columns`(text: String, width: Int) {
         #expect(DisplayText.width(text) == width)
     }
 
@@ -120,7 +120,7 @@ import Testing
         #expect(DisplayText.fitted("ab", to: 4, right: true) == "  ab")
     }
 
-    @Test func `a format is filled in, and an unknown field is refused`() throws {
+    @Test func `a status format is filled in, and an unknown field is refused`() throws {
         let format = try StatusFormat("{{{state}}} {title}\\n")
         #expect(format.filled { $0.uppercased() } == "{STATE} TITLE\n")
         #expect(throws: Failure.self) { try StatusFormat("{nonsense}") }
@@ -139,12 +139,12 @@ import Testing
         (.invalidArgument, .usage),
         (.notFound, .data), (.notSaved, .tryAgain), (.badConfiguration, .configuration),
     ])
-    func `failures end with statuses after sysexits`(code: FailureCode, status: LockstepCommands.ExitStatus) {
+    func `failures exit with the statuses of sysexits`(code: FailureCode, status: LockstepCommands.ExitStatus) {
         #expect(LockstepCommands.ExitStatus(Failure(code, "")) == status)
     }
 
     @Test(arguments: [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")])
-    func `bytes become base 64`(text: String, expected: String) {
+    func `bytes are encoded in base 64`(text: String, expected: String) {
         #expect(StreamPayload.base64(Array(text.utf8)) == expected)
     }
 }

@@ -198,7 +198,7 @@ struct BadInputTests {
     ]
 
     @Test(.timeLimit(.minutes(5)))
-    func `a file that is no feed is refused and the fleet lives on`() async throws {
+    func `a file that isn’t a feed is refused and the fleet keeps running`() async throws {
         try await ProcessFleet.with(podcast: 1) { fleet in
             let before = try await Self.state(fleet)
             for file in Self.files {
@@ -215,7 +215,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `entities neither grow nor read files`() async throws {
+    func `XML entities neither expand without limit nor read files`() async throws {
         try await ProcessFleet.with { fleet in
             let secret = fleet.root + "/secret"
             try "the secret".write(toFile: secret, atomically: true, encoding: .utf8)
@@ -237,7 +237,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `of several feeds one that fails harms no other`() async throws {
+    func `one feed that fails doesn’t affect the others`() async throws {
         try await ProcessFleet.with { fleet in
             let good = try fleet.writeFeed(episodes: 2)
             let bad = fleet.root + "/page.html"
@@ -252,7 +252,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a file that cannot be read is named`() async throws {
+    func `a file that can’t be read is named`() async throws {
         try await ProcessFleet.with { fleet in
             let pipe = fleet.root + "/pipe"
             mkfifo(pipe, 0o600)
@@ -273,7 +273,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `missing audio fails with an alert whose retry plays it once it is back`() async throws {
+    func `missing audio raises an alert whose retry plays it later`() async throws {
         try await ProcessFleet.with(podcast: 1) { fleet in
             let audio = fleet.root + "/silence.wav"
             try FileManager.default.moveItem(atPath: audio, toPath: audio + ".away")
@@ -303,7 +303,7 @@ struct BadInputTests {
     ]
 
     @Test(.timeLimit(.minutes(5)))
-    func `without a fleet every command says so at once`() async throws {
+    func `without a fleet every command fails at once`() async throws {
         let fleet = try ProcessFleet()
         for command in Self.withoutFleet {
             try await Self.check(Case(command, 69, "noFleet", "lockstep up --detach"), fleet)
@@ -321,7 +321,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `what is advised can be copied though another home was given`() async throws {
+    func `commands in messages name the home that was given`() async throws {
         let fleet = try ProcessFleet()
         let home = fleet.root + "/other home"
         let advice = "lockstep up --detach --home '\(home)'"
@@ -336,7 +336,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `an empty home is refused by every command`() async throws {
+    func `every command refuses an empty home`() async throws {
         let fleet = try ProcessFleet()
         for command in ["up --detach", "status", "doctor", "feed check x"] {
             let outcome = try await fleet.lockstep(["--home", ""] + command.split(separator: " ").map(String.init))
@@ -355,7 +355,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `settings that cannot be used are named before anything starts`() async throws {
+    func `invalid settings are reported before anything starts`() async throws {
         let fleet = try ProcessFleet()
         try "feeds:\n  refreshMinutes: often\n".write(
             toFile: fleet.root + "/config.yaml", atomically: true, encoding: .utf8)
@@ -365,7 +365,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `the services get what the settings say`() async throws {
+    func `the services get the settings`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             try "feeds:\n  refreshMinutes: 90\nlog:\n  level: warning\n".write(
                 toFile: fleet.root + "/config.yaml", atomically: true, encoding: .utf8)
@@ -379,7 +379,7 @@ struct BadInputTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `a second fleet on the same home is refused and the first lives on`() async throws {
+    func `a second fleet on the same home is refused and the first keeps running`() async throws {
         try await ProcessFleet.with { fleet in
             let pids = ProcessFleet.all.compactMap { fleet.pid($0) }
             for arguments in [["up", "--detach"], ["up"]] {

@@ -7,7 +7,7 @@ import WireMessages
 
 /// The commands for settings, the sleep timer, bookmarks, queues and files, each a second time too.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct FeatureCommandTests {
-    @Test func `settings hold for all or for a podcast`() async throws {
+    @Test func `settings apply to all podcasts or to one`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
@@ -77,7 +77,7 @@ import WireMessages
         }
     }
 
-    @Test func `the sleep timer is set put off and ended`() async throws {
+    @Test func `the sleep timer is set, extended and turned off`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
@@ -93,7 +93,7 @@ import WireMessages
         }
     }
 
-    @Test func `a sleep timer that ends pauses`() async throws {
+    @Test func `a sleep timer that ends pauses playback`() async throws {
         try await ProcessFleet.with(podcast: 1) { fleet in
             try await fleet.run([
                 CommandStep("set sleepFade 0", 0, "sleepFade is 0."), CommandStep("play Part_1", 0, "Playing at "),
@@ -117,7 +117,7 @@ import WireMessages
         var note: String?
     }
 
-    @Test func `bookmarks are kept noted played and removed`() async throws {
+    @Test func `bookmarks are added, noted, played and removed`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("bookmark add", 69, "lockstep: Nothing is loaded."),
@@ -142,7 +142,7 @@ import WireMessages
         }
     }
 
-    @Test func `what is kept for a podcast goes when it is forgotten and not before`() async throws {
+    @Test func `what is stored for a podcast is deleted when it is forgotten`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("pause", 0, "Paused at "),
@@ -164,7 +164,7 @@ import WireMessages
         }
     }
 
-    @Test func `who goes to the very end is told what that means`() async throws {
+    @Test func `a seek to the very end reports that the episode is played`() async throws {
         try await ProcessFleet.with(podcast: 2) { fleet in
             try await fleet.run([
                 CommandStep("play Part_1", 0, "Playing at "), CommandStep("seek 9m", 0, "Playing at 9:0"),
@@ -178,7 +178,7 @@ import WireMessages
         }
     }
 
-    @Test func `marks are played or unplayed and say why`() async throws {
+    @Test func `marks are set, removed and explained`() async throws {
         try await ProcessFleet.with(podcast: 3) { fleet in
             try await fleet.run([
                 CommandStep("mark played Part_1", 0, "Marked “Part 1 of many” as played."),

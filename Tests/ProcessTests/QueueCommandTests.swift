@@ -6,7 +6,7 @@ import WireMessages
 
 /// Several queues, their order, their modes and their history, by command.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct QueueCommandTests {
-    @Test func `a queue is sorted and put back`() async throws {
+    @Test func `a sorted queue is restored by undo`() async throws {
         try await ProcessFleet.with(podcast: 4) { fleet in
             try await fleet.run([
                 CommandStep("queue add Part_3 Part_1 Part_2", 0, "Added "),
@@ -26,7 +26,7 @@ import WireMessages
         }
     }
 
-    @Test func `plays that overtake one another end at once`() async throws {
+    @Test func `plays that are superseded end at once`() async throws {
         try await ProcessFleet.with(podcast: 4) { fleet in
             _ = try await fleet.succeed("queue", "add", "Part 1", "Part 2", "Part 3", "Part 4")
             for round in 0..<8 {
@@ -64,7 +64,7 @@ import WireMessages
         }
     }
 
-    @Test func `a whole podcast is added the oldest first`() async throws {
+    @Test func `a whole podcast is added with the oldest episode first`() async throws {
         try await ProcessFleet.with(podcast: 5) { fleet in
             try await fleet.run([
                 CommandStep("mark played Part_2", 0, "Marked “Part 2 of many” as played."),
@@ -82,7 +82,7 @@ import WireMessages
         }
     }
 
-    @Test func `modes hold and limits refuse`() async throws {
+    @Test func `modes are kept and a full queue refuses entries`() async throws {
         try await ProcessFleet.with(podcast: 4) { fleet in
             try await fleet.run([
                 CommandStep("queue repeat all", 0, "Up Next begins again after its last entry."),
@@ -102,7 +102,7 @@ import WireMessages
         }
     }
 
-    @Test func `another queue is filled played and removed`() async throws {
+    @Test func `another queue is filled, played and deleted`() async throws {
         try await ProcessFleet.with(podcast: 4) { fleet in
             try await fleet.run([
                 CommandStep("queue add Part_1", 0, "Added “Part 1 of many”."),

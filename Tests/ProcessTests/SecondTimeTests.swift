@@ -57,7 +57,7 @@ import Testing
     }
 
     /// Settings keep a fleet from being started, but never keep anybody from one that runs.
-    @Test func `settings that cannot be used stop the start and nothing else`() async throws {
+    @Test func `settings that can’t be used prevent only the start`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let file = fleet.root + "/config.yaml"
             try "skip:\n  foward: 30\n".write(toFile: file, atomically: true, encoding: .utf8)
