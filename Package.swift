@@ -133,7 +133,7 @@ let package = Package(
         program("lockstep", ["LockstepCommands"]),
         program("lockstep-bus", ["BusBroker", "ProcessKit"]),
         program("lockstep-persistence", ["PersistenceService", "ProcessKit"]),
-        program("lockstep-playback", ["PlaybackService"]),
+        program("lockstep-playback", ["PlaybackService", "ProcessKit"]),
         program("lockstep-queue", ["QueueService", "ProcessKit"]),
         program("lockstep-feeds", ["FeedsService", "ProcessKit"]),
         program("lockstep-downloads", ["DownloadsService", "ProcessKit"]),

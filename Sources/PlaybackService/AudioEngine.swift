@@ -1,6 +1,6 @@
 package import PodcastModel
 
-/// What decodes and sounds: one file at a time, driven by commands, telling by events what became of them.
+/// Decodes and plays audio, one file at a time. Commands drive it, and it reports their outcome as events.
 ///
 /// An engine decides nothing. `perform` returns at once and may be called from anywhere; commands take effect in
 /// order. Every event about a file names its load, so that a late one is recognised. An engine costs nothing
@@ -8,14 +8,14 @@ package import PodcastModel
 package protocol AudioEngine: Sendable {
     /// Does `command`, as soon as those before it are done. After `close()` nothing happens.
     func perform(_ command: EngineCommand)
-    /// Stops, and frees everything; returns when no event can follow. May be called again.
+    /// Stops the engine and frees everything; returns when no event can follow. May be called again.
     func close() async
 }
 
 /// Where an engine's events go. Called on a thread of the engine's: it must not block.
 package typealias EngineObserver = @Sendable (EngineEvent) -> Void
 
-/// What an engine is told. All but `open`, `listOutputs` and `ping` concern the open file and are ignored without one.
+/// A command to an engine. All but `open`, `listOutputs` and `ping` concern the open file and are ignored without one.
 package enum EngineCommand: Sendable, Hashable {
     /// Replaces what is open.
     case open(EngineLoad)
@@ -31,7 +31,7 @@ package enum EngineCommand: Sendable, Hashable {
     case setOutput(String)
     /// Changes what is done to the sound, without a gap and without moving.
     case setSound(EngineSound)
-    /// Tells what will be opened next, so that it can be opened in advance; nil: nothing. The `open` of the same load
+    /// Names the file that will be opened next, so that it can be opened in advance; nil: none. The `open` of the same load
     /// then goes over to it. It makes no sound before that, and no `end` leads to it by itself.
     case prepare(EngineLoad?)
     /// Opens the sound device anew: the chosen one if it is there, else the system's default.
@@ -61,9 +61,9 @@ package struct EngineLoad: Sendable, Hashable {
     package var volume: Volume
     /// The sound device by the engine's name; empty: the system's default.
     package var output: String
-    /// What is done to its sound.
+    /// How its sound is processed.
     package var sound: EngineSound
-    /// What its progress carries until a seek: the same load can be opened again, and what was said of it before is past.
+    /// The serial number that its progress carries until a seek: a load can be opened again, and older progress is stale.
     package var serial: UInt64
     /// The podcast whose user and password the server may ask for; empty: of none.
     package var podcast = ""
@@ -98,7 +98,7 @@ package struct EngineLoad: Sendable, Hashable {
     }
 }
 
-/// What an engine does to the sound beside its volume. None of it moves the position.
+/// The sound processing beside the volume. None of it moves the position.
 package struct EngineSound: Sendable, Hashable {
     /// How much louder than recorded, in dB, from −20 to 20.
     package var gain: Double
@@ -109,7 +109,7 @@ package struct EngineSound: Sendable, Hashable {
     /// Whether it is brought to a loudness that is the same for all.
     package var normalise: Bool
 
-    /// What is done to the sound.
+    /// The settings of the sound processing.
     package init(gain: Double = 0, trimSilence: Bool = false, boost: Bool = false, normalise: Bool = false) {
         self.gain = gain
         self.trimSilence = trimSilence
@@ -118,7 +118,7 @@ package struct EngineSound: Sendable, Hashable {
     }
 }
 
-/// What an engine tells.
+/// An event that an engine reports.
 package enum EngineEvent: Sendable, Hashable {
     /// The file is open and has audio.
     case opened(LoadID, OpenedAudio)
@@ -133,13 +133,13 @@ package enum EngineEvent: Sendable, Hashable {
     case failed(LoadID, Failure)
     /// The sound devices that there are, and what is in use.
     case outputs(EngineOutputs)
-    /// What was told before the `ping` of this number has been carried out.
+    /// All commands before the `ping` of this number have been carried out.
     case pong(UInt64)
     /// The engine cannot be used, as when its library is not installed. A later `open` tries again.
     case unusable(Failure)
 }
 
-/// What is known of a file when it is open.
+/// The length and chapters of an open file.
 package struct OpenedAudio: Sendable, Hashable {
     /// Its length, if anything is known about it.
     package var duration: MeasuredDuration?
@@ -157,7 +157,7 @@ package struct OpenedAudio: Sendable, Hashable {
 package struct AudioChapter: Sendable, Hashable {
     /// Where it starts.
     package var start: PlaybackPosition
-    /// What it is called; may be empty.
+    /// Its title; may be empty.
     package var title: String
 
     package init(start: PlaybackPosition, title: String) {
@@ -224,7 +224,7 @@ package struct EngineProgress: Sendable, Hashable {
 package struct OutputDevice: Sendable, Hashable {
     /// The engine's name for it.
     package var name: String
-    /// What people call it.
+    /// Its name for people.
     package var description: String
 
     package init(name: String, description: String) {
@@ -242,7 +242,7 @@ package struct EngineOutputs: Sendable, Hashable {
     /// Whether there is no real device, so that nothing is heard; nil: not known, as while no device is open.
     package var silent: Bool?
 
-    /// What there is and what is in use.
+    /// The devices that there are and the one in use.
     package init(devices: [OutputDevice]? = nil, inUse: String = "", silent: Bool? = false) {
         self.devices = devices
         self.inUse = inUse

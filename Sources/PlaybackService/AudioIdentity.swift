@@ -13,7 +13,7 @@ package struct AudioTag: Sendable, Hashable {
         text = strong.isEmpty ? size == 0 ? "" : "size:\(size)" : "etag:\(strong.prefix(200))"
     }
 
-    /// A stored one.
+    /// A tag as it was stored.
     init(stored text: String) { self.text = text }
 
     /// Whether it is known to be other audio than `other`.
@@ -37,7 +37,7 @@ struct AudioIdentity: Sendable, Hashable {
     /// Which audio the source has, as far as it says; the episode's once it is open and not replaced.
     private var sourceTag: AudioTag?
     private var match = Match.unknown
-    /// What is open seems to be something else in its place, for which it has failed.
+    /// The open audio seems to be something else in its place, for which it has failed.
     private(set) var isReplaced = false
     /// Its listener has said that what is there now is the episode, as long or short as it is.
     private(set) var acceptsReplacement = false

@@ -7,14 +7,14 @@ import WireMessages
 ///
 /// A change holds at once for the requests behind it, and is taken back if it can't be saved.
 struct BookmarkStore: Sendable {
-    /// What a request comes to.
+    /// The outcome of a request.
     enum Outcome: Sendable {
         /// There is nothing to change.
         case unchanged(WireBookmark)
         /// It is to be committed.
         case changed(Change)
-        /// The library is to be asked for the episode; `complete` takes its answer.
-        case needsEpisode(String, CallID)
+        /// The library is to be asked for its episode; `complete` takes the answer.
+        case needsEpisode(WireBookmark)
     }
 
     /// A bookmark that was set, or removed.
@@ -22,7 +22,7 @@ struct BookmarkStore: Sendable {
         /// As it was set, or removed.
         let bookmark: WireBookmark
         let isRemoval: Bool
-        /// What there was before.
+        /// The bookmark before the change.
         let was: WireBookmark?
 
         var record: WireChange {
@@ -37,8 +37,6 @@ struct BookmarkStore: Sendable {
     private static let replyLimit = 900_000
 
     private(set) var bookmarks: [String: WireBookmark] = [:]
-    /// Bookmarks to be made of episodes that are being looked up.
-    private var awaitingEpisode: [CallID: (command: Command, bookmark: WireBookmark)] = [:]
     /// Changes that have no outcome yet, in order, and what there was before each.
     private var uncommitted: [(transaction: TransactionID, bookmark: String, was: WireBookmark?)] = []
 
@@ -83,20 +81,13 @@ struct BookmarkStore: Sendable {
         }
         guard let session, session.episode.id == bookmark.episode else {
             bookmark.position = set.hasPosition ? bookmark.position : -1
-            let call = CallID("bookmark/\(command.id)")
-            awaitingEpisode[call] = (command, bookmark)
-            return .needsEpisode(bookmark.episode, call)
+            return .needsEpisode(bookmark)
         }
         if !set.hasPosition { bookmark.position = session.position(at: now.monotonic).seconds }
         bookmark.title = session.episode.title
         bookmark.podcast = session.episode.podcastID
         try check(bookmark, duration: session.duration?.seconds ?? 0)
         return put(bookmark)
-    }
-
-    /// The command whose bookmark waits for this answer of the library.
-    mutating func takeCommand(awaiting call: CallID) -> (command: Command, bookmark: WireBookmark)? {
-        awaitingEpisode.removeValue(forKey: call)
     }
 
     /// Makes a bookmark of an episode that has been looked up; nil: there is none.
@@ -211,11 +202,11 @@ struct BookmarkStore: Sendable {
 }
 
 extension PlaybackMachine {
-    /// What becomes of bookmarks is committed and answered.
+    /// Commits and answers the outcome of a request about bookmarks.
     mutating func finish(_ outcome: BookmarkStore.Outcome, _ command: Command) {
         var reply = WirePlaybackReply()
         switch outcome {
-        case .needsEpisode(let episode, let call): pending.lookUp(episode, as: call)
+        case .needsEpisode(let bookmark): pending.lookUp([bookmark.episode], for: .bookmark(command, bookmark))
         case .unchanged(let bookmark):
             reply.bookmarks.bookmarks = [bookmark]
             reply.changed = false
@@ -223,26 +214,19 @@ extension PlaybackMachine {
         case .changed(let change):
             reply.bookmarks.bookmarks = [change.bookmark]
             reply.changed = true
-            let id = nextTransaction()
-            bookmarks.begin(id, change)
-            pending.writes.begin(id, .request(command.id))
-            pending.transactions.append(
-                Transaction(
-                    id: id, changes: [change.record],
-                    publications: [bookmarks.publication(of: change.bookmark.episode)],
-                    answering: (command.id, reply.wireBytes)))
+            let publication = bookmarks.publication(of: change.bookmark.episode)
+            let written = OwnerChange(changes: [change.record], publications: [publication])
+            bookmarks.begin(commit(.bookmark, written, answering: command.id, reply), change)
         }
     }
 
     /// The episode of a new bookmark has been looked up.
-    mutating func makeBookmark(
-        _ making: (command: Command, bookmark: WireBookmark), _ result: Result<[UInt8], Failure>
-    ) {
+    mutating func makeBookmark(_ bookmark: WireBookmark, _ command: Command, _ result: Result<[UInt8], Failure>) {
         do throws(Failure) {
             if case .failure(let failure) = result { throw failure }
-            finish(try bookmarks.complete(making.bookmark, Self.episode(in: result)), making.command)
+            finish(try bookmarks.complete(bookmark, Self.episode(in: result)), command)
         } catch {
-            pending.refuse(making.command.id, error)
+            pending.refuse(command.id, error)
         }
     }
 }

@@ -32,12 +32,18 @@ struct ChapterTracker: Sendable {
     /// Takes over a stored record.
     mutating func restore(_ record: WirePlaybackChaptersRecord, of episode: String) { files[episode] = record }
 
+    /// Fills in the published state.
+    func fill(_ state: inout WirePlaybackState) {
+        state.chapters = chapters
+        state.chapter = UInt32(number)
+    }
+
     /// A record as it is stored.
     func change(_ episode: String) -> WireChange {
         files[episode].map { .putting("chapters", episode, $0) } ?? .deleting("chapters", episode)
     }
 
-    /// All records.
+    /// All records, for the database.
     var everything: [WireChange] { files.keys.sorted().map(change) }
 
     /// An episode is loaded, of whose file something may be known before it is open.
@@ -62,9 +68,9 @@ struct ChapterTracker: Sendable {
     /// The file of the loaded episode is open.
     ///
     /// - Returns: the episodes whose records are to be saved.
-    mutating func opened(
-        _ marks: [ChapterMark], of episode: WireEpisodeSummary, duration: EpisodeDuration?, now: Timestamp
-    ) -> [String] {
+    mutating func opened(_ audio: OpenedAudio, of episode: WireEpisodeSummary, now: Timestamp) -> [String] {
+        let marks = audio.chapters.map { ChapterMark(start: $0.start, title: $0.title) }
+        let duration = audio.duration.flatMap { $0.source == .growing ? nil : $0.duration }
         ofFile = Self.shown(marks, duration: duration)
         guard files[episode.id]?.chapters ?? [] != ofFile else { return [] }
         guard !ofFile.isEmpty else {

@@ -2,7 +2,7 @@ import PodcastModel
 
 /// Decides what becomes of playback when the sound device is lost: pausing, looking for a device, playing on.
 struct DeviceLossMachine: Sendable, Hashable {
-    /// What is heard of what plays.
+    /// How well playback is heard.
     enum Audibility: Int, Sendable, Hashable, Comparable {
         /// Nothing: there is no real device.
         case silent
@@ -20,7 +20,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         var position: PlaybackPosition
         /// When it was lost.
         var at: MonotonicTime
-        /// What was heard before.
+        /// How well playback was heard before.
         var before: Audibility
     }
 
@@ -43,14 +43,14 @@ struct DeviceLossMachine: Sendable, Hashable {
         case checking(Loss, deadline: MonotonicTime?)
     }
 
-    /// What is to be done.
+    /// An action that follows from an event.
     enum Action: Sendable, Hashable {
         /// Pause, and go back to this place.
         case pause(PlaybackPosition)
         /// Open the output anew.
         case reload
         case resume
-        /// Say that playback has gone on.
+        /// Say that playback has resumed.
         case recovered
         /// Say that there is a device, but playback couldn't go on with it.
         case failed
@@ -58,8 +58,8 @@ struct DeviceLossMachine: Sendable, Hashable {
         case giveUp
     }
 
-    /// So much before the place of the loss playing goes on, in seconds: what had left the player then may not have been
-    /// heard.
+    /// How long before the position of the loss playback resumes, in seconds: sound that had left the player by then may
+    /// not have been heard.
     static let overlap = 0.5
     /// Resumed sound has moved at least so far, in seconds.
     private static let moves = 0.2
@@ -68,7 +68,7 @@ struct DeviceLossMachine: Sendable, Hashable {
 
     let limits: PlaybackLimits
     private(set) var phase = Phase.idle
-    /// What is heard; nil: not known for what is loaded now.
+    /// How well playback is heard; nil: unknown for the loaded episode.
     private(set) var audibility: Audibility?
 
     init(limits: PlaybackLimits) {

@@ -3,47 +3,19 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// What is known of the states of episodes beside the loaded one, and the requests to mark episodes that wait for the
-/// library.
+/// The newest known states of episodes other than the loaded one.
 struct EpisodeStates: Sendable {
-    /// Episodes that are to be marked once the library has said how they are marked now.
-    struct Marking: Sendable {
-        let request: RequestID
-        let episodes: [String]
-        let played: Bool
-        let reason: String
-        /// Whether the request names one episode, and is answered with its state alone.
-        let isSingle: Bool
-
-        /// The episodes that the library answered with.
-        func found(in result: Result<[UInt8], Failure>) throws(Failure) -> [WireEpisode] {
-            let bytes = try result.get()
-            let page: WireEpisodesPage
-            do {
-                page = try WirePersistenceReply(wireBytes: bytes).episodes
-            } catch {
-                throw Failure(.internalError, "The database’s answer can’t be read: \(error)")
-            }
-            let known = Dictionary(page.episodes.map { ($0.id, $0) }) { first, _ in first }
-            if let missing = episodes.first(where: { known[$0] == nil }) {
-                throw Failure(.notFound, "There is no episode “\(missing)”; nothing was marked.")
-            }
-            return episodes.compactMap { known[$0] }
-        }
-    }
-
-    /// The maximum number of episodes in one request: what the library answers at once.
-    private static let markLimit = RequestSizes.episodes
+    /// The maximum number of states that are remembered.
+    private static let limit = 1_000
 
     /// The states of the episodes that were left or marked last.
     private var recent: [String: WireEpisodeState] = [:]
-    private var markings: [CallID: Marking] = [:]
 
     /// An episode was left, or marked, in this state.
     mutating func remember(_ state: WireEpisodeState) {
         recent[state.episode] = state
-        guard recent.count > 2 * Self.markLimit else { return }
-        let newest = recent.values.sorted { $0.updatedAt > $1.updatedAt }.prefix(Self.markLimit)
+        guard recent.count > Self.limit else { return }
+        let newest = recent.values.sorted { $0.updatedAt > $1.updatedAt }.prefix(Self.limit / 2)
         recent = Dictionary(newest.map { ($0.episode, $0) }) { first, _ in first }
     }
 
@@ -60,34 +32,6 @@ struct EpisodeStates: Sendable {
         }
         return recent
     }
-
-    /// Episodes are to be marked as one request says.
-    ///
-    /// - Returns: the question to the library.
-    mutating func mark(_ set: WireSetPlayed, _ command: Command) throws(Failure) -> Call {
-        let isSingle = set.episodes.isEmpty || !set.episode.isEmpty
-        let episodes = isSingle ? [set.episode] : set.episodes
-        guard episodes.count <= Self.markLimit else {
-            throw Failure(
-                .limitReached, "At most \(Self.markLimit) episodes can be marked at once; use several requests.")
-        }
-        if let bad = episodes.first(where: { EpisodeID($0) == nil }) {
-            throw Failure(.invalidArgument, "“\(bad)” isn’t a valid episode ID.")
-        }
-        var seen: Set<String> = []
-        let marking = Marking(
-            request: command.id, episodes: episodes.filter { seen.insert($0).inserted }, played: set.played,
-            reason: set.reason(command), isSingle: isSingle)
-        let call = CallID("mark/\(command.id)")
-        markings[call] = marking
-        var query = WirePersistenceRequest()
-        query.episodesByID.ids = marking.episodes
-        query.episodesByID.brief = true
-        return Call(id: call, to: .persistence, payload: query.wireBytes, limit: isSingle ? .seconds(2) : nil)
-    }
-
-    /// The marking that waits for this answer of the library.
-    mutating func takeMarking(awaiting call: CallID) -> Marking? { markings.removeValue(forKey: call) }
 }
 
 extension WireSetPlayed {
@@ -119,12 +63,98 @@ extension WireEpisodeState {
     }
 }
 
+/// Episodes that are to be marked once the library has said how they are marked now.
+package struct EpisodeMarking: Sendable {
+    /// The maximum number of episodes in one request: what the library answers at once.
+    private static let limit = RequestSizes.episodes
+
+    let request: RequestID
+    let episodes: [String]
+    let played: Bool
+    let reason: String
+    /// Whether the request names one episode, and is answered with its state alone.
+    let isSingle: Bool
+
+    init(_ set: WireSetPlayed, _ command: Command) throws(Failure) {
+        isSingle = set.episodes.isEmpty || !set.episode.isEmpty
+        let named = isSingle ? [set.episode] : set.episodes
+        guard named.count <= Self.limit else {
+            throw Failure(.limitReached, "At most \(Self.limit) episodes can be marked at once; use several requests.")
+        }
+        if let bad = named.first(where: { EpisodeID($0) == nil }) {
+            throw Failure(.invalidArgument, "“\(bad)” isn’t a valid episode ID.")
+        }
+        var seen: Set<String> = []
+        episodes = named.filter { seen.insert($0).inserted }
+        request = command.id
+        played = set.played
+        reason = set.reason(command)
+    }
+
+    /// The episodes that the library answered with.
+    func found(in result: Result<[UInt8], Failure>) throws(Failure) -> [WireEpisode] {
+        let found = try result.persistenceReply.get().episodes.episodes
+        let known = Dictionary(found.map { ($0.id, $0) }) { first, _ in first }
+        if let missing = episodes.first(where: { known[$0] == nil }) {
+            throw Failure(.notFound, "There is no episode “\(missing)”; nothing was marked.")
+        }
+        return episodes.compactMap { known[$0] }
+    }
+
+    /// The marks that these episodes get, and the reply.
+    ///
+    /// - Parameters:
+    ///   - session: what is loaded, if its state is known, which is newer than the library's.
+    ///   - unsaved: states that are newer than the library's, too.
+    func marks(
+        of found: [WireEpisode], _ session: PlaybackSession?, _ unsaved: [String: WireEpisodeState], now: Moment
+    ) -> ([EpisodeMark], WirePlaybackReply) {
+        var reply = WirePlaybackReply()
+        var marks: [EpisodeMark] = []
+        for episode in found {
+            let loaded = session?.episode.id == episode.id ? session : nil
+            let before = loaded?.episodeState ?? unsaved[episode.id] ?? episode.storedState
+            let keepsPosition = loaded.map { $0.status != .finished } ?? !played
+            let after = before.marked(played: played, keepsPosition: keepsPosition, reason: reason, now: now)
+            let isChanged = after.played != before.played || after.position != before.position
+            let state = isChanged ? after : before
+            let isUnsaved =
+                state.played != episode.state.played
+                || loaded == nil && state.position != episode.state.position
+            if isChanged || isUnsaved {
+                marks.append(EpisodeMark(before: before, after: state, unplayedFrom: loaded?.tracker.unplayedFrom))
+            }
+            if isSingle {
+                reply.episodeState = state
+                reply.changed = isChanged
+            } else {
+                reply.episodeStates.states.append(state)
+                reply.episodeStates.changed.append(isChanged)
+            }
+        }
+        return (marks, reply)
+    }
+}
+
 /// A mark that is on its way to the database.
 struct EpisodeMark: Sendable {
     var before: WireEpisodeState
     let after: WireEpisodeState
     /// Where the loaded episode was not played before; nil: another episode is marked.
     let unplayedFrom: PlaybackPosition?
+
+    /// More changes than this are told by one event.
+    private static let eventLimit = 20
+
+    /// The events of changed states.
+    static func publications(of states: [WireEpisodeState]) -> [Publication] {
+        guard states.count > eventLimit else {
+            return states.map { Publication(.event, .episodeState($0.episode), $0.wireBytes) }
+        }
+        var all = WireEpisodeStatesChanged()
+        all.episodes = states.map(\.episode)
+        return [Publication(.event, .episodeStates, all.wireBytes)]
+    }
 
     /// A state without the mark, which others may have followed.
     func takenBack(from state: WireEpisodeState) -> WireEpisodeState {
@@ -138,12 +168,11 @@ struct EpisodeMark: Sendable {
 }
 
 extension PlaybackMachine {
-    /// More changes than this are told by one event.
-    private static let eventLimit = 20
-
     mutating func setPlayed(_ set: WireSetPlayed, _ command: Command) throws(Failure) {
         guard let session, session.episode.id == set.episode, session.isStateKnown else {
-            return pending.calls.append(try episodeStates.mark(set, command))
+            let marking = try EpisodeMarking(set, command)
+            return pending.lookUp(
+                marking.episodes, for: .marks(marking), limit: marking.isSingle ? .seconds(2) : nil, brief: true)
         }
         let state = session.episodeState.marked(
             played: set.played, keepsPosition: session.status != .finished, reason: set.reason(command), now: now)
@@ -159,68 +188,32 @@ extension PlaybackMachine {
     }
 
     /// The library has said how episodes are marked now: what changes is committed at once.
-    mutating func finish(_ marking: EpisodeStates.Marking, _ result: Result<[UInt8], Failure>) {
+    mutating func finish(_ marking: EpisodeMarking, _ result: Result<[UInt8], Failure>) {
         let found: [WireEpisode]
         do throws(Failure) {
             found = try marking.found(in: result)
         } catch {
             return pending.refuse(marking.request, error)
         }
-        var reply = WirePlaybackReply()
-        var marks: [EpisodeMark] = []
-        for episode in found {
-            let isLoaded = session?.episode.id == episode.id && session?.isStateKnown == true
-            let before =
-                (isLoaded ? session?.episodeState : pending.writes.unsavedStates[episode.id]) ?? episode.storedState
-            let keepsPosition = isLoaded ? session?.status != .finished : !marking.played
-            let after = before.marked(
-                played: marking.played, keepsPosition: keepsPosition, reason: marking.reason, now: now)
-            let isChanged = after.played != before.played || after.position != before.position
-            let state = isChanged ? after : before
-            let isUnsaved =
-                state.played != episode.state.played || !isLoaded && state.position != episode.state.position
-            if isChanged || isUnsaved {
-                let unplayedFrom = isLoaded ? session?.tracker.unplayedFrom : nil
-                marks.append(EpisodeMark(before: before, after: state, unplayedFrom: unplayedFrom))
-            }
-            if marking.isSingle {
-                reply.episodeState = state
-                reply.changed = isChanged
-            } else {
-                reply.episodeStates.states.append(state)
-                reply.episodeStates.changed.append(isChanged)
-            }
-        }
+        let loaded = session?.isStateKnown == true ? session : nil
+        let (marks, reply) = marking.marks(of: found, loaded, pending.writes.unsavedStates, now: now)
         guard !marks.isEmpty else { return pending.reply(marking.request, reply) }
-        commit(marks, answering: (marking.request, reply.wireBytes))
+        commit(marks, answering: marking.request, reply)
     }
 
-    private mutating func commit(_ marks: [EpisodeMark], answering answer: (RequestID, [UInt8])) {
-        var changes: [WireChange] = []
+    private mutating func commit(_ marks: [EpisodeMark], answering request: RequestID, _ reply: WirePlaybackReply) {
+        var change = OwnerChange(publications: EpisodeMark.publications(of: marks.map(\.after)))
         for mark in marks {
-            let state = mark.after
-            var change = WireChange()
-            change.putEpisodeState = state
-            changes.append(change)
-            next.forgetAnswer(about: state.episode)
-            pending.writes.supersede(state)
-            episodeStates.remember(state)
+            change.changes.append(.putting(mark.after))
+            next.forgetAnswer(about: mark.after.episode)
+            pending.writes.supersede(mark.after)
+            episodeStates.remember(mark.after)
             // A load whose episode is not known yet is not stored, and finds the mark.
             guard session != nil, mark.unplayedFrom != nil else { continue }
-            if mark.before != state { session?.mark(as: state, pending) }
-            changes.append(self.change(.session))
+            if mark.before != mark.after { session?.mark(as: mark.after, pending) }
+            change.changes.append(self.change(.session))
         }
-        let states = marks.map(\.after)
-        var all = WireEpisodeStatesChanged()
-        all.episodes = states.map(\.episode)
-        let publications =
-            states.count > Self.eventLimit
-            ? [Publication(.event, .episodeStates, all.wireBytes)]
-            : states.map { Publication(.event, .episodeState($0.episode), $0.wireBytes) }
-        let id = nextTransaction()
-        pending.writes.begin(id, .marks(marks, request: answer.0))
-        pending.transactions.append(
-            Transaction(id: id, changes: changes, publications: publications, answering: answer))
+        commit(.marks(marks), change, answering: request, reply)
     }
 
     /// Marks could not be saved: they are taken back.
@@ -228,10 +221,10 @@ extension PlaybackMachine {
         for mark in marks {
             let episode = mark.after.episode
             episodeStates.forget(mark.after)
-            if let unsaved = pending.writes.unsavedStates[episode] { pending.writes.mark(mark.takenBack(from: unsaved)) }
-            guard let session, session.episode.id == episode, let unplayedFrom = mark.unplayedFrom else { continue }
-            self.session?.episodeState = mark.takenBack(from: session.episodeState)
-            self.session?.tracker.marked(played: false, at: unplayedFrom)
+            if let unsaved = pending.writes.unsavedStates[episode] {
+                pending.writes.mark(mark.takenBack(from: unsaved))
+            }
+            session?.takeBack(mark)
         }
     }
 }

@@ -34,7 +34,7 @@ struct LevelReader: ~Copyable {
             + "ametadata=mode=print:key=\(LevelParser.key):file=pipe\\\\:\(writing):direct=1"
     }
 
-    /// What has been written since the last call.
+    /// Returns the bytes written since the last call.
     mutating func read() -> [LevelParser.Item] {
         var items: [LevelParser.Item] = []
         var chunk = [UInt8](repeating: 0, count: 4_096)

@@ -64,7 +64,7 @@ final class MPVCore {
         functions.terminate_destroy(handle)
     }
 
-    /// What ends a wait from another thread.
+    /// Ends a wait from another thread.
     var waker: MPVWaker { MPVWaker(handle: handle, function: functions.wakeup) }
 
     /// The next event; waits for one, for a wake-up, or `seconds` long (negative: without limit).
@@ -73,7 +73,7 @@ final class MPVCore {
         functions.wait_event(handle, seconds).pointee
     }
 
-    /// What the library says of an error code.
+    /// The library’s text for an error code.
     func text(ofError code: Int32) -> String {
         String(cString: functions.error_string(code))
     }

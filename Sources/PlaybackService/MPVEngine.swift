@@ -23,7 +23,7 @@ package final class MPVEngine: AudioEngine {
     private let observer: EngineObserver
     private let state = NIOLockedValueBox(State())
 
-    /// An engine that tells `observer` what happens.
+    /// An engine that reports its events to `observer`.
     ///
     /// - Parameter audioOutputs: the library's sound drivers, tried in order; `null` makes no sound in real time.
     package init(audioOutputs: String = usualOutputs, observer: @escaping EngineObserver) {
@@ -74,9 +74,9 @@ package final class MPVEngine: AudioEngine {
     private func run() {
         do {
             var player = try makePlayer()
-            while let commands = takeCommands() {
+            while let commands = drainCommands() {
                 commands.forEach(player.perform)
-                if let devices = takeListed() { player.devicesListed(devices) }
+                if let devices = drainListedDevices() { player.devicesListed(devices) }
                 guard player.isUnused, !player.isListing else {
                     player.handleEvents()
                     continue
@@ -121,8 +121,8 @@ package final class MPVEngine: AudioEngine {
         }
     }
 
-    /// What has been asked for since the last call; nil once it is closed.
-    private func takeCommands() -> [EngineCommand]? {
+    /// Removes and returns the queued commands; nil once it is closed.
+    private func drainCommands() -> [EngineCommand]? {
         state.withLockedValue { state in
             guard !state.closed else { return nil }
             defer { state.commands = [] }
@@ -131,7 +131,7 @@ package final class MPVEngine: AudioEngine {
     }
 
     /// The devices, if they have been listed since the last call.
-    private func takeListed() -> [OutputDevice]? {
+    private func drainListedDevices() -> [OutputDevice]? {
         state.withLockedValue { state in
             defer { state.listed = nil }
             return state.listed

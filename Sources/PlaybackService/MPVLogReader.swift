@@ -1,6 +1,6 @@
 import PodcastModel
 
-/// What the engine's library says only in its log: why a file did not open, and that a stream was cut.
+/// Reads facts that the engine’s library reports only in its log: why a file didn’t open, and that a stream was cut.
 ///
 /// The wordings are those of mpv 0.35 and FFmpeg 5.1 (`stream_file.c`, `http.c`, `tcp.c`, `mp3dec.c`, `demux.c`);
 /// one that changes costs a less exact message, or a stricter or laxer proof of an end, nothing else. FFmpeg has one log

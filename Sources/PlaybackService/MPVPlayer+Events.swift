@@ -29,7 +29,7 @@ extension MPVPlayer {
             guard event.error < 0 else { return }
             // It cannot seek: it stays where it is, and says where that is.
             current?.seekDone = asked.serial
-            tellProgress()
+            reportProgress()
             refreshAtEnd()
         }
     }
@@ -69,7 +69,7 @@ extension MPVPlayer {
         if let asked = now.seekAsked { seek(to: asked.position, serial: asked.serial) }
         listNext()
         // Whether there is sound is known once the library has opened its output, be it the silent one.
-        if outputs.driver != nil { tellOutputs() }
+        if outputs.driver != nil { reportOutputs() }
     }
 
     private func handleRestart() {
@@ -87,7 +87,7 @@ extension MPVPlayer {
         current?.buffering = core.flag(Watched.buffering.name) ?? now.buffering
         if now.wantsPause { current?.rest = now.seekAsked?.position ?? now.load.start }
         // The place that was sought is told before an end there.
-        tellProgress()
+        reportProgress()
         refreshAtEnd()
     }
 
@@ -122,7 +122,7 @@ extension MPVPlayer {
         now[keyPath: field] = value
         current = now
         // The last half second is still being heard when the library calls itself idle at the end.
-        if now.loaded && !now.atEnd { tellProgress() }
+        if now.loaded && !now.atEnd { reportProgress() }
     }
 
     /// libmpv has decoded all, or there is more to hear. Without a seek there is more only for libmpv: an output that is
@@ -135,7 +135,7 @@ extension MPVPlayer {
         if now.atEnd, !atEnd, isKnown, now.closed == nil { current?.isLastMomentLost = true }
     }
 
-    /// What was so before a seek, too, is not told as a change.
+    /// A property that had its value before a seek isn’t reported as a change.
     private func refreshAtEnd() {
         guard let now = current, now.loaded, !now.isSeekPending else { return }
         current?.atEnd = core.flag(Watched.atEnd.name) ?? now.atEnd
@@ -189,7 +189,7 @@ extension MPVPlayer {
         return MeasuredDuration(duration, now.log.estimated ? .estimated : .declared)
     }
 
-    func tellProgress() {
+    func reportProgress() {
         guard let now = current, now.loaded else { return }
         let pending = now.isSeekPending ? now.seekAsked?.position : nil
         let heard = heard
@@ -234,7 +234,7 @@ extension MPVPlayer {
     }
 
     /// The end has been heard once libmpv pauses by itself, some tenths of a second after it has decoded all.
-    func tellEnd() {
+    func reportEnd() {
         guard let now = current, now.loaded, now.atEnd && now.paused || now.isLastMomentLost, !now.wantsPause,
             !now.endTold, !now.isSeekPending
         else { return }

@@ -1,7 +1,7 @@
 import BusKit
 import PodcastModel
 
-/// What libmpv’s sound output is, and what it was told about it.
+/// The state of libmpv’s sound output, and the device that libmpv was told to use.
 struct MPVOutputs {
     /// The device that was asked for; empty: the system's default.
     var chosen = ""
@@ -22,7 +22,7 @@ struct MPVOutputs {
     /// The output was opened before the new list: with it the device is chosen again, and what is heard is told.
     var isUnchecked = false
 
-    /// What sound servers call the sink that they make when they have none.
+    /// The sound servers’ name for the sink that they make when they have none.
     static let dummy = "/auto_null"
     /// A list takes some hundredths of a second.
     static let listLimit = Duration.seconds(2)
@@ -74,12 +74,12 @@ extension MPVPlayer {
             listDevices()
         }
         if !use(outputs.chosen) { reopenOutput { core.command(["ao-reload"]) } }
-        if let driver = outputs.driver, driver != "null" { tellOutputs() }
+        if let driver = outputs.driver, driver != "null" { reportOutputs() }
     }
 
     /// Has the devices listed anew: they are told when they are.
     func listDevices() {
-        guard !silenceIsWanted else { return tellOutputs(isListed: true) }
+        guard !silenceIsWanted else { return reportOutputs(isListed: true) }
         outputs.watch?.end()
         outputs.watch = MPVDeviceWatch(report: listed)
         outputs.listBy = SystemClocks.monotonic().advanced(by: MPVOutputs.listLimit)
@@ -98,7 +98,7 @@ extension MPVPlayer {
         return true
     }
 
-    /// What an output and the filters before it have been given, up to 1.3 s, is lost with it: it is played again.
+    /// Audio that an output and the filters before it have buffered, up to 1.3 s, is lost with it and played again.
     private func reopenOutput(_ reopen: () -> Void) {
         let place = current?.isSeekPending == true ? current?.seekAsked?.position : place
         reopen()
@@ -120,7 +120,7 @@ extension MPVPlayer {
             outputs.isUnchecked = true
             listDevices()
         } else if driver != before || !silenceIsWanted {
-            tellOutputs()
+            reportOutputs()
         }
     }
 
@@ -130,12 +130,12 @@ extension MPVPlayer {
         outputs.listBy = nil
         guard outputs.isUnchecked else {
             if !outputs.has(outputs.told) { outputs.hasLeft = true }
-            return tellOutputs(isListed: true)
+            return reportOutputs(isListed: true)
         }
         outputs.isUnchecked = false
         let isMoving = use(outputs.chosen)
         // What is heard is known when the output is open.
-        tellOutputs(isListed: true, isMoving: isMoving && outputs.driver == "null")
+        reportOutputs(isListed: true, isMoving: isMoving && outputs.driver == "null")
     }
 
     /// A list is waited for no longer.
@@ -143,7 +143,7 @@ extension MPVPlayer {
         guard let listBy = outputs.listBy, SystemClocks.monotonic() >= listBy else { return }
         outputs.listBy = nil
         outputs.isUnchecked = false
-        tellOutputs(isListed: true)
+        reportOutputs(isListed: true)
     }
 
     /// The devices as they are shown.
@@ -152,7 +152,7 @@ extension MPVPlayer {
         return (outputs.listed ?? []).filter { !$0.name.hasSuffix(MPVOutputs.dummy) }
     }
 
-    func tellOutputs(isListed: Bool = false, isMoving: Bool = false) {
+    func reportOutputs(isListed: Bool = false, isMoving: Bool = false) {
         // What is heard through a dummy, or another device than the chosen one, is known with the list.
         guard !outputs.isUnchecked || silenceIsWanted else { return }
         let silent = silenceIsWanted ? outputs.driver.map { _ in false } : outputs.isSilent

@@ -67,7 +67,7 @@ extension MPVPlayer {
         if now.load.sound.trimSilence, let shown { setSilent(silences.isTrimmed(at: given(shown))) }
         // A new speed moves what is shown.
         if let shown, current?.speeds.update(shown: shown, at: SystemClocks.monotonic().seconds) == true {
-            tellProgress()
+            reportProgress()
         }
     }
 

@@ -36,7 +36,7 @@ final class MPVPlayer {
         var isMisplaced = false
         /// Where a seek or the start has put it while paused, and where it still is.
         var rest: PlaybackPosition?
-        /// What is being passed over quickly is silence.
+        /// The part that plays fast now is silence.
         var isSilent = false
         /// How fast it has been told to play, and how that comes to be heard.
         var speeds: SpeedTimeline
@@ -59,7 +59,7 @@ final class MPVPlayer {
         var isListed = false
         /// libmpv's number for it, once it has taken the command.
         var entry: Int64?
-        /// What was logged since: it may be about this file.
+        /// The log lines since then, which may be about this file.
         var log = MPVLogReader()
     }
 
@@ -141,7 +141,7 @@ final class MPVPlayer {
         case .prepare(let load): prepare(load)
         case .setVolume(let volume): core.set("volume", volume.percent)
         case .setOutput(let device): choose(device)
-        case .sample: tellProgress()
+        case .sample: reportProgress()
         case .reloadOutput: reloadOutput()
         case .listOutputs: listDevices()
         // libmpv carries out what it is told in turn.
@@ -164,7 +164,7 @@ final class MPVPlayer {
         checkSpeed()
         goBack()
         closeFile()
-        tellEnd()
+        reportEnd()
         endListing()
     }
 

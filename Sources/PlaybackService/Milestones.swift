@@ -1,4 +1,6 @@
+import OwnerKit
 import PodcastModel
+import WireMessages
 
 /// A position in an episode that means something when it is played to.
 enum Milestone: Sendable, Hashable {
@@ -22,26 +24,24 @@ struct Milestones: Sendable {
     /// Where they lie. What is sought beyond an outro or the end of a chapter is not ended by it. Being played counts
     /// however the position was reached, unless the listener has said otherwise there.
     ///
-    /// - Parameters:
-    ///   - duration: the proven one: what was announced or reckoned is too often wrong to end an episode by it.
-    ///   - outro: its length, in seconds.
-    ///   - threshold: where the episode counts as played; nil: it does already.
-    ///   - chapterEnd: where the sleep timer ends playing.
-    ///   - playedFrom: from where it was played without a seek.
-    ///   - unplayedFrom: where its listener has said that it isn't played.
-    init(
-        duration: EpisodeDuration?, outro: Double, threshold: PlayedThreshold?, recheckNext: Bool, chapterEnd: Double?,
-        playedFrom: PlaybackPosition, unplayedFrom: PlaybackPosition
-    ) {
+    /// - Parameter chapterEnd: where the sleep timer ends playing.
+    init(of session: PlaybackSession, _ settings: OwnerSettings, recheckNext: Bool, chapterEnd: Double?) {
+        let podcast = session.episode.podcastID
+        let outro = settings.number(.skipOutro, podcast: podcast)
+        let threshold = PlayedThreshold(settings.value(.playedThreshold, podcast: podcast))
+        let playedFrom = session.tracker.playedFrom
         func add(_ milestone: Milestone, _ position: Double, after origin: PlaybackPosition) {
             if position > origin.seconds { ahead.append((milestone, position)) }
         }
-        if let duration {
+        // What was announced or reckoned is too often wrong to end an episode by it.
+        if let duration = session.audio.provenDuration {
             if outro > 0, outro < duration.seconds / 2 {
                 add(.outro, duration.seconds - outro, after: playedFrom)
             }
             if recheckNext { ahead.append((.nearEnd, max(0, duration.seconds - Self.nearEnd))) }
-            if let threshold { add(.played, threshold.position(in: duration).seconds, after: unplayedFrom) }
+            if let threshold, !session.episodeState.played {
+                add(.played, threshold.position(in: duration).seconds, after: session.tracker.unplayedFrom)
+            }
         }
         if let chapterEnd { add(.chapterEnd, chapterEnd, after: playedFrom) }
     }

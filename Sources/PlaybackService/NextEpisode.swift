@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// What follows the loaded episode. The queue names it in advance, so that its audio is open before that has ended.
+/// The episode that follows the loaded one. The queue names it in advance, so that its audio is open before that one ends.
 struct NextEpisode: Sendable {
     /// A load that is to come.
     struct Load: Sendable {
@@ -25,51 +25,72 @@ struct NextEpisode: Sendable {
             self.loadID = loadID
             enclosure = try AudioSource(enclosure: request.episode.enclosureURL)
         }
+
+        /// The file that the engine is to open for it; nil: it has none.
+        func engineLoad(
+            _ found: WireEpisode, _ state: WireEpisodeState, speed: PlaybackSpeed, intro: Double,
+            _ context: PlaybackContext, now: Moment
+        ) -> EngineLoad? {
+            var upcoming = PlaybackSession(
+                episode: request.episode, enclosure: enclosure, loadID: loadID, status: .loading(plays: true),
+                speed: speed, tracker: PositionTracker(at: .zero, speed: speed, bootID: context.bootID, now: now),
+                recovery: StreamRecovery(limits: context.limits),
+                audio: AudioIdentity(
+                    announced: request.episode.duration, recorded: EpisodeDuration(seconds: state.duration)),
+                episodeState: state)
+            if found.download.state == .downloaded, !found.download.path.isEmpty, upcoming.isStream {
+                upcoming.localPath = found.download.path
+            }
+            let explicit = request.hasPosition ? PlaybackPosition(seconds: request.position) : nil
+            return upcoming.source.map { source in
+                EngineLoad(
+                    id: loadID, source: source, start: upcoming.start(explicit: explicit, intro: intro),
+                    paused: request.paused, speed: speed, podcast: request.episode.podcastID)
+            }
+        }
     }
 
     private(set) var load: Load?
-    /// What the library knows of the episode; nil: it has not answered, or the answer is out of date.
+    /// The library’s answer about the episode; nil: there is none yet, or it is stale.
     private(set) var found: WireEpisode?
-    /// The question to the library whose answer counts.
-    private var call: CallID?
+    /// The number of the question to the library whose answer counts.
+    private var question: UInt64?
     private var isRechecked = false
-    private var serial: UInt64 = 0
+    private var questions: UInt64 = 0
 
     /// Whether the library is to be asked again when the end of the loaded episode is near.
     var needsRecheck: Bool { found != nil && !isRechecked }
 
-    /// What the library has said about a load, if that is the one that was prepared.
+    /// The library’s answer about a load, if that is the one that was prepared.
     func answer(to request: WireLoadEpisode) -> WireEpisode? { load?.request == request ? found : nil }
 
     /// Prepares a load.
     ///
     /// - Returns: the question to the library.
-    mutating func prepare(_ load: Load) -> CallID {
+    mutating func prepare(_ load: Load) -> PlaybackMachine.Query {
         clear()
         self.load = load
-        return ask(load)
+        return ask()
     }
 
     /// Asks again: the episode may have been downloaded, or its file deleted, since.
-    mutating func recheck() -> CallID? {
-        guard let load else { return nil }
+    mutating func recheck() -> PlaybackMachine.Query? {
+        guard load != nil else { return nil }
         isRechecked = true
-        return ask(load)
+        return ask()
     }
 
-    private mutating func ask(_ load: Load) -> CallID {
-        serial += 1
-        let call = CallID("prepare/\(load.loadID.text)/\(serial)")
-        self.call = call
-        return call
+    private mutating func ask() -> PlaybackMachine.Query {
+        questions += 1
+        question = questions
+        return .next(questions)
     }
 
     /// Takes in an answer of the library.
     ///
-    /// - Returns: whether the engine is to open what was found; nil: the answer is to another question.
-    mutating func answered(_ call: CallID, _ episode: WireEpisode?) -> Bool? {
-        guard call == self.call else { return nil }
-        guard let episode else { return false }
+    /// - Returns: whether the engine is to open what was found.
+    mutating func handleAnswer(_ number: UInt64, _ episode: WireEpisode?) -> Bool {
+        guard number == question, let episode else { return false }
         let known = found?.download
         found = episode
         // What the engine has opened stays open, unless it is another file now.
@@ -81,14 +102,14 @@ struct NextEpisode: Sendable {
         guard load?.request.episode.id == episode else { return }
         found = nil
         // An answer that is under way is out of date.
-        call = nil
+        question = nil
     }
 
     /// Nothing follows any more.
     mutating func clear() {
         load = nil
         found = nil
-        call = nil
+        question = nil
         isRechecked = false
     }
 }
@@ -108,22 +129,23 @@ extension PlaybackMachine {
         let isChanged = next.load?.request != prepare.load
         if isChanged {
             forgetNext()
-            pending.lookUp(prepare.load.episode.id, as: next.prepare(load))
+            let query = next.prepare(load)
+            pending.lookUp([prepare.load.episode.id], for: query)
         }
         answer(command, "It is prepared", changed: isChanged)
     }
 
-    /// What was prepared does not follow any more.
+    /// Cancels what was prepared.
     mutating func forgetNext() {
         guard next.load != nil else { return }
         next.clear()
-        pending.tell(.prepare(nil))
+        pending.command(.prepare(nil))
     }
 
     /// The end of the loaded episode is near.
     mutating func recheckNext() {
-        guard let load = next.load, let call = next.recheck() else { return }
-        pending.lookUp(load.request.episode.id, as: call)
+        guard let load = next.load, let query = next.recheck() else { return }
+        pending.lookUp([load.request.episode.id], for: query)
     }
 
     /// Lets the engine open what follows, if that is known and something is open before it.
@@ -131,36 +153,13 @@ extension PlaybackMachine {
         guard let session, session.engine == .open, let load = next.load, let found = next.found,
             load.after == session.loadID
         else { return }
-        let upcoming = upcoming(load, found)
-        guard let source = upcoming.source else { return }
-        let explicit = load.request.hasPosition ? PlaybackPosition(seconds: load.request.position) : nil
-        let start = upcoming.start(
-            explicit: explicit, intro: settings.number(.skipIntro, podcast: upcoming.episode.podcastID))
-        pending.perform(
-            .engine(
-                .prepare(
-                    EngineLoad(
-                        id: load.loadID, source: source, start: start, paused: load.request.paused,
-                        speed: upcoming.tracker.anchor.speed, volume: heardVolume, output: output.chosen,
-                        sound: EngineSound(sound(of: upcoming.episode.podcastID)),
-                        podcast: upcoming.episode.podcastID))))
-    }
-
-    /// The session that a load will make, as far as it is known.
-    private func upcoming(_ load: NextEpisode.Load, _ found: WireEpisode) -> PlaybackSession {
-        let episodeState = state(of: found.id, found) ?? found.storedState
-        var upcoming = PlaybackSession(
-            episode: load.request.episode, enclosure: load.enclosure, loadID: load.loadID,
-            status: .loading(plays: true), speed: speed(of: load.request.episode.podcastID),
-            tracker: PositionTracker(
-                at: .zero, speed: speed(of: load.request.episode.podcastID), bootID: context.bootID, now: now),
-            recovery: StreamRecovery(limits: context.limits),
-            audio: AudioIdentity(
-                announced: load.request.episode.duration, recorded: EpisodeDuration(seconds: episodeState.duration)),
-            episodeState: episodeState)
-        if found.download.state == .downloaded, !found.download.path.isEmpty, upcoming.isStream {
-            upcoming.localPath = found.download.path
-        }
-        return upcoming
+        let state = state(of: found.id, found) ?? found.storedState
+        let podcast = load.request.episode.podcastID
+        guard
+            let engineLoad = load.engineLoad(
+                found, state, speed: settings.speed(of: podcast),
+                intro: settings.number(.skipIntro, podcast: podcast), context, now: now)
+        else { return }
+        pending.command(.prepare(engineLoad))
     }
 }

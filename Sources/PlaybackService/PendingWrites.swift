@@ -2,8 +2,8 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// What is not yet durable. A change is remembered by its name and written with the value of the moment, so that
-/// what could not be saved is saved later as it is then.
+/// The changes that are not durable yet. A change is remembered by its name and written with the value of the moment, so
+/// that a failed save writes the newest value later.
 struct PendingWrites: Sendable {
     /// A thing that is stored.
     enum Item: Sendable, Hashable, Comparable {
@@ -33,16 +33,16 @@ struct PendingWrites: Sendable {
         static func < (left: Item, right: Item) -> Bool { left.order < right.order }
     }
 
-    /// What a transaction is about.
+    /// The purpose of a transaction.
     enum Entry: Sendable {
-        /// These things, and perhaps the answer to a command that did `fact`.
-        case state([Item], request: RequestID?, fact: String)
-        /// The answer to an alert, by a request.
-        case answer(alert: String, request: RequestID)
-        /// Marks of episodes, by a request.
-        case marks([EpisodeMark], request: RequestID)
+        /// These items, with their newest values.
+        case state([Item])
+        /// The answer to an alert.
+        case answer(PlayerAlerts.Answer)
+        /// The marks of some episodes.
+        case marks([EpisodeMark])
         /// A bookmark that a request has set or removed.
-        case request(RequestID)
+        case bookmark
     }
 
     private(set) var dirty: Set<Item> = []
@@ -109,11 +109,11 @@ struct PendingWrites: Sendable {
         return entry
     }
 
-    /// What was in a refused transaction is unsaved again; `keeping` says which of it is worth trying again.
+    /// Marks the items of a refused transaction as unsaved again, if `keeping` says that they are worth another try.
     mutating func refused(_ id: TransactionID, keeping: (Item) -> Bool) -> Entry? {
         let entry = entries.removeValue(forKey: id)
-        if case .state(let items, _, _)? = entry { dirty.formUnion(items.filter(keeping)) }
-        if case .marks(let marks, _)? = entry { marks.forEach { takeBack($0) } }
+        if case .state(let items)? = entry { dirty.formUnion(items.filter(keeping)) }
+        if case .marks(let marks)? = entry { marks.forEach { takeBack($0) } }
         refusals += 1
         forget()
         return entry
@@ -121,18 +121,18 @@ struct PendingWrites: Sendable {
 
     /// A mark never was: those behind it follow what there was before it.
     private mutating func takeBack(_ refused: EpisodeMark) {
-        for case (let id, .marks(var marks, let request)) in entries {
+        for case (let id, .marks(var marks)) in entries {
             for index in marks.indices where marks[index].after.episode == refused.after.episode {
                 marks[index].before = refused.takenBack(from: marks[index].before)
             }
-            entries[id] = .marks(marks, request: request)
+            entries[id] = .marks(marks)
         }
     }
 
     private mutating func forget() {
         var needed: Set<String> = []
         for case .episodeState(let episode) in dirty { needed.insert(episode) }
-        for case .state(let items, _, _) in entries.values {
+        for case .state(let items) in entries.values {
             for case .episodeState(let episode) in items { needed.insert(episode) }
         }
         unsavedStates = unsavedStates.filter { needed.contains($0.key) }

@@ -5,9 +5,9 @@ import WireMessages
 
 extension PlaybackMachine {
     /// Does a command, or refuses it without doing anything.
-    mutating func take(_ command: Command) {
+    mutating func handle(_ command: Command) {
         guard let request = try? WirePlaybackRequest(wireBytes: command.payload) else {
-            pending.refuse(command.id, Failure(.malformed, "The request to the player cannot be read."))
+            pending.refuse(command.id, Failure(.malformed, "The request to the player can’t be read."))
             return
         }
         if request.isAboutLoaded { session?.forgetServer(&pending) }
@@ -22,7 +22,7 @@ extension PlaybackMachine {
             case .stop?: stop(command)
             case .setOutput(let set)?: try setOutput(set.device, command)
             case .listOutputs?: listOutputs(command)
-            case .answerAlert(let answer)?: try answerAlert(PlayerAlerts.Answer(command: command, answer: answer))
+            case .answerAlert(let answer)?: try answerAlert(pending.alerts.answer(answer, by: command))
             case .setPlayed(let set)?: try setPlayed(set, command)
             case .unload(let unload)?: self.unload(unload.loadID, command)
             case .setSetting(let setting)?: try setSetting(setting, command)
@@ -42,7 +42,7 @@ extension PlaybackMachine {
                 try setVolume(try change.level(from: volume.percent, in: Volume.range), command)
             case .extendSleep(let sleep)?: try extendSleep(sleep.seconds, command)
             case nil:
-                throw Failure(.unknownCommand, "The player does not know this command.")
+                throw Failure(.unknownCommand, "The player doesn’t know this command.")
             }
         } catch {
             pending.refuse(command.id, error)
@@ -67,12 +67,6 @@ extension PlaybackMachine {
         return session
     }
 
-    static func playedToEnd(_ session: PlaybackSession) -> Failure {
-        Failure(
-            .nothingLoaded,
-            "“\(session.episode.title)” has been heard to its end. `lockstep play` with its title begins it again.")
-    }
-
     private mutating func setPaused(_ paused: Bool, _ command: Command) throws(Failure) {
         let session = try loaded()
         if paused {
@@ -80,7 +74,7 @@ extension PlaybackMachine {
             overruleAnswers()
             self.session?.pause(&pending)
         } else if session.status == .finished {
-            throw Self.playedToEnd(session)
+            throw session.endedFailure
         } else {
             resume()
         }
@@ -91,7 +85,7 @@ extension PlaybackMachine {
         forgetDevice()
         overruleAnswers()
         // What follows does so still when it is resumed.
-        if next.load != nil { pending.tell(.prepare(nil)) }
+        if next.load != nil { pending.command(.prepare(nil)) }
         session?.stop(&pending)
         answer(command, "Stopped")
     }

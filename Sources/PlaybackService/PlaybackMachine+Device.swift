@@ -26,7 +26,7 @@ extension PlaybackMachine {
                 now: now.monotonic))
     }
 
-    /// What is so now is known: the devices and the alert about them follow it.
+    /// Lets the devices and the alert about them follow the new state.
     mutating func followDevice() {
         perform(output.follow(session?.status, isPlaying: isPlayingAloud, now: now.monotonic))
     }
@@ -51,11 +51,11 @@ extension PlaybackMachine {
         for action in actions {
             switch action {
             case .pause(let position): session?.pauseWithoutDevice(at: position, &pending)
-            case .reload: pending.tell(session?.engine == .open ? .reloadOutput : .listOutputs)
+            case .reload: pending.command(session?.engine == .open ? .reloadOutput : .listOutputs)
             case .resume: if session?.engine == .open { play() } else { playOn(afterCrash: true) }
-            case .recovered: pending.log(.info, "The sound device is back, and playback has gone on.")
+            case .recovered: pending.log(.info, "The sound device is back, and playback has resumed.")
             case .failed:
-                pending.log(.warning, "A sound device has come back, but playback could not go on; it is tried again.")
+                pending.log(.warning, "A sound device has come back, but playback couldn’t resume; trying again.")
             case .giveUp:
                 pending.log(.info, "The sound device has been gone for too long; playback stays paused.")
                 session?.stayPaused(&pending)
@@ -73,16 +73,20 @@ extension PlaybackMachine {
     private mutating func raise(_ alert: DeviceAlert) {
         let known = output.alertIDs[alert]
         if let known, pending.alerts.isAnswered(known) { return }
-        let id = known ?? pending.newAlertID(alert.rawValue)
+        let id = known ?? AlertID.derived(from: "\(alert)/\(now.wall.milliseconds)/\(pending.nextSerial())").text
         if output.raised(alert, as: id) { pending.writes.mark(.settings) }
-        pending.raise(output.content(of: alert, isHung: hang != nil, about: session), as: id)
+        pending.raise(
+            alert == .other ? DeviceAlert.missingOutput : FailureCode.noSoundDevice.rawValue, about: session,
+            title: alert == .other ? "The chosen sound device is missing" : "No sound device",
+            alert.message(chosen: output.chosen, isHung: liveness.hasHung), alert == .other ? .info : .warning,
+            actions: alert == .lost ? ["resume", "dismiss"] : ["dismiss"], as: id)
     }
 
     // MARK: Commands
 
     mutating func listOutputs(_ command: Command) {
         output.awaitList(command)
-        pending.tell(.listOutputs)
+        pending.command(.listOutputs)
     }
 
     /// - Parameter isFresh: whether the devices have just been listed.
@@ -93,7 +97,7 @@ extension PlaybackMachine {
         }
         if isChanged {
             session?.stayPaused(&pending)
-            if isOpen { pending.tell(.setOutput(device)) }
+            if isOpen { pending.command(.setOutput(device)) }
             pending.writes.mark(.settings)
             pending.state = true
             pending.output = true
@@ -105,26 +109,21 @@ extension PlaybackMachine {
     private mutating func answerListings() {
         while output.isListAwaited {
             // One command is committed with each event.
-            guard pending.answer == nil else { return pending.tell(.listOutputs) }
-            if let command = output.nextAwaitingList() { answerListing(command) }
-        }
-    }
-
-    private mutating func answerListing(_ command: Command) {
-        do throws(Failure) {
-            switch (try? WirePlaybackRequest(wireBytes: command.payload))?.command {
-            case .setOutput(let set)?: try setOutput(set.device, command, isFresh: true)
-            default:
-                var reply = WirePlaybackReply()
-                reply.output = output.wire
-                pending.reply(command.id, reply)
+            guard pending.answer == nil else { return pending.command(.listOutputs) }
+            guard let command = output.nextAwaitingList() else { return }
+            do throws(Failure) {
+                if case .setOutput(let set)? = (try? WirePlaybackRequest(wireBytes: command.payload))?.command {
+                    try setOutput(set.device, command, isFresh: true)
+                } else {
+                    pending.reply(command.id, output.reply)
+                }
+            } catch {
+                pending.refuse(command.id, error)
             }
-        } catch {
-            pending.refuse(command.id, error)
         }
     }
 
-    /// The engine can't list devices.
+    /// Refuses the commands that wait for a list of the devices.
     mutating func refuseListings(_ failure: Failure) {
         while let command = output.nextAwaitingList() { pending.refuse(command.id, failure) }
     }

@@ -26,9 +26,7 @@ extension PlaybackMachine {
 
     private mutating func opened(_ audio: OpenedAudio) {
         guard session?.opened(audio, &pending) == true, let session else { return }
-        let marks = audio.chapters.map { ChapterMark(start: $0.start, title: $0.title) }
-        let end = audio.duration.flatMap { $0.source == .growing ? nil : $0.duration }
-        for episode in chapters.opened(marks, of: session.episode, duration: end, now: now.wall) {
+        for episode in chapters.opened(audio, of: session.episode, now: now.wall) {
             pending.writes.mark(.chapters(episode))
             pending.commit = true
         }
@@ -36,11 +34,19 @@ extension PlaybackMachine {
 
     /// Gives the engine the volume, the device and the sound that are set for what it is to open.
     func completed(_ action: PlaybackAction) -> PlaybackAction {
-        guard case .engine(.open(var load)) = action else { return action }
+        switch action {
+        case .engine(.open(let load)): .engine(.open(completed(load)))
+        case .engine(.prepare(let load?)): .engine(.prepare(completed(load)))
+        default: action
+        }
+    }
+
+    private func completed(_ load: EngineLoad) -> EngineLoad {
+        var load = load
         load.volume = heardVolume
         load.output = output.chosen
-        load.sound = EngineSound(sound)
-        return .engine(.open(load))
+        load.sound = EngineSound(settings.sound(of: load.podcast))
+        return load
     }
 
     // MARK: The sleep of the machine

@@ -3,22 +3,12 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    static let chapterLookup = "chapters/"
-
     // MARK: Chapters
 
     /// Asks the library what it knows of the loaded episode.
     mutating func lookUpChapters() {
         guard let session, session.status != .finished else { return }
-        let call = CallID("\(Self.chapterLookup)\(session.loadID.text)/\(pending.nextSerial())")
-        pending.lookUp(session.episode.id, as: call)
-    }
-
-    mutating func handleChapters(_ call: CallID, _ result: Result<[UInt8], Failure>) {
-        guard let session, call.text.hasPrefix("\(Self.chapterLookup)\(session.loadID.text)/"),
-            let episode = Self.episode(in: result)
-        else { return }
-        showChapters(of: episode)
+        pending.lookUp([session.episode.id], for: .chapters(session.loadID))
     }
 
     mutating func showChapters(of episode: WireEpisode) {
@@ -28,13 +18,9 @@ extension PlaybackMachine {
     // MARK: Milestones
 
     private func milestones(of session: PlaybackSession) -> Milestones {
-        let podcast = session.episode.podcastID
-        return Milestones(
-            duration: session.audio.provenDuration, outro: settings.number(.skipOutro, podcast: podcast),
-            threshold: session.episodeState.played
-                ? nil : PlayedThreshold(settings.value(.playedThreshold, podcast: podcast)),
-            recheckNext: next.needsRecheck, chapterEnd: sleepTimer.phase == .endOfChapter ? chapters.end : nil,
-            playedFrom: session.tracker.playedFrom, unplayedFrom: session.tracker.unplayedFrom)
+        Milestones(
+            of: session, settings, recheckNext: next.needsRecheck,
+            chapterEnd: sleepTimer.phase == .endOfChapter ? chapters.end : nil)
     }
 
     /// When the next one is reached, or the next chapter.
@@ -42,14 +28,14 @@ extension PlaybackMachine {
         guard let session, session.status == .playing, session.tracker.anchor.running else { return nil }
         let boundary = chapters.nextBoundary(after: session.position(at: now.monotonic).seconds)
         let positions = milestones(of: session).ahead.map(\.position) + (boundary.map { [$0] } ?? [])
-        guard let next = positions.min() else { return nil }
-        let wait = (next - session.tracker.anchor.position.seconds) / session.tracker.anchor.speed.factor
-        return max(now.monotonic, session.tracker.anchor.at.advanced(by: .seconds(wait)))
+        return positions.min().map { max(now.monotonic, session.tracker.time(of: $0)) }
     }
 
     /// Milestones may have been played to.
     mutating func passMilestones() {
-        guard let session, session.status == .playing, session.tracker.anchor.running, !pending.isStopping else { return }
+        guard let session, session.status == .playing, session.tracker.anchor.running, !pending.isStopping else {
+            return
+        }
         let position = session.position(at: now.monotonic)
         for milestone in milestones(of: session).reached(at: position) {
             switch milestone {

@@ -3,16 +3,15 @@ package import OwnerKit
 package import PodcastModel
 package import WireMessages
 
-/// What a process knows about itself, by which it tells a crash from an orderly end and a living fleet from a new one.
+/// The identity of the boot and of the fleet, by which a process tells a crash from an orderly end.
 package struct PlaybackContext: Sendable, Hashable {
     /// The boot, as in `/proc/sys/kernel/random/boot_id`.
     package var bootID: String
-    /// The supervisor's life; empty: there is no supervisor, and nothing ever plays on by itself.
+    /// The ID of the supervisor’s run; empty: there is no supervisor, and nothing resumes by itself.
     package var fleetRun: String
-    /// How long it waits for what.
+    /// The limits that apply to streams and sound devices.
     package var limits: PlaybackLimits
 
-    /// A process's surroundings.
     package init(bootID: String, fleetRun: String, limits: PlaybackLimits = PlaybackLimits()) {
         self.bootID = bootID
         self.fleetRun = fleetRun
@@ -22,88 +21,86 @@ package struct PlaybackContext: Sendable, Hashable {
 
 /// How long the player waits for a stream and for a sound device.
 package struct PlaybackLimits: Sendable, Hashable {
-    /// Before each new try of a stream that failed; after so many it has failed for good.
+    /// The waits before each retry of a stream; after the last one it has failed for good.
     package var reconnect = Backoff.steps([.seconds(2), .seconds(5), .seconds(10)], repeatsLast: false)
-    /// From the order to open a stream to its first data.
+    /// The limit from opening a stream to its first data.
     package var opening: Duration = .seconds(60)
-    /// Without any data coming while it waits for some.
+    /// The limit for a stream that waits for data and gets none.
     package var stall: Duration = .seconds(20)
-    /// Between the questions to the server of a stream that has failed. No steps: none is asked.
-    package var comeback = Backoff.steps(
+    /// The waits between probes of the server of a failed stream. No steps: it isn’t probed.
+    package var serverProbes = Backoff.steps(
         [.seconds(30), .seconds(60), .seconds(120), .seconds(300)], repeatsLast: true)
-    /// After so long a server's return does not make it play on.
-    package var comebackWindow: Duration = .seconds(1_800)
-    /// For a server's answer to the question why its stream fails.
+    /// After this time the return of a server no longer resumes playback.
+    package var serverReturnWindow: Duration = .seconds(1_800)
+    /// The limit for a server’s answer to the question why its stream fails.
     package var probe: Duration = .seconds(15)
-    /// From a sound device's return to its use: sound systems announce devices before they can be opened.
+    /// The wait from a sound device’s return to its use: sound systems announce devices before they can be opened.
     package var deviceSettling: Duration = .milliseconds(800)
-    /// From there until it must be heard.
+    /// The limit from then until playback must move.
     package var deviceCheck: Duration = .milliseconds(1_500)
-    /// Before each opening of the output while playback is paused by the loss of its device.
+    /// The waits before each opening of the output while playback is paused by the loss of its device.
     package var deviceReloads = Backoff.steps(
         [.seconds(1), .seconds(2), .seconds(3), .seconds(5)], repeatsLast: true)
-    /// The same while it plays without sound.
+    /// The waits before each opening of the output while it plays without sound.
     package var silentReloads = Backoff.steps(
         [.seconds(2), .seconds(5), .seconds(10), .seconds(30)], repeatsLast: true)
-    /// After so long a lost device's return does not make it play on.
+    /// After this time the return of a lost device no longer resumes playback.
     package var deviceWait: Duration = .seconds(60)
 
-    /// The usual limits.
+    /// The default limits.
     package init() {}
 }
 
-/// What the shell tells the player.
+/// A report of the shell to the player.
 package enum PlaybackInput: Sendable, Hashable {
-    /// The engine reports.
+    /// An event of the engine.
     case engine(EngineEvent)
     /// Whether the file of a load is there, as `examine` asked.
     case examined(LoadID, isThere: Bool)
-    /// What the server of a load's stream says, as `probe` asked with this number.
+    /// The answer of a load’s server to the `probe` with this number.
     case probed(LoadID, serial: UInt64, ProbeAnswer)
-    /// The machine is about to sleep, and waits for `allowSuspend`.
+    /// The machine is about to sleep and waits for `allowSuspend`.
     case suspends
     /// The machine has woken.
     case wakes
 }
 
-/// What only the shell can do for the player.
+/// An action that only the shell can perform for the player.
 package enum PlaybackAction: Sendable, Hashable {
-    /// Tell the engine.
+    /// Give the engine a command.
     case engine(EngineCommand)
     /// See whether a file is there, and report `examined`.
     case examine(LoadID, path: String)
     /// Ask a web server which audio it has at an address, and report `probed` with the same number.
     case probe(LoadID, url: String, podcast: String, serial: UInt64)
-    /// Let the machine sleep: what had to be saved is.
+    /// Let the machine sleep, as everything has been saved.
     case allowSuspend
     /// End the process at once, for this reason, without waiting for the engine.
     case endProcess(Failure)
 }
 
-/// The player's decisions: what is loaded, how it stands, what is stored, published and answered.
+/// Decides what is loaded and played, and what is stored, published and answered.
 ///
-/// What the engine does is a fact: it is published at once, and stays when it cannot be saved; the command is then
-/// answered `notSaved`, and what is unsaved is tried again. See `protocols/playback.md`.
+/// Effects on the engine are facts: they are published at once and stay when they can’t be saved; the command is then
+/// answered `notSaved`, and saving is retried. See `protocols/playback.md`.
 package struct PlaybackMachine: OwnerMachine {
     /// The engine's and the shell's reports.
     package typealias Input = PlaybackInput
     /// Commands to the engine and the shell.
     package typealias Action = PlaybackAction
-    typealias Effect = OwnerEffect<PlaybackAction>
+    package typealias Query = PlaybackQuery
+    package typealias Timer = PlaybackTimer
+    package typealias Step = TransactionID
 
     package static let owner = ServiceName.playback
-    /// Podcasts, with which what was set and noted for them is forgotten.
-    package static let observes = ["stream/feeds/podcast/"]
-
-    /// A session older than this is asked about, in milliseconds.
-    static let sessionAge: Int64 = 24 * 3_600 * 1_000
+    package static let followsPodcasts = true
 
     let context: PlaybackContext
     var now: Moment { pending.now }
     var session: PlaybackSession?
-    /// What is set for podcasts and for all of them.
+    /// The settings of podcasts and those for all.
     var settings = OwnerSettings(.playback)
-    /// What is in force of it.
+    /// The speed that is in effect.
     var speed = PlaybackSpeed.normal
     var sound = WireSoundState()
     var volume = Volume.full
@@ -111,8 +108,6 @@ package struct PlaybackMachine: OwnerMachine {
     var episodeStates = EpisodeStates()
     var bookmarks = BookmarkStore()
     var chapters = ChapterTracker()
-    /// Podcasts that something is kept for, and of which the library is being asked whether they are there.
-    var doubtful: Set<String> = []
     var sleepTimer = SleepTimerMachine()
     var pending = PendingEffects()
     var timers = PlaybackTimers()
@@ -121,35 +116,33 @@ package struct PlaybackMachine: OwnerMachine {
     var isSuspending = false
     var next = NextEpisode()
     /// Seeks whose answers wait for what the engine reports.
-    var heldSeeks: [HeldSeek] = []
+    var heldSeeks = HeldSeeks()
     /// Whether the engine carries out what it is told.
     var liveness = EngineLiveness()
-    /// The engine hangs, and the process ends.
-    var hang: EngineHang?
     /// A player with nothing loaded.
     package init(context: PlaybackContext) {
         self.context = context
         output = SoundOutput(limits: context.limits)
     }
 
-    package mutating func handle(_ event: OwnerEvent<PlaybackInput>, now: Moment) -> [OwnerEffect<PlaybackAction>] {
+    package mutating func handle(_ event: Event, now: Moment) -> [Effect] {
         pending.begin(now: now)
         switch event {
-        case .command(let command): take(command)
+        case .command(let command): handle(command)
         case .committed(let id): handleCommitted(id)
         case .refused(let id, let failure): handleRefused(id, failure)
-        case .answered(let call, let result): handleAnswer(call, result)
-        case .timer(let name): handleTimer(name)
-        case .input(.engine(let event)): if !pending.isStopping, hang == nil { handle(event) }
+        case .answered(let query, let result): handleAnswer(query, result)
+        case .timer(let timer): handleTimer(timer)
+        case .input(.engine(let event)): if !pending.isStopping, !liveness.hasHung { handle(event) }
         case .input(.examined(let load, let isThere)): handleExamined(load, isThere: isThere)
-        case .input(.probed(let load, let serial, let answer)): 
+        case .input(.probed(let load, let serial, let answer)):
             if !pending.isStopping, session?.loadID == load { session?.probed(serial, answer, &pending) }
         case .input(.suspends): suspend()
         case .input(.wakes):
             isSuspending = false
             session?.woke(&pending)
-        case .observed(let event): observe(event)
-        case .databaseReplaced, .podcastForgotten: break
+        case .podcastForgotten(let podcast): forget(podcast: podcast.text)
+        case .observed, .databaseReplaced: break
         case .stopping: stop()
         }
         return flush()
@@ -164,21 +157,17 @@ package struct PlaybackMachine: OwnerMachine {
             + pending.alerts.retained
     }
 
-    /// What is so now, and shown on the stream, but for an end that is not durable yet.
+    /// The present state, as the stream shows it but for an end that isn’t durable yet.
     package var state: WirePlaybackState {
         var state = WirePlaybackState()
         state.status = .idle
-        if let session {
-            session.fill(&state)
-            state.chapters = chapters.chapters
-            state.chapter = UInt32(chapters.number)
-        }
+        session?.fill(&state)
+        if session != nil { chapters.fill(&state) }
         state.speed = speed.factor
         state.sound = sound
         if sleepTimer.phase != .over, let sleep = sleepTimer.wire(bootID: context.bootID) { state.sleep = sleep }
         state.volume = volume.percent
-        state.output = output.inUse
-        state.nullOutput = output.isSilent ?? false
+        output.fill(&state)
         state.revision = revision
         return state
     }

@@ -1,3 +1,4 @@
+import OwnerKit
 import PodcastModel
 import WireMessages
 
@@ -17,17 +18,30 @@ extension PlaybackSession {
         perform(recovery.opens(host: isStream ? source.host : nil, now: pending.now.monotonic), &pending)
         let serial = pending.nextSerial()
         tracker.opens(serial: serial)
-        pending.tell(
+        pending.command(
             .open(
                 EngineLoad(
                     id: loadID, source: source, start: tracker.anchor.position, paused: !wantsToPlay, speed: speed,
                     serial: serial, podcast: episode.podcastID)))
     }
 
+    /// The transaction that it waits for has got its outcome.
+    mutating func concluded(_ transaction: TransactionID, isSaved: Bool, _ pending: inout PendingEffects) {
+        guard engine == .awaitingCommit(transaction) else { return }
+        guard isSaved || resumedAt == nil else {
+            // What crashed may crash again, and that could not be found out now.
+            engine = .closed
+            status = .paused
+            pending.state = true
+            return
+        }
+        open(&pending)
+    }
+
     private mutating func failUnplayable(_ pending: inout PendingEffects) {
         do throws(Failure) {
             _ = try AudioSource(enclosure: episode.enclosureURL)
-            fail(Failure(.episodeUnavailable, "The episode has no audio that can be played."), &pending)
+            fail(Failure(.episodeUnavailable, "The episode has no playable audio."), &pending)
         } catch {
             fail(error, &pending)
         }
@@ -160,7 +174,7 @@ extension PlaybackSession {
         resumedAt = nil
         recovery.end()
         setAnchor(end, running: false, &pending)
-        pending.tell(.unload)
+        pending.command(.unload)
         pending.endAlerts(.resumed(loadID))
         pending.hasEnded = true
         pending.writes.markEnd()
@@ -175,7 +189,7 @@ extension PlaybackSession {
     mutating func fail(_ failure: Failure, mayReturn: Bool = false, _ pending: inout PendingEffects) {
         let awaitedServer = recovery.awaitsServer
         setAnchor(position(at: pending.now.monotonic), running: false, &pending)
-        if engine == .open { pending.tell(.unload) }
+        if engine == .open { pending.command(.unload) }
         status = .failed(failure)
         tracker.paused(now: pending.now)
         engine = .closed
@@ -188,16 +202,15 @@ extension PlaybackSession {
         let actions = audio.isReplaced ? ["retry", "accept", "skip", "dismiss"] : ["retry", "skip", "dismiss"]
         var advice = ""
         if audio.isReplaced {
-            advice = " Answer `accept` to play it all the same; a place that it does not have is given up."
+            advice = " Answer `accept` to play it all the same; a position that it doesn’t have is dropped."
         } else if mayReturn {
             advice = recovery.returnPromise
         }
         let title = "“\(episode.title)”"
         let isNamed = episode.title.isEmpty || failure.message.contains(title)
         pending.raise(
-            PlayerAlert(
-                failure.code, about: self, title: "Playback stopped",
-                (isNamed ? "" : title + ": ") + failure.message + advice, .error, actions: actions))
+            failure.code, about: self, title: "Playback stopped",
+            (isNamed ? "" : title + ": ") + failure.message + advice, .error, actions: actions)
         pending.commit = true
     }
 }

@@ -1,13 +1,52 @@
+import BusKit
 import OwnerKit
 import PodcastModel
 import WireMessages
 
-// What the library knows of the loaded episode.
 extension PlaybackSession {
-    /// What is loaded goes on once the library has said what there is of it now: at a position, or (nil) where it was left.
+    /// An episode as a request loads it, which the library has yet to be asked about.
+    init(
+        _ load: WireLoadEpisode, _ request: RequestID, speed: PlaybackSpeed, _ context: PlaybackContext, now: Moment
+    ) throws(Failure) {
+        guard let loadID = LoadID(load.loadID) else {
+            throw Failure(.invalidArgument, "“\(load.loadID)” isn’t a valid load ID.")
+        }
+        guard EpisodeID(load.episode.id) != nil else {
+            throw Failure(.invalidArgument, "“\(load.episode.id)” isn’t a valid episode ID.")
+        }
+        var explicit: PlaybackPosition?
+        if load.hasPosition {
+            guard let position = PlaybackPosition(seconds: load.position) else {
+                throw Failure(.invalidArgument, "An episode can’t start at \(load.position) s.")
+            }
+            explicit = position
+        }
+        episodeState = WireEpisodeState()
+        episodeState.episode = load.episode.id
+        episodeState.played = load.episode.played
+        episodeState.position = load.episode.position.isFinite ? max(0, load.episode.position) : 0
+        self.loadID = loadID
+        self.speed = speed
+        episode = load.episode
+        // What has no audio is loaded all the same, and fails where everybody sees it.
+        enclosure = try? AudioSource(enclosure: load.episode.enclosureURL)
+        queueEntry = load.queueEntry
+        queue = load.queue
+        status = .loading(plays: !load.paused)
+        engine = .lookingUp(request, explicit: explicit)
+        tracker = PositionTracker(
+            at: explicit ?? PlaybackPosition(clamping: episodeState.position), speed: speed, bootID: context.bootID,
+            now: now)
+        recovery = StreamRecovery(limits: context.limits)
+        audio = AudioIdentity(announced: load.episode.duration)
+    }
+
+    // MARK: What the library knows
+
+    /// Looks the episode up again, and then resumes it at a position, or (nil) where it was left.
     mutating func lookUpAgain(at explicit: PlaybackPosition?, _ pending: inout PendingEffects) {
         engine = .lookingUp(nil, explicit: explicit)
-        pending.lookUp(episode.id, as: PlaybackMachine.lookup(loadID))
+        pending.lookUp([episode.id], for: .load(loadID))
     }
 
     /// A process that died before the library had told it of a load has stored what came with that, which may be long past,
@@ -16,6 +55,14 @@ extension PlaybackSession {
         guard episodeState.updatedAt == 0, status == .paused else { return }
         let position = tracker.anchor.position
         lookUpAgain(at: position.seconds == episodeState.position ? nil : position, &pending)
+    }
+
+    /// The lookup has failed: the library is asked until it answers.
+    mutating func lookupFailed(_ failure: Failure, _ pending: inout PendingEffects) {
+        guard isBeingLookedUp, !wasLookedUp else { return }
+        pending.log(.warning, "The state of \(episode.id) isn’t known yet: \(failure)")
+        isStateMissing = true
+        pending.lookUp([episode.id], for: .lateLoad(loadID), limit: nil)
     }
 
     /// The library has said what it knows of the episode, or (nil) could not.
@@ -28,14 +75,14 @@ extension PlaybackSession {
         if let found { preferFile(of: found.download, &pending) }
     }
 
-    /// What was downloaded is played rather than streamed.
+    /// Prefers a downloaded file to the stream.
     private mutating func preferFile(of download: WireDownload, _ pending: inout PendingEffects) {
         guard download.state == .downloaded, !download.path.isEmpty, isStream else { return }
         localPath = download.path
         identify(AudioTag(etag: download.etag, size: download.totalBytes), &pending)
     }
 
-    /// What is stored of the episode has come after it had begun to play: what was heard meanwhile is added to it.
+    /// The stored state has come after the episode had begun to play: the progress since then is added to it.
     mutating func foundLate(_ state: WireEpisodeState?, _ pending: inout PendingEffects) {
         isStateMissing = false
         wasLookedUp = true

@@ -3,7 +3,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackSession {
-    /// What the stream shows.
+    /// Fills in the published state.
     func fill(_ state: inout WirePlaybackState) {
         state.episode = episode
         state.loadID = loadID.text
@@ -37,7 +37,7 @@ extension PlaybackSession {
         }
     }
 
-    /// What is stored, so that another life of the process can go on.
+    /// The record from which another run of the process can restore it.
     func record(now: Moment, context: PlaybackContext, clean: Bool) -> WireSessionRecord {
         var record = WireSessionRecord()
         record.episode = episode
@@ -100,5 +100,67 @@ extension PlaybackSession {
         self.speed = speed
         recovery = StreamRecovery(limits: context.limits)
         tracker = PositionTracker(record, speed: speed, bootID: context.bootID, now: now)
+    }
+}
+
+// What becomes of a stored session.
+extension PlaybackSession {
+    /// How it is taken up again.
+    enum Restoration: Sendable, Hashable {
+        /// It plays on; `afterCrash` says whether the process has crashed.
+        case play(afterCrash: Bool)
+        /// It waits on for its sound device.
+        case awaitDevice
+        /// It stays as it is; `asks` says whether somebody is asked where to go on.
+        case stay(asks: Bool)
+    }
+
+    /// A session that is older, in milliseconds, doesn’t play on by itself.
+    private static let longestAbsence: Int64 = 24 * 3_600 * 1_000
+
+    /// Whether and how it plays on.
+    func restoration(
+        _ record: WireSessionRecord, _ context: PlaybackContext, autoPlays: Bool, now: Moment
+    ) -> Restoration? {
+        let isSameFleet =
+            !context.fleetRun.isEmpty && record.fleetRun == context.fleetRun && record.bootID == context.bootID
+        let isOld = now.wall.milliseconds - record.savedAt > Self.longestAbsence
+        if record.status == .playing, isSameFleet || autoPlays && !isOld && isStartable {
+            return .play(afterCrash: isSameFleet && !record.clean)
+        }
+        if record.pausedBy == .soundDevice, isSameFleet, isStartable { return .awaitDevice }
+        guard status != .finished else { return nil }
+        return .stay(asks: isOld && !isSameFleet && position(at: now.monotonic) > .zero)
+    }
+
+    /// It stays as it was left.
+    func stay(asks: Bool, _ pending: inout PendingEffects) {
+        // What is to be skipped is looked for by nobody, and stays for the queue to see.
+        if !skip, case .file(let path)? = source { pending.perform(.examine(loadID, path: path)) }
+        guard asks else { return }
+        pending.raise(
+            "resumeOrRestart", about: self, title: "Resume or restart?",
+            "“\(episode.title)” was left at \(ClockText.format(tracker.anchor.position.seconds)) more than a day ago.",
+            .info, actions: ["resume", "restart", "dismiss"])
+    }
+
+    /// Its file isn't there any more.
+    ///
+    /// - Returns: whether it cannot be played at all.
+    mutating func fileIsGone(_ pending: inout PendingEffects) -> Bool {
+        guard engine == .closed || isBeingLookedUp else { return false }
+        pending.saveSession()
+        if localPath != nil, case .web? = enclosure {
+            pending.log(.info, "The downloaded file of \(episode.id) is gone; it will be streamed.")
+            localPath = nil
+            return false
+        }
+        let place = source.map { " (\($0))" } ?? ""
+        pending.endAlerts(.left(loadID))
+        pending.raise(
+            "episodeGone", about: self, title: "The episode is gone",
+            "“\(episode.title)” was loaded, but its file no longer exists\(place).", .warning,
+            actions: ["dismiss"])
+        return true
     }
 }

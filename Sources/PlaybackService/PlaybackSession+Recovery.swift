@@ -39,7 +39,7 @@ extension PlaybackSession {
         perform(recovery.woke(situation(at: pending.now)), &pending)
         guard engine == .open else { return }
         tracker.woke()
-        pending.tell(.sample)
+        pending.command(.sample)
     }
 
     mutating func perform(_ actions: [StreamRecovery.Action], _ pending: inout PendingEffects) {
@@ -60,7 +60,7 @@ extension PlaybackSession {
             case .fail(let failure, let mayReturn): fail(failure, mayReturn: mayReturn, &pending)
             case .playOn: serverReturned(&pending)
             case .giveUp:
-                pending.log(.info, "\(episode.id): its server has been away for too long; it stays stopped")
+                pending.log(.info, "\(episode.id): its server has been away for too long; playback stays stopped")
                 pending.withdraw(recovery.returnPromise)
             case .identify(let tag): identify(tag, &pending)
             }
@@ -83,7 +83,7 @@ extension PlaybackSession {
         savePosition(&pending)
     }
 
-    /// What was paused before it was open, and cannot be opened now, is closed.
+    /// Closes an episode that was paused before it was open and can’t be opened now.
     private mutating func pauseAfterFailure(_ failure: Failure, _ pending: inout PendingEffects) {
         closeFile(&pending)
         status = .paused
@@ -92,7 +92,7 @@ extension PlaybackSession {
     }
 
     private mutating func closeFile(_ pending: inout PendingEffects) {
-        if engine == .open { pending.tell(.unload) }
+        if engine == .open { pending.command(.unload) }
         engine = .closed
         isOpened = false
         buffering = false
@@ -101,9 +101,9 @@ extension PlaybackSession {
 
     // MARK: The return of the server
 
-    /// What has failed plays on.
+    /// Resumes a failed episode.
     private mutating func serverReturned(_ pending: inout PendingEffects) {
-        pending.log(.info, "\(episode.id): its server is back; it plays on")
+        pending.log(.info, "\(episode.id): its server is back; playback resumes")
         status = .loading(plays: true)
         tracker.resumed()
         // Its alert ends when it plays.
@@ -129,16 +129,15 @@ extension PlaybackSession {
             open(&pending)
         }
         pending.raise(
-            PlayerAlert(
-                "playsStream", about: self, title: "The stream plays instead of the file",
-                "The downloaded file of “\(episode.title)” cannot be used, so it is streamed from \(ClockText.format(position.seconds)): \(failure.message)",
-                .warning, actions: ["dismiss"]))
+            "playsStream", about: self, title: "The stream plays instead of the file",
+            "The downloaded file of “\(episode.title)” can’t be used, so it is streamed from \(ClockText.format(position.seconds)): \(failure.message)",
+            .warning, actions: ["dismiss"])
         pending.saveSession()
     }
 
     // MARK: The same audio
 
-    /// What is opened is compared with what was begun.
+    /// Compares the opened audio with the audio that was begun.
     mutating func identify(_ tag: AudioTag, _ pending: inout PendingEffects) {
         guard !tag.text.isEmpty else { return }
         let begun = AudioTag(stored: episodeState.audioTag)
@@ -149,14 +148,13 @@ extension PlaybackSession {
         if tag.text == begun.text { pending.endAlerts(.code("audioChanged")) }
         guard tag.differs(from: begun), !audio.acceptsReplacement, isBegun else { return }
         pending.raise(
-            PlayerAlert(
-                "audioChanged", about: self, title: "The audio is not the same any more",
-                "“\(episode.title)” is another file now than the one that was begun; \(ClockText.format(position.seconds)) may be another place in it.",
-                .info, actions: ["dismiss"]))
+            "audioChanged", about: self, title: "The audio has changed",
+            "“\(episode.title)” is a different file now; \(ClockText.format(position.seconds)) may be a different place in it.",
+            .info, actions: ["dismiss"])
         pending.commit = true
     }
 
-    /// What is open is the episode, and what it is compared with from now on.
+    /// Remembers the tag of the open audio, for later comparisons.
     mutating func keepTag() {
         if let tag = audio.newTag(insteadOf: episodeState.audioTag) { episodeState.audioTag = tag }
     }

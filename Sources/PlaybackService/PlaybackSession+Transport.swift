@@ -35,7 +35,7 @@ extension PlaybackSession {
         case .loading, .paused, .failed, .finished:
             return
         }
-        if isOpen { pending.tell(.setPaused(true)) }
+        if isOpen { pending.command(.setPaused(true)) }
     }
 
     /// Pauses half a second before the position where its sound device was lost.
@@ -89,11 +89,11 @@ extension PlaybackSession {
             return
         case .loading:
             status = .loading(plays: true)
-            if engine == .open { pending.tell(.setPaused(false)) }
+            if engine == .open { pending.command(.setPaused(false)) }
         case .paused where engine == .open:
             status = .playing
-            if reloadsOutput { pending.tell(.reloadOutput) }
-            pending.tell(.setPaused(false))
+            if reloadsOutput { pending.command(.reloadOutput) }
+            pending.command(.setPaused(false))
         case .paused where isBeingLookedUp:
             status = .loading(plays: true)
         case .paused, .failed:
@@ -122,10 +122,9 @@ extension PlaybackSession {
         if afterCrash, let before = resumedAt, now.since(before) < Self.crashWindow {
             resumedAt = nil
             pending.raise(
-                PlayerAlert(
-                    "playbackCrashed", about: self, title: "Playback crashed twice",
-                    "The player crashed twice within a minute at “\(episode.title)”, which is now paused.",
-                    .error, actions: ["resume", "dismiss"]))
+                "playbackCrashed", about: self, title: "Playback crashed twice",
+                "The player crashed twice within a minute at “\(episode.title)”, which is now paused.",
+                .error, actions: ["resume", "dismiss"])
             return false
         }
         if afterCrash { resumedAt = now }
@@ -141,12 +140,12 @@ extension PlaybackSession {
         case .playing, .loading, .paused: break
         case .failed, .finished: return
         }
-        if engine == .open { pending.tell(.unload) }
+        if engine == .open { pending.command(.unload) }
         let wasPaused = status == .paused
         let isClosing = engine == .open || !wasPaused || pausedBy != .stop
         if case .lookingUp(let request, let explicit) = engine {
             if let request {
-                pending.refuse(request, Failure(.nothingLoaded, "It was stopped before it was open."))
+                pending.refuse(request, Failure(.nothingLoaded, "Playback was stopped before the episode was open."))
             }
             // Where it is to be resumed is not known before.
             engine = .lookingUp(nil, explicit: explicit)
@@ -165,9 +164,24 @@ extension PlaybackSession {
         }
     }
 
+    /// Something else is loaded in its place, or nothing.
+    ///
+    /// - Returns: its state.
+    mutating func leave(_ pending: inout PendingEffects) -> WireEpisodeState {
+        // Where it was heard to counts more than what else is stored of it.
+        if isOpened { isStateMissing = false }
+        markPosition(&pending)
+        if engine == .open { pending.command(.unload) }
+        if case .lookingUp(let request?, _) = engine {
+            pending.refuse(request, Failure(.revisionMismatch, "Something else was loaded in the meantime."))
+        }
+        pending.endAlerts(.left(loadID))
+        return episodeState
+    }
+
     /// The process will end: what plays is held where it is, and stored as playing, so that the next life knows.
     mutating func processStops(_ pending: inout PendingEffects) {
-        if engine == .open { pending.tell(.unload) }
+        if engine == .open { pending.command(.unload) }
         markPosition(&pending)
         setAnchor(position(at: pending.now.monotonic), running: false, &pending)
         engine = .closed
@@ -195,7 +209,7 @@ extension PlaybackSession {
     private mutating func seekEngine(to position: PlaybackPosition, _ pending: inout PendingEffects) {
         let serial = pending.nextSerial()
         tracker.seeks(serial: serial)
-        pending.tell(.seek(position, serial: serial))
+        pending.command(.seek(position, serial: serial))
     }
 
     /// Fixes the position at `position`, now.
@@ -217,7 +231,7 @@ extension PlaybackSession {
         if !isHeard {
             setAnchor(position(at: pending.now.monotonic), running: tracker.anchor.running, &pending)
         }
-        if engine == .open { pending.tell(.setSpeed(speed)) }
+        if engine == .open { pending.command(.setSpeed(speed)) }
         markPosition(&pending)
     }
 
@@ -270,5 +284,12 @@ extension PlaybackSession {
     mutating func mark(as state: WireEpisodeState, _ pending: PendingEffects) {
         episodeState = state
         tracker.marked(played: state.played, at: position(at: pending.now.monotonic))
+    }
+
+    /// A mark of it could not be saved.
+    mutating func takeBack(_ mark: EpisodeMark) {
+        guard mark.after.episode == episode.id, let unplayedFrom = mark.unplayedFrom else { return }
+        episodeState = mark.takenBack(from: episodeState)
+        tracker.marked(played: false, at: unplayedFrom)
     }
 }

@@ -4,7 +4,7 @@ import WireMessages
 
 /// The loaded episode and its playback state.
 struct PlaybackSession: Sendable, Hashable {
-    /// What the player does with it.
+    /// The state of playback.
     enum Status: Sendable, Hashable {
         /// Being opened; `plays` says what follows. Exits: playing, paused, failed.
         case loading(plays: Bool)
@@ -36,7 +36,7 @@ struct PlaybackSession: Sendable, Hashable {
     enum Engine: Sendable, Hashable {
         /// It has no file open.
         case closed
-        /// What is stored about the episode is being asked for, for this request; nil: it was stopped meanwhile.
+        /// The library is being asked about the episode for this request; nil: the request has been answered.
         case lookingUp(RequestID?, explicit: PlaybackPosition?)
         /// It opens the file once the session is durable, so that a crash in it is found out.
         case awaitingCommit(TransactionID?)
@@ -63,11 +63,11 @@ struct PlaybackSession: Sendable, Hashable {
     var recovery: StreamRecovery
     var audio: AudioIdentity
     var buffering = false
-    /// What has paused it.
+    /// The cause of the pause.
     var pausedBy = WirePlaybackState.PausedBy.somebody
     /// The episode's stored state; its played mark outlives new positions.
     var episodeState: WireEpisodeState
-    /// What is stored of the episode could not be found out in time; it is asked for until it comes.
+    /// The lookup has failed, and the library is asked until it answers.
     var isStateMissing = false
     /// The library has told of the episode once: what it is asked for again changes nothing of `episodeState`.
     var wasLookedUp = false
@@ -104,10 +104,13 @@ struct PlaybackSession: Sendable, Hashable {
     /// Whether what is stored of its episode is still being asked for.
     var isBeingLookedUp: Bool { if case .lookingUp = engine { true } else { false } }
 
+    /// Whether it is being opened, or about to be.
+    var isOpening: Bool { if case .loading = status { true } else { false } }
+
     /// Whether it plays or is about to.
     var wantsToPlay: Bool { status.willPlay }
 
-    /// What its recovery must know of it.
+    /// The facts that its recovery depends on.
     func situation(at now: Moment) -> StreamRecovery.Situation {
         StreamRecovery.Situation(
             position: position(at: now.monotonic), plays: wantsToPlay, isOpen: engine == .open,
@@ -117,5 +120,47 @@ struct PlaybackSession: Sendable, Hashable {
 
     func position(at now: MonotonicTime) -> PlaybackPosition {
         tracker.anchor.position(at: now, duration: duration)
+    }
+
+    // MARK: Alerts
+
+    /// Whether an alert is about it: those about a sound device are, whatever was loaded when they were raised.
+    func isConcerned(by alert: WireAlert) -> Bool {
+        alert.subject == loadID.text || DeviceAlert.codes.contains(alert.code)
+    }
+
+    /// It as the answer to an alert leaves it; nil: it changes nothing.
+    func answered(_ answer: WireAnswerAlert, mayPlay: Bool) -> PlaybackSession? {
+        guard status != .finished else { return nil }
+        var session = self
+        switch answer.action {
+        case "skip" where status.isFailed:
+            session.skip = true
+            session.skippedAlert = answer.alert
+        case "retry", "accept", "resume", "restart": if mayPlay { session.status = .loading(plays: true) }
+        default: return nil
+        }
+        return session
+    }
+
+    /// The answer to an alert is durable.
+    ///
+    /// - Returns: whether it is to play.
+    mutating func carryOut(_ answer: WireAnswerAlert, _ pending: inout PendingEffects) -> Bool {
+        switch answer.action {
+        case "retry", "resume": return true
+        case "accept":
+            audio.acceptReplacement()
+            return true
+        case "restart":
+            move(to: .zero, &pending)
+            return true
+        case "skip" where status.isFailed:
+            skip = true
+            skippedAlert = answer.alert
+            pending.saveSession()
+            return false
+        default: return false
+        }
     }
 }

@@ -3,52 +3,9 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// An alert of the player.
-struct PlayerAlert: Sendable {
-    let code: String
-    /// The load that it is about; empty: none.
-    let load: String
-    let episode: String
-    let podcast: String
-    let title: String
-    let message: String
-    let severity: WireAlert.Severity
-    let actions: [String]
-
-    init(
-        _ code: String, about session: PlaybackSession?, title: String, _ message: String,
-        _ severity: WireAlert.Severity, actions: [String]
-    ) {
-        self.code = code
-        load = session?.loadID.text ?? ""
-        episode = session?.episode.id ?? ""
-        podcast = session?.episode.podcastID ?? ""
-        self.title = title
-        self.message = message
-        self.severity = severity
-        self.actions = actions
-    }
-
-    func record(id: String, at time: Timestamp) -> WirePlaybackAlertRecord {
-        var record = WirePlaybackAlertRecord()
-        record.loadID = load
-        record.alert.id = id
-        record.alert.code = code
-        record.alert.title = title
-        record.alert.message = message
-        record.alert.severity = severity
-        record.alert.actions = actions
-        record.alert.raisedAt = time.milliseconds
-        record.alert.owner = ServiceName.playback.text
-        record.alert.episode = episode
-        record.alert.podcast = podcast
-        return record
-    }
-}
-
-/// The player's alerts, the newest answers that they got, and the answers that are on their way to the database.
+/// The player's alerts, and the answers to them, which are carried out when they are durable.
 struct PlayerAlerts: Sendable {
-    /// What ends alerts.
+    /// A reason for which alerts end.
     enum Cause {
         /// The load goes on.
         case resumed(LoadID)
@@ -64,147 +21,114 @@ struct PlayerAlerts: Sendable {
     struct Answer: Sendable {
         let command: Command
         let answer: WireAnswerAlert
-        /// Somebody has paused or stopped since: it plays nothing any more.
-        var isOverruled = false
+        /// How often playing had been overruled before it was given.
+        fileprivate let overrules: Int
     }
 
-    /// What becomes of an answer.
-    enum Outcome {
-        /// It is the first, and is to be committed with these changes.
-        case commit([WireChange], of: WirePlaybackAlertRecord)
-        /// It waits for the outcome of another one.
-        case joined
-        /// It was given before.
-        case repeated
-    }
-
-    static let answersKept = 64
     /// Alerts that tell of something while it plays on.
     private static let tellingCodes: Set<String> = ["playsStream", "audioChanged"]
 
-    private(set) var standing: [String: WirePlaybackAlertRecord] = [:]
-    private var answers: [String: WirePlaybackAnswerRecord] = [:]
-    /// The answers that are on their way, the first of each alert before those that wait for it.
-    private var pending: [String: [Answer]] = [:]
+    private var alerts = OwnerAlerts(.playback)
+    private var pending = PendingAnswers<Answer>()
+    /// How often somebody has paused or stopped while answers were on their way.
+    private var overrules = 0
+
+    var standing: [String: WireAlert] { alerts.standing }
 
     // MARK: Alerts
 
-    /// Whether an alert of the code is standing that is about the same; one that is being answered tells nobody of this.
-    func stands(_ alert: PlayerAlert) -> Bool {
-        // One device is missing, however many episodes are loaded meanwhile.
-        let isOfAny = DeviceAlert.codes.contains(alert.code)
-        return standing.values.contains {
-            $0.alert.code == alert.code && (isOfAny || $0.loadID == alert.load) && pending[$0.alert.id] == nil
-        }
+    /// Raises an alert, unless one of its code and subject stands; one that is being answered tells nobody of this.
+    mutating func raise(_ alert: WireAlert) -> OwnerChange {
+        alerts.raise(unlessStanding: alert) { pending.contains($0.id) }
     }
 
-    mutating func put(_ record: WirePlaybackAlertRecord) { standing[record.alert.id] = record }
-
-    /// Ends the alerts whose cause is gone.
-    ///
-    /// - Returns: their IDs, in order.
-    mutating func end(_ cause: Cause) -> [String] {
-        let over = standing.filter { isOver($0.value, cause) }.keys.sorted()
-        for id in over { standing[id] = nil }
-        return over
+    /// Replaces the message of an alert.
+    mutating func reword(_ alert: WireAlert, _ message: String) -> OwnerChange {
+        var alert = alert
+        alert.message = message
+        return alerts.raise(alert)
     }
 
-    /// A missing device is not cured by another episode, and what the listener should know not by playing on.
-    private func isOver(_ record: WirePlaybackAlertRecord, _ cause: Cause) -> Bool {
-        let isOfDevice = DeviceAlert.codes.contains(record.alert.code)
-        switch cause {
-        case .resumed(let load):
-            return record.loadID == load.text && !isOfDevice && !Self.tellingCodes.contains(record.alert.code)
-        case .left(let load): return record.loadID == load.text && !isOfDevice
-        case .loaded: return !record.loadID.isEmpty && !isOfDevice
-        case .code(let code): return record.alert.code == code
+    /// Ends the alerts whose cause is gone. A missing device is not cured by another episode, and what the listener should
+    /// know not by playing on.
+    mutating func end(_ cause: Cause) -> OwnerChange {
+        alerts.end { alert in
+            let isOfDevice = DeviceAlert.codes.contains(alert.code)
+            switch cause {
+            case .resumed(let load):
+                return alert.subject == load.text && !isOfDevice && !Self.tellingCodes.contains(alert.code)
+            case .left(let load): return alert.subject == load.text && !isOfDevice
+            case .loaded: return !alert.subject.isEmpty && !isOfDevice
+            case .code(let code): return alert.code == code
+            }
         }
     }
 
     // MARK: Answers
 
     /// Whether an alert has been answered, or is being answered.
-    func isAnswered(_ id: String) -> Bool { answers[id] != nil || pending[id] != nil }
+    func isAnswered(_ id: String) -> Bool { alerts.isAnswered(id) || pending.contains(id) }
 
-    /// An alert is answered. The first answer to become durable wins; one that comes meanwhile waits to see which it was.
-    ///
-    /// - Parameter kept: alerts whose answers must not be forgotten.
-    mutating func begin(_ answer: Answer, kept: Set<String>, at time: Timestamp) throws(Failure) -> Outcome {
-        let (id, action) = (answer.answer.alert, answer.answer.action)
-        if pending[id] != nil {
-            pending[id]?.append(answer)
-            return .joined
-        }
-        let isFirst = try answer.answer.isFirst(after: answers[id]?.action, to: standing[id]?.alert)
-        guard isFirst, let record = standing[id] else { return .repeated }
-        pending[id] = [answer]
-        var won = WirePlaybackAnswerRecord()
-        won.action = action
-        won.at = time.milliseconds
-        return .commit([.deleting("alert", id), .putting("answer", id, won)] + dropOldest(but: kept), of: record)
+    /// An answer that a command gives now.
+    func answer(_ answer: WireAnswerAlert, by command: Command) -> Answer {
+        Answer(command: command, answer: answer, overrules: overrules)
     }
 
-    private mutating func dropOldest(but kept: Set<String>) -> [WireChange] {
-        guard answers.count >= Self.answersKept,
-            let oldest = answers.filter({ !kept.contains($0.key) })
-                .min(by: { ($0.value.at, $0.key) < ($1.value.at, $1.key) })
-        else { return [] }
-        answers[oldest.key] = nil
-        return [.deleting("answer", oldest.key)]
-    }
+    /// Whether somebody has paused or stopped since an answer was given: it plays nothing any more.
+    func isOverruled(_ answer: Answer) -> Bool { answer.overrules < overrules }
 
     /// Whoever pauses or stops means what was answered before, too, though it is not done yet.
     ///
     /// - Returns: whether anything was.
     mutating func overrule() -> Bool {
-        pending = pending.mapValues { answers in
-            answers.map { answer in
-                var answer = answer
-                answer.isOverruled = true
-                return answer
-            }
-        }
-        return !pending.isEmpty
+        overrules += 1
+        return !pending.alerts.isEmpty
+    }
+
+    /// Begins an answer. The first one to become durable wins; one that comes meanwhile waits to see which it was.
+    ///
+    /// - Parameter kept: alerts whose answers must not be forgotten.
+    mutating func begin(
+        _ answer: Answer, keeping kept: Set<String>, at time: Timestamp
+    ) throws(Failure) -> PendingAnswers<Answer>.Start {
+        try pending.begin(answer.answer, by: answer, to: alerts, at: time, keeping: kept)
     }
 
     /// An answer is durable.
     ///
-    /// - Returns: the alert, if it was still standing; the answer; and those that have waited for it.
-    mutating func committed(
-        _ id: String, at time: Timestamp
-    ) -> (alert: WirePlaybackAlertRecord?, answer: Answer, waiting: ArraySlice<Answer>)? {
-        guard let all = pending.removeValue(forKey: id), let first = all.first else { return nil }
-        var won = WirePlaybackAnswerRecord()
-        won.action = first.answer.action
-        won.at = time.milliseconds
-        answers[id] = won
-        return (standing.removeValue(forKey: id), first, all.dropFirst())
+    /// - Returns: the alert, if it was still standing, and the answers that have waited for this one.
+    mutating func committed(_ id: String, keeping kept: Set<String>) -> (alert: WireAlert?, waiting: [Answer]) {
+        let (alert, waiting) = pending.committed(id, in: &alerts, keeping: kept)
+        return (alert, waiting)
     }
 
     /// An answer could not be saved.
     ///
     /// - Returns: those that have waited for it.
-    mutating func refused(_ id: String) -> ArraySlice<Answer> { (pending.removeValue(forKey: id) ?? []).dropFirst() }
+    mutating func refused(_ id: String) -> [Answer] { pending.refused(id) }
 
     // MARK: The database and the stream
 
-    mutating func restore(_ answer: WirePlaybackAnswerRecord, to id: String) { answers[id] = answer }
+    /// Takes a stored record over; false if it is of another kind.
+    mutating func restore(_ record: StoredRecord) throws -> Bool {
+        // An older form has the alert in a record of its own, beside its load.
+        if record.collection == "alert", let old = try? WirePlaybackAlertRecord(wireBytes: record.value),
+            old.alert.id == record.key
+        {
+            var alert = old.alert
+            alert.subject = old.loadID
+            _ = alerts.raise(alert)
+            return true
+        }
+        return try alerts.restore(record)
+    }
 
     /// An alert as it is stored.
     func change(_ id: String) -> WireChange {
         // The answer to it is on its way, and must not find it stored again behind it.
-        guard pending[id] == nil, let record = standing[id] else { return .deleting("alert", id) }
-        return .putting("alert", id, record)
+        pending.contains(id) ? .deleting("alert", id) : alerts.change(id)
     }
 
-    var everything: [WireChange] {
-        standing.keys.sorted().map(change)
-            + answers.sorted { $0.key < $1.key }.map { .putting("answer", $0.key, $0.value) }
-    }
-
-    var retained: [Publication] {
-        standing.sorted { $0.key < $1.key }.map {
-            Publication(.put, .alert(.playback, $0.key), $0.value.alert.wireBytes)
-        }
-    }
+    var everything: [WireChange] { alerts.everything }
+    var retained: [Publication] { alerts.retained }
 }

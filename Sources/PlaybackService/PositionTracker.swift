@@ -5,7 +5,7 @@ import WireMessages
 struct PositionTracker: Sendable, Hashable {
     /// How much the engine may differ from the anchor before there is a new one, in seconds.
     private static let drift = 0.05
-    /// What the engine says of the position right after a pause changes until its buffers have settled.
+    /// How long the engine’s position changes after a pause, until its buffers have settled.
     private static let settlesAfterPause = Duration.milliseconds(250)
 
     /// The published position, and how it runs.
@@ -52,12 +52,17 @@ struct PositionTracker: Sendable, Hashable {
         }
     }
 
-    /// What is stored of it.
+    /// Fills in the stored session.
     func fill(_ record: inout WireSessionRecord, now: Timestamp) {
         record.savedAt = (anchor.running ? now : pausedAt ?? leftAt ?? now).milliseconds
         record.unheard = !isPlayedUpToHere
         record.pausedAt = pausedAt?.milliseconds ?? 0
         record.unplayedFrom = unplayedFrom.seconds
+    }
+
+    /// When a position is played, in seconds, if it runs on as it does.
+    func time(of position: Double) -> MonotonicTime {
+        anchor.at.advanced(by: .seconds((position - anchor.position.seconds) / anchor.speed.factor))
     }
 
     // MARK: Decisions
@@ -96,7 +101,7 @@ struct PositionTracker: Sendable, Hashable {
         if settles { settlesAt = now.monotonic.advanced(by: Self.settlesAfterPause) }
     }
 
-    /// It plays on.
+    /// Playback resumes.
     ///
     /// - Parameter isRestored: whether it was left by an earlier life of the process.
     mutating func resumed(isRestored: Bool = false) {

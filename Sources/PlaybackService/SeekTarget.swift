@@ -1,3 +1,4 @@
+import OwnerKit
 import PodcastModel
 import WireMessages
 
@@ -37,7 +38,7 @@ struct SeekTarget: Sendable {
         }
         guard let duration else {
             throw Failure(
-                .invalidArgument, "The length of this episode is not known yet. Give a time, such as 12:34.")
+                .invalidArgument, "The length of this episode isn’t known yet. Give a time, such as 12:34.")
         }
         return PlaybackPosition(clamping: min(duration * fraction, max(0, duration - Self.endMargin)))
     }
@@ -67,11 +68,58 @@ struct SeekTarget: Sendable {
                 let isFirst = chapters.number(at: position, tolerance: 0) > 0
                 throw Failure(
                     .atEdge,
-                    isFirst ? "This is the beginning of the first chapter." : "There is no chapter before this place.")
+                    isFirst
+                        ? "This is the beginning of the first chapter." : "There is no chapter before this position.")
             }
             return PlaybackPosition(clamping: chapters[0].start)
         case .neighbour, nil:
             throw Failure(.invalidArgument, "A chapter is named by its number, or as the next or previous one.")
+        }
+    }
+}
+
+extension PlaybackSession {
+    /// It has ended, and can’t be resumed or moved in.
+    var endedFailure: Failure {
+        Failure(
+            .nothingLoaded,
+            "“\(episode.title)” has been played to its end. Start it again with `lockstep play` and its title.")
+    }
+
+    /// Where an absolute seek leads to.
+    func target(of seek: WireSeek) throws(Failure) -> PlaybackPosition {
+        guard status != .finished else { throw endedFailure }
+        guard seek.loadID.isEmpty || seek.loadID == loadID.text else {
+            throw Failure(.nothingLoaded, "That episode is no longer loaded.")
+        }
+        guard let position = PlaybackPosition(seconds: seek.position) else {
+            throw Failure(.invalidArgument, "\(seek.position) s isn’t a valid position.")
+        }
+        if let duration, position.seconds > duration.seconds {
+            throw Failure(
+                .invalidArgument,
+                "\(ClockText.format(position.seconds)) is beyond the end at \(ClockText.format(duration.seconds)).")
+        }
+        return position
+    }
+
+    /// Where a relative seek leads to.
+    func target(
+        of seek: WireSeekRelative, chapters: [WireChapter], _ settings: OwnerSettings, now: MonotonicTime
+    ) throws(Failure) -> PlaybackPosition {
+        guard status != .finished else { throw endedFailure }
+        guard seek.loadID.isEmpty || seek.loadID == loadID.text else {
+            throw Failure(.revisionMismatch, "That episode is no longer loaded.")
+        }
+        let target = SeekTarget(
+            title: episode.title, position: position(at: now).seconds, duration: duration?.seconds,
+            chapters: chapters)
+        switch seek.to {
+        case .by(let seconds)?: return try target.position(by: seconds)
+        case .skip(let skip)?: return try target.position(by: settings.distance(of: skip, in: episode.podcastID))
+        case .fraction(let fraction)?: return try target.position(at: fraction)
+        case .chapter(let chapter)?: return try target.start(of: chapter)
+        case nil: throw Failure(.invalidArgument, "The request doesn’t say where to seek to.")
         }
     }
 }

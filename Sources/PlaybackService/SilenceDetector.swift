@@ -14,14 +14,14 @@ struct AudioLevel: Sendable, Hashable {
 /// is passed over quickly: all but its edges, so that the speech on both sides plays at its own speed although the moment
 /// at which a speed takes effect is only known to some hundredths of a second.
 struct SilenceDetector {
-    /// What is quieter is silence, in dBFS of the root mean square: that of a room, not that of breath and consonants.
+    /// The level below which sound is silence, in dBFS (root mean square): that of a room, not of breath and consonants.
     static let threshold = -45.0
     /// What is left of a silence as it is behind the speech, and before it, and the shortest that is worth the effort, all
     /// in seconds of the file.
     static let lead = 0.1
     static let tail = 0.35
     static let shortest = 0.2
-    /// What was heard so long ago is forgotten, in seconds of the file.
+    /// How long levels are remembered after they were heard, in seconds of the file.
     private static let memory = 30.0
 
     private var silences: [Range<Double>] = []
@@ -64,7 +64,7 @@ struct SilenceDetector {
         return passages.lazy.flatMap { [$0.lowerBound, $0.upperBound] }.first { $0 > position }
     }
 
-    /// What is passed over quickly; a silence whose end isn’t known yet counts as far as it is.
+    /// The ranges that play fast; a silence whose end isn’t known yet counts up to where it is known.
     private var passages: some Sequence<Range<Double>> {
         silences.lazy.compactMap { silence in
             let (start, end) = (silence.lowerBound + Self.lead, silence.upperBound - Self.tail)

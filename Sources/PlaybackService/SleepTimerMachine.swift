@@ -6,7 +6,7 @@ import WireMessages
 /// Decides when playing ends by itself, and how the sound dies away before. The timer that was set last holds, through
 /// restarts and advances, until its own end.
 struct SleepTimerMachine: Sendable, Hashable {
-    /// What ends playing.
+    /// The event that ends playback.
     enum Phase: Sendable, Hashable {
         /// Nothing does. Exits: timed, episodes, endOfChapter.
         case off
@@ -20,7 +20,7 @@ struct SleepTimerMachine: Sendable, Hashable {
         case over
     }
 
-    /// What follows from an event.
+    /// An action that follows from an event.
     enum Action: Sendable, Hashable {
         /// Save the timer, and show it.
         case save
@@ -82,7 +82,7 @@ struct SleepTimerMachine: Sendable, Hashable {
 
     // MARK: Events
 
-    /// Somebody sets the timer, or turns it off.
+    /// Sets the timer, or turns it off.
     mutating func set(_ request: WireSetSleep, now: Moment) throws(Failure) -> [Action] {
         switch request.until {
         case .seconds(let seconds)?:
@@ -101,7 +101,7 @@ struct SleepTimerMachine: Sendable, Hashable {
         }
     }
 
-    /// Somebody lets a timer that runs by time run longer.
+    /// Extends a timer that runs by time.
     mutating func extend(by seconds: Double, now: Moment) throws(Failure) -> [Action] {
         guard case .timed(let endsAt, _, _) = phase else {
             throw Failure(.invalidArgument, "There is no sleep timer to extend. Start one with `lockstep sleep 10`.")
@@ -131,7 +131,7 @@ struct SleepTimerMachine: Sendable, Hashable {
         return [.save]
     }
 
-    /// `nextAt` has come.
+    /// The time of `nextAt` has come.
     mutating func tick(isPlaying: Bool, now: MonotonicTime) -> [Action] {
         guard case .timed(let endsAt, let wall, let isFading) = phase else { return [] }
         guard now < endsAt else { return [.expire("its time is over")] }
@@ -182,6 +182,19 @@ struct SleepTimerMachine: Sendable, Hashable {
     }
 }
 
+extension PlaybackSession? {
+    /// Checks that there is a chapter whose end can be waited for.
+    fileprivate func checkChapters(_ chapters: [WireChapter]) throws(Failure) {
+        guard let self, self.status != .finished else {
+            throw Failure(.nothingLoaded, "Nothing is loaded whose chapter could end.")
+        }
+        guard chapters.isEmpty else { return }
+        throw Failure(
+            .invalidArgument,
+            "“\(self.episode.title)” has no chapters; `sleep episode` ends with the episode.")
+    }
+}
+
 extension PlaybackMachine {
     /// The volume that the engine is given.
     var heardVolume: Volume {
@@ -189,14 +202,7 @@ extension PlaybackMachine {
     }
 
     mutating func setSleep(_ set: WireSetSleep, _ command: Command) throws(Failure) {
-        if set.endOfChapter {
-            guard let session, session.status != .finished else {
-                throw Failure(.nothingLoaded, "Nothing is loaded whose chapter could end.")
-            }
-            guard !chapters.chapters.isEmpty else {
-                throw Self.invalid("“\(session.episode.title)” has no chapters; `sleep episode` ends with the episode.")
-            }
-        }
+        if set.endOfChapter { try session.checkChapters(chapters.chapters) }
         perform(try sleepTimer.set(set, now: now))
         answer(command, sleepTimer.phase == .off ? "The sleep timer is off" : "The sleep timer is set")
     }
@@ -214,7 +220,7 @@ extension PlaybackMachine {
                 pending.state = true
                 pending.commit = true
             case .publish: pending.state = true
-            case .setVolume: if session?.engine == .open { pending.tell(.setVolume(heardVolume)) }
+            case .setVolume: if session?.engine == .open { pending.command(.setVolume(heardVolume)) }
             case .expire(let reason):
                 perform([SleepTimerMachine.Action.reportEnd(reason)])
                 expireSleepTimer()

@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-/// What an alert says of the sound device.
+/// The problem with the sound device that an alert reports.
 enum DeviceAlert: String, Sendable, Hashable {
     /// It is gone, and playback is paused.
     case lost
@@ -15,7 +15,7 @@ enum DeviceAlert: String, Sendable, Hashable {
     static let missingOutput = "outputMissing"
     static let codes = [FailureCode.noSoundDevice.rawValue, missingOutput]
 
-    /// What a stored alert says; nil: nothing of the device.
+    /// The problem that a stored alert reports; nil: it isn’t about the device.
     init?(_ alert: WireAlert) {
         switch alert.code {
         case FailureCode.noSoundDevice.rawValue: self = alert.actions.contains("resume") ? .lost : .silent
@@ -23,12 +23,24 @@ enum DeviceAlert: String, Sendable, Hashable {
         default: return nil
         }
     }
+
+    /// The message to the listener.
+    func message(chosen: String, isHung: Bool) -> String {
+        switch self {
+        case .lost:
+            isHung
+                ? "The sound system doesn’t respond; playback is paused."
+                : "The sound device is gone; playback is paused."
+        case .silent: "Couldn’t open a sound device; playing silently."
+        case .other: "The sound device “\(chosen)” isn’t there; the system’s default is used until it is."
+        }
+    }
 }
 
 /// The sound devices: which there are, which is chosen and in use, what becomes of playback when one is lost, and which
 /// alert says so.
 struct SoundOutput: Sendable {
-    /// What follows from an event.
+    /// An action that follows from an event.
     enum Action: Sendable, Hashable {
         /// Publish the player's state.
         case publishState
@@ -49,9 +61,9 @@ struct SoundOutput: Sendable {
     private(set) var inUse = ""
     /// Whether the engine plays into the void; nil: it has not said.
     private(set) var isSilent: Bool?
-    /// What becomes of playing without a device.
+    /// Decides how playback goes on after the loss of a device.
     var loss: DeviceLossMachine
-    /// What was shown last, though the alert may have been dismissed since.
+    /// The problem that was shown last, though its alert may have been dismissed.
     private var shown: DeviceAlert?
     /// The alerts that were raised, for as long as what they say is so: also while they aren't shown, as in a pause, and
     /// when they were answered.
@@ -158,7 +170,7 @@ struct SoundOutput: Sendable {
 
     // MARK: Alerts
 
-    /// What plays may have changed: a device is looked for where one is needed, and the alert says what is so.
+    /// Follows a change of playback: looks for a device where one is needed, and updates the alert.
     mutating func follow(_ status: PlaybackSession.Status?, isPlaying: Bool, now: MonotonicTime) -> [Action] {
         switch status {
         case .loading(plays: true) where loss.isLost: loss.opensToResume()
@@ -174,7 +186,7 @@ struct SoundOutput: Sendable {
         return actions
     }
 
-    /// What there is to say of the device.
+    /// The problem with the device that is to be shown.
     private func alert(_ status: PlaybackSession.Status?) -> DeviceAlert? {
         if status != nil, loss.isLost { return .lost }
         switch status {
@@ -196,35 +208,13 @@ struct SoundOutput: Sendable {
         }
     }
 
-    /// What is over for certain has another alert when it comes back. What is only not heard of, as in a pause, is not over.
+    /// Forgets the alerts of problems that are certainly over, so that they get new alerts when they return. A problem
+    /// that merely can’t be observed, as in a pause, is not over.
     private mutating func forgetAlerts(but wanted: DeviceAlert?) -> Bool {
         guard let audibility = loss.audibility, audibility > .silent else { return false }
         let past = alertIDs.keys.filter { $0 != wanted && ($0 != .other || audibility == .onChosen) }
         for alert in past { alertIDs[alert] = nil }
         return !past.isEmpty
-    }
-
-    /// What an alert says.
-    func content(of alert: DeviceAlert, isHung: Bool, about session: PlaybackSession?) -> PlayerAlert {
-        let noDevice = FailureCode.noSoundDevice.rawValue
-        switch alert {
-        case .lost:
-            return PlayerAlert(
-                noDevice, about: session, title: "No sound device",
-                isHung
-                    ? "The sound system doesn’t respond; playback is paused."
-                    : "The sound device is gone; playback is paused.",
-                .warning, actions: ["resume", "dismiss"])
-        case .silent:
-            return PlayerAlert(
-                noDevice, about: session, title: "No sound device",
-                "Couldn’t open a sound device; playing silently.", .warning, actions: ["dismiss"])
-        case .other:
-            return PlayerAlert(
-                DeviceAlert.missingOutput, about: session, title: "The chosen sound device is missing",
-                "The sound device “\(chosen)” isn’t there; the system’s default is used until it is.", .info,
-                actions: ["dismiss"])
-        }
     }
 
     /// An alert is raised under this ID.
@@ -253,11 +243,24 @@ struct SoundOutput: Sendable {
         alertIDs[alert] = id
     }
 
-    /// What is stored.
+    /// Fills in the published state.
+    func fill(_ state: inout WirePlaybackState) {
+        state.output = inUse
+        state.nullOutput = isSilent ?? false
+    }
+
+    /// Fills in the stored settings.
     func fill(_ record: inout WirePlaybackSettingsRecord) {
         record.output = chosen
         record.devices = devices.map(WireOutputState.Device.init)
         for (alert, id) in alertIDs { record.deviceAlerts[alert.rawValue] = id }
+    }
+
+    /// The answer to who asks for the devices.
+    var reply: WirePlaybackReply {
+        var reply = WirePlaybackReply()
+        reply.output = wire
+        return reply
     }
 
     /// The devices, as the stream shows them.

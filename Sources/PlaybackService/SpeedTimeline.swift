@@ -13,11 +13,11 @@ struct SpeedTimeline: Sendable, Hashable {
         let after: PlaybackSpeed
     }
 
-    /// What was so when the speed was set last.
+    /// The situation when the speed was set last.
     private struct Setting: Hashable {
         /// When that was, in seconds.
         let at: Double
-        /// What libmpv showed right afterwards.
+        /// The position that libmpv showed right afterwards.
         let shown: Double
         /// Where the change was, if nothing was on its way to the output.
         let position: Double
@@ -25,7 +25,7 @@ struct SpeedTimeline: Sendable, Hashable {
 
     /// The speed that was set last.
     private(set) var speed: PlaybackSpeed
-    /// What isn’t heard yet, in the order of the file.
+    /// The changes that aren’t heard yet, in the order of the file.
     private var changes: [Change] = []
     private var setting: Setting?
 

@@ -7,7 +7,7 @@ import PodcastModel
 struct StandstillWatch: Sendable, Hashable {
     /// The shortest time between two places that count.
     static let interval = Duration.milliseconds(500)
-    /// What moves less than this, in seconds, stands still.
+    /// A move of less than this, in seconds, counts as standing still.
     private static let step = 0.05
 
     /// The number of places in a row without a move that mean a standstill.

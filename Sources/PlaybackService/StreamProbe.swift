@@ -2,13 +2,13 @@ import NIOConcurrencyHelpers
 package import PodcastModel
 import WebClient
 
-/// What a web server says when it is asked for a stream beside the engine, whose library does not tell.
+/// A web server’s answer when it is asked about a stream beside the engine, whose library doesn’t report it.
 package enum ProbeAnswer: Sendable, Hashable {
     /// It has the audio of this tag.
     case audio(AudioTag)
     /// It answers with this status, which is not one of success.
     case refused(Int)
-    /// What it has is no audio, which is said in the failure; the engine may be able to play it all the same.
+    /// Its data isn’t audio, as the failure says; the engine may be able to play it all the same.
     case notAudio(Failure)
     /// It gives no answer; why, where the engine meets the same.
     case unanswered(Failure?)

@@ -11,7 +11,7 @@ struct StreamRetry: Sendable, Hashable {
     let wait: Duration
     /// When it is tried; nil: it is being tried.
     fileprivate(set) var nextAt: MonotonicTime?
-    /// What it failed of.
+    /// The failure that caused it.
     let failure: Failure
     /// Where it failed.
     let position: PlaybackPosition
@@ -33,7 +33,7 @@ struct StreamRetry: Sendable, Hashable {
 /// Why a stream fails is for its server to say, which is asked beside the engine: the engine's library tells an answer of
 /// 404 from one of 503, or from none, in lines of its log alone, if at all.
 struct StreamRecovery: Sendable, Hashable {
-    /// What an event finds.
+    /// The situation in which an event happens.
     struct Situation: Sendable, Hashable {
         let position: PlaybackPosition
         /// Whether the episode plays, or will when it can.
@@ -45,7 +45,7 @@ struct StreamRecovery: Sendable, Hashable {
         let now: Moment
     }
 
-    /// What follows from an event.
+    /// An action that follows from an event.
     enum Action: Sendable, Hashable {
         /// Ask the server which audio it has, and say so with `asked`.
         case askServer
@@ -112,7 +112,7 @@ struct StreamRecovery: Sendable, Hashable {
     private var probe: Probe?
     /// Its server refuses the question, but not the engine.
     private var distrustsProbes = false
-    /// What the stream has failed of; what follows waits for its server's answer.
+    /// The failure whose classification waits for the server’s answer.
     private var failureAwaitingProbe: Failure?
     /// The stream must be open by then.
     private var opensBy: MonotonicTime?
@@ -247,7 +247,7 @@ struct StreamRecovery: Sendable, Hashable {
         if failure.retry, !situation.plays { return [.stayPaused(failure)] }
         let made = retry?.attempt ?? 0
         guard failure.retry, limits.reconnect.allowsRetry(after: made + 1) else {
-            let mayReturn = failure.retry && failure.known == .streamFailed && limits.comeback.allowsRetry(after: 1)
+            let mayReturn = failure.retry && failure.known == .streamFailed && limits.serverProbes.allowsRetry(after: 1)
             if mayReturn { awaitReturn(situation) }
             return [.fail(failure, mayReturn: mayReturn)]
         }
@@ -276,7 +276,7 @@ struct StreamRecovery: Sendable, Hashable {
     // MARK: The return of the server
 
     private mutating func awaitReturn(_ situation: Situation) {
-        let window = limits.comebackWindow
+        let window = limits.serverReturnWindow
         let wall = situation.now.wall.milliseconds + Int64(window / .milliseconds(1))
         retry = nil
         // Where it has failed at the same position again, it is the same wait.
@@ -289,8 +289,8 @@ struct StreamRecovery: Sendable, Hashable {
     }
 
     private mutating func scheduleProbe(_ now: MonotonicTime) {
-        guard let asked = serverReturn?.asked, limits.comeback.allowsRetry(after: asked + 1) else { return }
-        serverReturn?.nextAt = now.advanced(by: limits.comeback.wait(after: asked + 1))
+        guard let asked = serverReturn?.asked, limits.serverProbes.allowsRetry(after: asked + 1) else { return }
+        serverReturn?.nextAt = now.advanced(by: limits.serverProbes.wait(after: asked + 1))
         serverReturn?.asked += 1
     }
 
@@ -312,12 +312,12 @@ struct StreamRecovery: Sendable, Hashable {
         return probeServer(situation)
     }
 
-    /// What a failure’s alert says while its server is asked.
+    /// The sentence in a failure’s alert while its server is asked.
     var returnPromise: String { Self.returnPromise(limits) }
 
     /// The same, of another life of the process.
     static func returnPromise(_ limits: PlaybackLimits) -> String {
-        " It plays on by itself if its server is back within \(Int(limits.comebackWindow / .seconds(60))) min."
+        " It plays on by itself if its server is back within \(Int(limits.serverReturnWindow / .seconds(60))) min."
     }
 
     /// The server is asked no more.
@@ -330,7 +330,7 @@ struct StreamRecovery: Sendable, Hashable {
 
     // MARK: Time and the server's answers
 
-    /// `nextAt` has come.
+    /// The time of `nextAt` has come.
     mutating func tick(_ situation: Situation) -> [Action] {
         let now = situation.now.monotonic
         func isDue(_ time: MonotonicTime?) -> Bool { time.map { now >= $0 } ?? false }

@@ -5,7 +5,7 @@ import NIOConcurrencyHelpers
 /// sleep up until the player's place is saved, as long as the manager allows (5 s, unless set otherwise). Where there is
 /// no such manager nothing happens.
 final class SuspendWatch: Sendable {
-    /// What is told.
+    /// An event of the machine’s sleep.
     enum Event: Sendable, Hashable {
         /// The machine is about to sleep, and waits for `release`.
         case suspends
@@ -18,7 +18,7 @@ final class SuspendWatch: Sendable {
     /// Where events go: called on a thread of the watch's own, and must not block.
     typealias Observer = @Sendable (Event) -> Void
 
-    /// What the library's thread is given, as long as it runs.
+    /// The context of the library’s thread, as long as it runs.
     private final class Target: Sendable {
         let observer: Observer
 

@@ -1,8 +1,9 @@
 import PlaybackService
+import ProcessKit
 
 @main
 struct Main {
     static func main() async {
-        await PlaybackProcess.run()
+        await ServiceProcess.run(PlaybackMachine.owner) { PlaybackShell($0) }
     }
 }

@@ -44,7 +44,7 @@ struct ListeningChecks {
 
     /// Judges what an event has done to the place in the loaded episode.
     mutating func follow(
-        _ event: OwnerEvent<PlaybackInput>, from before: WirePlaybackState, to after: WirePlaybackState,
+        _ event: PlaybackMachine.Event, from before: WirePlaybackState, to after: WirePlaybackState,
         at now: MonotonicTime
     ) -> String? {
         if event.isLate(at: now) { isLate = true }
@@ -145,7 +145,7 @@ extension WireSessionRecord {
     var isSought: Bool { position != register.position }
 }
 
-extension OwnerEvent<PlaybackInput> {
+extension MachineEvent where Input == PlaybackInput {
     /// Whether it tells of a place that is long past.
     fileprivate func isLate(at now: MonotonicTime) -> Bool {
         guard case .input(.engine(.progress(_, let progress))) = self else { return false }

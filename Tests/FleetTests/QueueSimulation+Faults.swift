@@ -73,10 +73,10 @@ extension QueueSimulation {
     /// Whether the player has nothing unsaved but the last seconds.
     private var isSaved: Bool {
         playerCommits.isEmpty && !playerInbox.contains(where: \.isCommitted) && !isOverdue
-            && playerTimers[TimerName("retry")] == nil
+            && playerTimers[.retry] == nil
     }
 
-    var isOverdue: Bool { playerTimers[TimerName("save")].map { $0 < now.monotonic } ?? false }
+    var isOverdue: Bool { playerTimers[.save].map { $0 < now.monotonic } ?? false }
 
     func checkPlaces() { complain(listening.judge(storedPlaces, isSettled: isSaved)) }
 
@@ -153,7 +153,7 @@ extension QueueSimulation {
     }
 }
 
-extension OwnerEvent<PlaybackInput> {
+extension MachineEvent where Input == PlaybackInput {
     /// The load whose audio cannot be read on.
     fileprivate var brokenLoad: String? {
         if case .input(.engine(.failed(let load, _))) = self { load.text } else { nil }

@@ -52,7 +52,7 @@ extension QueueSimulation {
                 playerInbox.append(.input(.examined(load, isThere: sources.isThere(path))))
             case .perform(.probe(let load, let url, _, let serial)): probe(load, url, serial)
             // What the engine answers comes later than timers here, as it would if it hung.
-            case .timer(TimerName("liveness"), _): break
+            case .timer(.liveness, _): break
             case .timer(let name, let time): playerTimers[name] = time
             case .log(_, let text):
                 checks.note("player: \(text)")
@@ -99,6 +99,7 @@ extension QueueSimulation {
         for (transaction, failure, held) in playerCommits.refuseAll() {
             for held in held { answer(held.id, .failure(SimulationChecks.follows)) }
             take(PlaybackMachine.Event.refused(transaction.step, failure))
+            if let request = transaction.answer?.request { answer(request, transaction.onRefusal.result(failure)) }
         }
     }
 

@@ -58,7 +58,7 @@ extension QueueSimulation {
         for _ in 0..<250 where rests < 3 {
             try pass(1.5)
             try arrive()
-            let isSaved = playerTimers[TimerName("retry")] == nil
+            let isSaved = playerTimers[.retry] == nil
             rests = early.player.status == .loading || !isSaved ? 0 : rests + 1
         }
         if rests == 0 { checks.complain("it is loading for ever") }

@@ -63,7 +63,7 @@ struct SimulatedDevice {
 
     /// Judges what the player does with an event.
     mutating func follow(
-        _ event: OwnerEvent<PlaybackInput>, from before: WirePlaybackState, to after: WirePlaybackState,
+        _ event: PlaybackMachine.Event, from before: WirePlaybackState, to after: WirePlaybackState,
         at now: MonotonicTime
     ) -> String? {
         if after.loadID != waiting || [.failed, .finished, .idle].contains(after.status) { wakeUp() }
@@ -117,7 +117,7 @@ struct SimulatedDevice {
         if log.contains("device is back") {
             resumptions += 1
             wakeUp()
-        } else if log.contains("could not go on") {
+        } else if log.contains("couldn’t resume") {
             surrenders += 1
             returned = nil
         }

@@ -291,7 +291,7 @@ struct StreamFaultTests {
         let limits: PlaybackLimits = {
             var limits = PlaybackLimits()
             limits.reconnect = .steps(reconnect, repeatsLast: false)
-            limits.comeback = .steps(comeback, repeatsLast: true)
+            limits.serverProbes = .steps(comeback, repeatsLast: true)
             (limits.stall, limits.opening, limits.probe) = (stall, opening, min(opening, limits.probe))
             return limits
         }()

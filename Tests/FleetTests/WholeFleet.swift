@@ -105,10 +105,10 @@ final class WholeFleet: Sendable {
         case .downloads: return DownloadsShell(context, stall: .seconds(2))
         case .playback:
             context.environment["LOCKSTEP_AO"] = "null"
-            let surroundings = PlaybackContext(bootID: SystemClocks.bootID, fleetRun: "fleet", limits: limits)
-            guard !usesLibrary else { return PlayerService(context: context, surroundings: surroundings) }
+            let playback = PlaybackContext(bootID: SystemClocks.bootID, fleetRun: "fleet", limits: limits)
+            guard !usesLibrary else { return PlaybackShell(context, playback: playback) }
             let (files, simulated) = (files, simulated)
-            return PlayerService(context: context, surroundings: surroundings) { observer in
+            return PlaybackShell(context, playback: playback) { observer in
                 let engine = SimulatedEngine(files: files, now: SystemClocks.monotonic(), observer: observer)
                 simulated.withLockedValue { $0 = engine }
                 return engine

@@ -1,5 +1,6 @@
 import BusKit
 import EngineDouble
+import OwnerKit
 import PodcastModel
 import Testing
 import WireMessages
@@ -30,7 +31,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing)
         try rig.advance(2)
         #expect(rig.alerts.isEmpty)
-        #expect(rig.logs.contains("The sound device is back, and playback has gone on."))
+        #expect(rig.logs.contains("The sound device is back, and playback has resumed."))
         #expect(rig.engine.performed.count { $0 == .reloadOutput } == 1)
     }
 
@@ -144,7 +145,7 @@ struct PlaybackDeviceTests {
         try rig.load(rig.episode())
         try dismiss(try #require(rig.alerts.first?.id))
         try rig.advance(1)
-        for number in 0...PlayerAlerts.answersKept {
+        for number in 0...OwnerAlerts.answerLimit {
             let broken = rig.episode("e\(number + 2)")
             rig.setFile(broken.id, .broken(Failure(.decoderFailed, "broken")))
             try rig.load(broken, as: "l\(number + 2)")

@@ -16,8 +16,8 @@ final class PlayerRig {
     private(set) var machine: PlaybackMachine
     private(set) var engine: SimulatedEngine
     private let reported = NIOLockedValueBox<[EngineEvent]>([])
-    private var inbox: [OwnerEvent<PlaybackInput>] = []
-    private var timers: [TimerName: MonotonicTime] = [:]
+    private var inbox: [PlaybackMachine.Event] = []
+    private var timers: [PlaybackMachine.Timer: MonotonicTime] = [:]
     var context: PlaybackContext
     var now = Moment(
         monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000),
@@ -26,8 +26,6 @@ final class PlayerRig {
     // What outlives the process.
     private(set) var records: [String: StoredRecord] = [:]
     var library: [String: WireEpisode] = [:]
-    /// The podcasts that the library has; nil: it does not answer.
-    var podcasts: [String]?
     var files: [AudioSource: SimulatedEngine.Audio] = [:]
     /// The sound devices that the engine of the next process lists; nil: the simulated one.
     var devices: [OutputDevice]?
@@ -35,12 +33,14 @@ final class PlayerRig {
     var refusal: Failure?
     /// Commits have no outcome yet.
     var holdsCommits = false
-    private var held: [Transaction] = []
+    private var held: [PlaybackMachine.Transaction] = []
+    /// Transactions whose refusal the machine has not heard of.
+    private var refused: [TransactionID: PlaybackMachine.Transaction] = [:]
     /// Lookups have no answer yet.
     var holdsLookups = false
     /// Why lookups are answered with a failure; one that has no limit waits then.
     var lookupFailure: Failure?
-    private var heldAnswers: [OwnerEvent<PlaybackInput>] = []
+    private var heldAnswers: [PlaybackMachine.Event] = []
 
     // What the world has seen.
     private(set) var states: [WirePlaybackState] = []
@@ -278,8 +278,9 @@ final class PlayerRig {
         try settle()
     }
 
-    func observe(_ kind: MessageKind, _ topic: Topic, _ payload: [UInt8] = []) throws {
-        inbox.append(.observed(StreamEvent(topic: topic, header: BusHeader(kind), payload: payload)))
+    /// The library does not have a podcast any more.
+    func forget(_ podcast: String) throws {
+        inbox.append(.podcastForgotten(try #require(PodcastID(podcast))))
         try settle()
     }
 
@@ -293,11 +294,16 @@ final class PlayerRig {
             }
             inbox += events.map { .input(.engine($0)) }
             guard !inbox.isEmpty else { return }
-            try perform(machine.handle(inbox.removeFirst(), now: now))
+            let event = inbox.removeFirst()
+            try perform(machine.handle(event, now: now))
+            guard case .refused(let step, let failure) = event, let transaction = refused.removeValue(forKey: step),
+                let answer = transaction.answer
+            else { continue }
+            reply(answer.request, transaction.onRefusal.result(failure))
         }
     }
 
-    private func perform(_ effects: [OwnerEffect<PlaybackAction>]) throws {
+    private func perform(_ effects: [PlaybackMachine.Effect]) throws {
         for effect in effects {
             if let killAfter, performed >= killAfter { throw Killed() }
             performed += 1
@@ -330,9 +336,10 @@ final class PlayerRig {
         heldProbes = []
     }
 
-    private func conclude(_ transaction: Transaction) {
+    private func conclude(_ transaction: PlaybackMachine.Transaction) {
         if let refusal {
-            inbox.append(.refused(transaction.id, refusal))
+            inbox.append(.refused(transaction.step, refusal))
+            refused[transaction.step] = transaction
             return
         }
         commits += 1
@@ -348,7 +355,7 @@ final class PlayerRig {
         }
         publish(transaction.publications)
         if let answer = transaction.answer { reply(answer.request, .success(answer.reply)) }
-        inbox.append(.committed(transaction.id))
+        inbox.append(.committed(transaction.step))
     }
 
     private func publish(_ publications: [Publication]) {
@@ -372,33 +379,18 @@ final class PlayerRig {
         }
     }
 
-    private func look(_ call: Call) {
+    private func look(_ call: PlaybackMachine.Call) {
         guard let request = try? WirePersistenceRequest(wireBytes: call.payload) else { return }
-        if case .findPodcast(let query)? = request.command { return find(query.text, for: call.id) }
         var reply = WirePersistenceReply()
         reply.episodes.episodes = request.episodesByID.ids.compactMap { library[$0] }
-        let answer = OwnerEvent<PlaybackInput>.answered(call.id, .success(reply.wireBytes))
+        let answer = PlaybackMachine.Event.answered(call.query, .success(reply.wireBytes))
         if let lookupFailure, call.limit != nil {
-            inbox.append(.answered(call.id, .failure(lookupFailure)))
+            inbox.append(.answered(call.query, .failure(lookupFailure)))
         } else if holdsLookups || lookupFailure != nil {
             heldAnswers.append(answer)
         } else {
             inbox.append(answer)
         }
-    }
-
-    private func find(_ podcast: String, for call: CallID) {
-        guard let podcasts else {
-            return inbox.append(.answered(call, .failure(Failure(.unavailable, "away"))))
-        }
-        guard podcasts.contains(podcast) else {
-            return inbox.append(.answered(call, .failure(Failure(.notFound, "There is none."))))
-        }
-        var found = WirePodcast()
-        found.id = podcast
-        var reply = WirePersistenceReply()
-        reply.podcasts.podcasts = [found]
-        inbox.append(.answered(call, .success(reply.wireBytes)))
     }
 
     /// Lets servers answer what they were asked while they were silent.

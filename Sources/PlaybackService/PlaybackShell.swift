@@ -7,8 +7,8 @@ package import ProcessKit
 import ServiceLifecycle
 import WireMessages
 
-/// The player on the bus: the machine decides, this carries out what it wants of the engine and the files.
-package final class PlayerService: Service {
+/// The player on the bus: `PlaybackMachine` decides, this performs it with the engine, files and servers.
+package final class PlaybackShell: Service {
     /// Makes an engine that reports to the observer. Called once, when the machine first wants one.
     package typealias EngineMaker = @Sendable (@escaping EngineObserver) -> any AudioEngine
 
@@ -19,12 +19,14 @@ package final class PlayerService: Service {
     /// Why the process is to end without its engine.
     private let hangs: AsyncStream<Failure>
 
-    /// A player of these surroundings; without `makeEngine` its engine is libmpv.
-    package init(context: ServiceContext, surroundings: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
+    /// - Parameters:
+    ///   - playback: what the process knows of itself; nil: what the environment says.
+    ///   - makeEngine: makes the engine; nil: it is libmpv.
+    package init(_ context: ServiceContext, playback: PlaybackContext? = nil, makeEngine: EngineMaker? = nil) {
         let outputs = context.environment["LOCKSTEP_AO"] ?? ""
         let engine = LazyEngine(makeEngine ?? { MPVEngine(audioOutputs: outputs, observer: $0) })
-        let surroundings =
-            surroundings
+        let playback =
+            playback
             ?? PlaybackContext(
                 bootID: SystemClocks.bootID, fleetRun: context.environment[ChildGuard.fleetRunVariable] ?? "")
         self.engine = engine
@@ -35,7 +37,7 @@ package final class PlayerService: Service {
         self.suspension = suspension
         let (hangs, hang) = AsyncStream.makeStream(of: Failure.self)
         self.hangs = hangs
-        owner = OwnerService(PlaybackMachine(context: surroundings), context: context) { action, inputs in
+        owner = OwnerService(PlaybackMachine(context: playback), context: context) { action, inputs in
             switch action {
             case .engine(let command):
                 engine.perform(command.with(secrets)) { inputs.send(.engine($0)) }
@@ -107,10 +109,10 @@ extension EngineCommand {
 
 /// An engine that is made when it is first needed.
 private final class LazyEngine: Sendable {
-    private let make: PlayerService.EngineMaker
+    private let make: PlaybackShell.EngineMaker
     private let engine = NIOLockedValueBox<(any AudioEngine)?>(nil)
 
-    init(_ make: @escaping PlayerService.EngineMaker) {
+    init(_ make: @escaping PlaybackShell.EngineMaker) {
         self.make = make
     }
 
@@ -125,13 +127,5 @@ private final class LazyEngine: Sendable {
 
     func close() async {
         await engine.withLockedValue { $0 }?.close()
-    }
-}
-
-/// The process `lockstep-playback`.
-package enum PlaybackProcess {
-    /// Runs the player until it is told to end.
-    package static func run() async {
-        await ServiceProcess.run(.playback) { PlayerService(context: $0) }
     }
 }
