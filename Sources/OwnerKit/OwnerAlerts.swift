@@ -86,13 +86,20 @@ package struct OwnerAlerts: Sendable {
         _ answer: WireAnswerAlert, at time: Timestamp, keeping kept: Set<String> = []
     ) throws(Failure) -> OwnerChange? {
         guard try answer.isFirst(after: answers[answer.alert]?.action, to: alerts[answer.alert]) else { return nil }
+        return record(answer, at: time, keeping: kept)
+    }
+
+    /// Records an answer, whether or not its alert still stands.
+    fileprivate mutating func record(
+        _ answer: WireAnswerAlert, at time: Timestamp, keeping kept: Set<String>
+    ) -> OwnerChange {
         var change = OwnerChange()
         end(answer.alert, &change)
-        let record = WireAlertAnswerRecord.with {
+        let stored = WireAlertAnswerRecord.with {
             $0.action = answer.action
             $0.at = time.milliseconds
         }
-        answers.put(answer.alert, record, keeping: kept, &change.changes)
+        answers.put(answer.alert, stored, keeping: kept, &change.changes)
         return change
     }
 
@@ -164,7 +171,8 @@ package struct PendingAnswers<Request: Sendable>: Sendable {
     ) -> (alert: WireAlert?, requests: [Request]) {
         guard let done = pending.removeValue(forKey: alert) else { return (nil, []) }
         let stood = alerts.standing[alert]
-        _ = try? alerts.answer(done.answer, at: done.at, keeping: kept)
+        // The alert may have ended meanwhile: the answer counts all the same.
+        _ = alerts.record(done.answer, at: done.at, keeping: kept)
         return (stood, done.requests)
     }
 

@@ -205,7 +205,7 @@ package struct EngineProgress: Sendable, Hashable {
     /// How fast the position runs; nil: at the speed that is set.
     package var speed: PlaybackSpeed?
 
-    /// A place in a file.
+    /// A position in a file.
     package init(
         position: PlaybackPosition, at: MonotonicTime, running: Bool, buffering: Bool = false, serial: UInt64 = 0,
         cached: Double = 0, speed: PlaybackSpeed? = nil

@@ -224,7 +224,7 @@ extension PlaybackMachine {
     mutating func makeBookmark(_ bookmark: WireBookmark, _ command: Command, _ result: Result<[UInt8], Failure>) {
         do throws(Failure) {
             if case .failure(let failure) = result { throw failure }
-            finish(try bookmarks.complete(bookmark, Self.episode(in: result)), command)
+            finish(try bookmarks.complete(bookmark, result.episode), command)
         } catch {
             pending.refuse(command.id, error)
         }

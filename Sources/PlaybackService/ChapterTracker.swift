@@ -109,7 +109,7 @@ struct ChapterTracker: Sendable {
         return number != self.number
     }
 
-    /// The first place behind a position where a chapter begins or ends, in seconds.
+    /// The first position after another one where a chapter begins or ends, in seconds.
     func nextBoundary(after position: Double) -> Double? {
         chapters.flatMap { [$0.start, $0.end] }.filter { $0 > position + 0.001 }.min()
     }

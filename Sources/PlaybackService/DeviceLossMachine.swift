@@ -1,3 +1,4 @@
+import OwnerKit
 import PodcastModel
 
 /// Decides what becomes of playback when the sound device is lost: pausing, looking for a device, playing on.
@@ -45,7 +46,7 @@ struct DeviceLossMachine: Sendable, Hashable {
 
     /// An action that follows from an event.
     enum Action: Sendable, Hashable {
-        /// Pause, and go back to this place.
+        /// Pause, and go back to this position.
         case pause(PlaybackPosition)
         /// Open the output anew.
         case reload
@@ -176,7 +177,7 @@ struct DeviceLossMachine: Sendable, Hashable {
         if case .checking(let loss, _) = phase { phase = .checking(loss, deadline: nil) }
     }
 
-    /// Somebody has moved to another place.
+    /// Somebody has moved to another position.
     mutating func moved(to position: PlaybackPosition) {
         switch phase {
         case .waiting(var loss, let reload):
@@ -240,5 +241,17 @@ struct DeviceLossMachine: Sendable, Hashable {
     private func next(_ reload: Reload, _ backoff: Backoff, _ now: MonotonicTime) -> Reload {
         let attempt = reload.attempt + 1
         return Reload(attempt: attempt, at: now.advanced(by: backoff.wait(after: attempt + 1)))
+    }
+}
+
+extension DeviceLossMachine.Action {
+    /// The line for the log; nil: none.
+    var log: (LogLevel, String)? {
+        switch self {
+        case .recovered: (.info, "The sound device is back, and playback has resumed.")
+        case .failed: (.warning, "A sound device has come back, but playback couldn’t resume; trying again.")
+        case .giveUp: (.info, "The sound device has been gone for too long; playback stays paused.")
+        case .pause, .reload, .resume: nil
+        }
     }
 }

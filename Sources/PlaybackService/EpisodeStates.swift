@@ -157,7 +157,7 @@ struct EpisodeMark: Sendable {
     }
 
     /// A state without the mark, which others may have followed.
-    func takenBack(from state: WireEpisodeState) -> WireEpisodeState {
+    func rolledBack(from state: WireEpisodeState) -> WireEpisodeState {
         guard state.played == after.played, state.completedAt == after.completedAt else { return state }
         var state = state
         state.played = before.played
@@ -187,7 +187,7 @@ extension PlaybackMachine {
             command, set.played ? "Marked as played" : "Marked as not played", .episodeState(state), changed: isChanged)
     }
 
-    /// The library has said how episodes are marked now: what changes is committed at once.
+    /// Commits the marks of episodes, whose present states the library has returned.
     mutating func finish(_ marking: EpisodeMarking, _ result: Result<[UInt8], Failure>) {
         let found: [WireEpisode]
         do throws(Failure) {
@@ -216,15 +216,15 @@ extension PlaybackMachine {
         commit(.marks(marks), change, answering: request, reply)
     }
 
-    /// Marks could not be saved: they are taken back.
-    mutating func takeBack(_ marks: [EpisodeMark]) {
+    /// Rolls back marks that could not be saved.
+    mutating func rollBack(_ marks: [EpisodeMark]) {
         for mark in marks {
             let episode = mark.after.episode
             episodeStates.forget(mark.after)
             if let unsaved = pending.writes.unsavedStates[episode] {
-                pending.writes.mark(mark.takenBack(from: unsaved))
+                pending.writes.mark(mark.rolledBack(from: unsaved))
             }
-            session?.takeBack(mark)
+            session?.rollBack(mark)
         }
     }
 }

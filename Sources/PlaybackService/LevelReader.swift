@@ -58,7 +58,7 @@ struct LevelReader: ~Copyable {
 struct LevelParser {
     /// A piece of what was read.
     enum Item: Hashable {
-        /// The filter begins anew, in another file or at another place.
+        /// The filter begins anew, in another file or at another position.
         case beginning
         case level(AudioLevel)
     }
@@ -70,7 +70,7 @@ struct LevelParser {
     private var line: [UInt8] = []
     private var start: Double?
 
-    /// Takes in bytes, which may end within a line.
+    /// Handles bytes, which may end within a line.
     mutating func parse(_ bytes: some Sequence<UInt8>) -> [Item] {
         var items: [Item] = []
         for byte in bytes {

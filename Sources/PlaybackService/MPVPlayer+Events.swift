@@ -86,12 +86,12 @@ extension MPVPlayer {
         current?.seeking = core.flag(Watched.seeking.name) ?? now.seeking
         current?.buffering = core.flag(Watched.buffering.name) ?? now.buffering
         if now.wantsPause { current?.rest = now.seekAsked?.position ?? now.load.start }
-        // The place that was sought is told before an end there.
+        // The position that was sought is reported before an end there.
         reportProgress()
         refreshAtEnd()
     }
 
-    /// Whether a seek has led to a later place than was wanted, as in a stream that can only be read onwards.
+    /// Whether a seek has led to a later position than was wanted, as in a stream that can only be read onwards.
     private func missed(_ now: Current) -> Bool {
         guard case .web = now.load.source, let asked = now.seekAsked, now.seekTaken == asked.serial,
             now.seekDone < asked.serial, let place = core.number("time-pos")
@@ -129,7 +129,7 @@ extension MPVPlayer {
     /// opened anew while it plays the last moment loses it, and libmpv waits for it for ever.
     private func handleAtEnd(_ atEnd: Bool, isKnown: Bool) {
         guard let now = current else { return }
-        // What is so of the file before, or of the place before a seek, says nothing.
+        // Properties of the previous file, or from before a seek, are stale.
         guard !atEnd || now.loaded && !now.isSeekPending else { return }
         current?.atEnd = atEnd
         if now.atEnd, !atEnd, isKnown, now.closed == nil { current?.isLastMomentLost = true }
@@ -225,7 +225,7 @@ extension MPVPlayer {
     }
 
     /// Where it is. libmpv takes what its output has been given in advance off the position, and so is some tenths of a
-    /// second before the place that it has been put at exactly; a key held down would add them up.
+    /// second before the position that it has been put at exactly; a key held down would add them up.
     var place: PlaybackPosition? { heard.map { place(hearing: $0.position) } }
 
     private func place(hearing seconds: Double) -> PlaybackPosition {

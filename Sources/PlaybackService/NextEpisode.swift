@@ -86,7 +86,7 @@ struct NextEpisode: Sendable {
         return .next(questions)
     }
 
-    /// Takes in an answer of the library.
+    /// Handles an answer of the library.
     ///
     /// - Returns: whether the engine is to open what was found.
     mutating func handleAnswer(_ number: UInt64, _ episode: WireEpisode?) -> Bool {
@@ -105,7 +105,7 @@ struct NextEpisode: Sendable {
         question = nil
     }
 
-    /// Nothing follows any more.
+    /// Drops the prepared load.
     mutating func clear() {
         load = nil
         found = nil
@@ -115,7 +115,7 @@ struct NextEpisode: Sendable {
 }
 
 extension PlaybackMachine {
-    /// The queue says what follows the loaded episode.
+    /// Prepares the load that the queue says will follow.
     mutating func prepare(_ prepare: WirePrepareEpisode, _ command: Command) throws(Failure) {
         guard let session, session.loadID.text == prepare.afterLoad, session.status != .finished else {
             return answer(command, "Nothing is prepared")
@@ -142,7 +142,7 @@ extension PlaybackMachine {
         pending.command(.prepare(nil))
     }
 
-    /// The end of the loaded episode is near.
+    /// Looks the next episode up again, as the end of the loaded one is near.
     mutating func recheckNext() {
         guard let load = next.load, let query = next.recheck() else { return }
         pending.lookUp([load.request.episode.id], for: query)

@@ -149,7 +149,7 @@ struct PendingEffects: Sendable {
     /// Ends the alerts whose cause is gone.
     mutating func endAlerts(_ cause: PlayerAlerts.Cause) { write(alerts.end(cause)) }
 
-    /// No alert says any more that what failed plays on by itself.
+    /// Withdraws a promise from all alerts.
     mutating func withdraw(_ promise: String) {
         for alert in alerts.standing.values.sorted(by: { $0.id < $1.id }) where alert.message.hasSuffix(promise) {
             write(alerts.reword(alert, String(alert.message.dropLast(promise.count))))

@@ -113,17 +113,17 @@ struct PendingWrites: Sendable {
     mutating func refused(_ id: TransactionID, keeping: (Item) -> Bool) -> Entry? {
         let entry = entries.removeValue(forKey: id)
         if case .state(let items)? = entry { dirty.formUnion(items.filter(keeping)) }
-        if case .marks(let marks)? = entry { marks.forEach { takeBack($0) } }
+        if case .marks(let marks)? = entry { marks.forEach { rollBack($0) } }
         refusals += 1
         forget()
         return entry
     }
 
     /// A mark never was: those behind it follow what there was before it.
-    private mutating func takeBack(_ refused: EpisodeMark) {
+    private mutating func rollBack(_ refused: EpisodeMark) {
         for case (let id, .marks(var marks)) in entries {
             for index in marks.indices where marks[index].after.episode == refused.after.episode {
-                marks[index].before = refused.takenBack(from: marks[index].before)
+                marks[index].before = refused.rolledBack(from: marks[index].before)
             }
             entries[id] = .marks(marks)
         }

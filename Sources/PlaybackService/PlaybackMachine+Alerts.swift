@@ -37,17 +37,18 @@ extension PlaybackMachine {
         else { return [] }
         var stored = outcome.record(now: now, context: context, clean: pending.isStopping)
         if answer.answer.action == "restart" { stored.position = 0 }
-        return [.putting(Self.sessionKey.0, Self.sessionKey.1, stored)]
+        return [.putting("session", "current", stored)]
     }
 
-    /// Whoever pauses or stops means what was answered before, too. What is stored with those answers plays; this follows it.
+    /// Overrules the answers on their way, as somebody has paused or stopped. The sessions stored with them would play;
+    /// this one is stored after them.
     mutating func overruleAnswers() {
         guard pending.alerts.overrule() else { return }
         pending.writes.mark(.session)
         pending.commit = true
     }
 
-    /// An answer is durable: now it is done.
+    /// Carries out an answer that is durable.
     mutating func carryOut(_ answer: PlayerAlerts.Answer) {
         let id = answer.answer.alert
         let (alert, waiting) = pending.alerts.committed(id, keeping: Set(output.alertIDs.values))

@@ -53,17 +53,14 @@ extension PlaybackMachine {
             case .pause(let position): session?.pauseWithoutDevice(at: position, &pending)
             case .reload: pending.command(session?.engine == .open ? .reloadOutput : .listOutputs)
             case .resume: if session?.engine == .open { play() } else { playOn(afterCrash: true) }
-            case .recovered: pending.log(.info, "The sound device is back, and playback has resumed.")
-            case .failed:
-                pending.log(.warning, "A sound device has come back, but playback couldn’t resume; trying again.")
-            case .giveUp:
-                pending.log(.info, "The sound device has been gone for too long; playback stays paused.")
-                session?.stayPaused(&pending)
+            case .giveUp: session?.stayPaused(&pending)
+            case .recovered, .failed: break
             }
+            if let (level, line) = action.log { pending.log(level, line) }
         }
     }
 
-    /// Nothing waits for a device any longer.
+    /// Stops waiting for a lost device.
     mutating func forgetDevice() {
         output.loss.release()
         session?.stayPaused(&pending)

@@ -4,11 +4,8 @@ import PodcastModel
 package import WireMessages
 
 extension PlaybackMachine {
-    static let sessionKey = ("session", "current")
-    static let settingsKey = ("settings", "current")
-
-    /// Everything that was decided, in order: the stream, the database and the answers, the engine. What is published
-    /// does not wait for the engine, whose threads are many.
+    /// Returns the effects of the event in order: the stream, the database and the answers, the engine. Publishing doesn’t
+    /// wait for the engine, whose threads are many.
     mutating func flush() -> [Effect] {
         passMilestones()
         if pending.hasEnded { perform(sleepTimer.episodeEnded()) }
@@ -48,7 +45,7 @@ extension PlaybackMachine {
         return Publication(.put, .playbackState, shown.wireBytes)
     }
 
-    /// Another load takes the place of one whose end is not durable yet: that it has ended is shown before.
+    /// Publishes an end that isn’t durable yet, as another load replaces it.
     mutating func showEndNow() {
         guard pending.writes.hasEnd else { return }
         pending.writes.endIsShown()
@@ -87,18 +84,18 @@ extension PlaybackMachine {
         return id
     }
 
-    /// Writes a thing as it is now.
+    /// Writes an item as it is now.
     func change(_ item: PendingWrites.Item) -> WireChange {
         switch item {
         case .session:
-            guard let session else { return .deleting(Self.sessionKey.0, Self.sessionKey.1) }
+            guard let session else { return .deleting("session", "current") }
             let record = session.record(now: now, context: context, clean: pending.isStopping)
-            return .putting(Self.sessionKey.0, Self.sessionKey.1, record)
+            return .putting("session", "current", record)
         case .settings:
             var record = WirePlaybackSettingsRecord()
             record.volume = volume.percent
             output.fill(&record)
-            return .putting(Self.settingsKey.0, Self.settingsKey.1, record)
+            return .putting("settings", "current", record)
         case .episodeState(let episode):
             return .putting(pending.writes.unsavedStates[episode] ?? WireEpisodeState())
         case .alert(let id): return pending.alerts.change(id)
@@ -139,7 +136,7 @@ extension PlaybackMachine {
         case .answer(let answer)?:
             pending.writes.mark(.alert(answer.answer.alert))
             giveAnswers(pending.alerts.refused(answer.answer.alert))
-        case .marks(let marks)?: takeBack(marks)
+        case .marks(let marks)?: rollBack(marks)
         case .bookmark?:
             if let episode = bookmarks.refused(id) {
                 pending.publications.append(bookmarks.publication(of: episode))

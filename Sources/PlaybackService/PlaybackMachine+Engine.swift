@@ -4,7 +4,7 @@ import PodcastModel
 import WireMessages
 
 extension PlaybackMachine {
-    /// Takes in what the engine reports; what it says of another load than the present one is past.
+    /// Handles a report of the engine; one about another load than the present one is stale.
     mutating func handle(_ event: EngineEvent) {
         switch event {
         case .opened(let load, let audio): if isOpen(load) { opened(audio) }
@@ -51,7 +51,7 @@ extension PlaybackMachine {
 
     // MARK: The sleep of the machine
 
-    /// The machine is about to sleep: it may once the place in what plays is saved, or cannot be.
+    /// The machine is about to sleep: it may once the position is saved, or can’t be.
     mutating func suspend() {
         isSuspending = true
         if session?.tracker.anchor.running == true { session?.markPosition(&pending) }

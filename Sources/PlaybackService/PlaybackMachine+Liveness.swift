@@ -15,7 +15,7 @@ extension PlaybackMachine {
         }
     }
 
-    /// Nothing is heard from here on: what plays is paused as by the loss of its device, where it was heard last.
+    /// Pauses as after the loss of a device, where playback was heard last.
     mutating func engineHangs() {
         liveness.hung(now: now.monotonic)
         guard let session else { return }
@@ -35,7 +35,7 @@ extension PlaybackMachine {
                     "The audio engine doesn’t respond, as when a sound server hangs; the player starts again.")))
     }
 
-    /// An earlier life of the process was waiting for a sound device: this one waits on.
+    /// Waits for a sound device, as the previous process did.
     mutating func waitForDevice() {
         guard let session else { return }
         self.session?.pausedBy = .soundDevice

@@ -3,7 +3,7 @@ import OwnerKit
 import PodcastModel
 import WireMessages
 
-// How what is to be played takes the place of what was.
+// How a load replaces the session.
 
 extension PlaybackMachine {
     mutating func load(_ load: WireLoadEpisode, _ command: Command) throws(Failure) {
@@ -37,15 +37,15 @@ extension PlaybackMachine {
         case .marks(let marking): return finish(marking, result)
         case .bookmark(let command, let bookmark): return makeBookmark(bookmark, command, result)
         case .chapters(let load):
-            if session?.loadID == load, let found = Self.episode(in: result) { showChapters(of: found) }
+            if session?.loadID == load, let found = result.episode { showChapters(of: found) }
         case .next(let number):
-            if next.handleAnswer(number, Self.episode(in: result)) { prepareEngine() }
+            if next.handleAnswer(number, result.episode) { prepareEngine() }
         case .lateLoad(let load):
-            if session?.loadID == load { handleLateState(Self.episode(in: result)) }
+            if session?.loadID == load { handleLateState(result.episode) }
         case .load(let load):
             guard session?.loadID == load else { return }
             if case .failure(let failure) = result { session?.lookupFailed(failure, &pending) }
-            handleFoundEpisode(Self.episode(in: result))
+            handleFoundEpisode(result.episode)
         }
     }
 
@@ -74,12 +74,7 @@ extension PlaybackMachine {
         pending.writes.unsavedStates[episode] ?? episodeStates.newest(of: episode, found)
     }
 
-    /// The episode that persistence answered with.
-    static func episode(in result: Result<[UInt8], Failure>) -> WireEpisode? {
-        (try? result.persistenceReply.get())?.episodes.episodes.first
-    }
-
-    /// Saves and closes what is loaded, before something else is, or nothing.
+    /// Saves and closes the loaded episode.
     private mutating func leaveSession() {
         guard let session else { return }
         showEndNow()
@@ -98,4 +93,9 @@ extension PlaybackMachine {
         }
         answer(command, "Nothing is loaded any more")
     }
+}
+
+extension Result<[UInt8], Failure> {
+    /// The episode that the library answered with.
+    var episode: WireEpisode? { (try? persistenceReply.get())?.episodes.episodes.first }
 }

@@ -23,7 +23,7 @@ extension PlaybackMachine {
             chapterEnd: sleepTimer.phase == .endOfChapter ? chapters.end : nil)
     }
 
-    /// When the next one is reached, or the next chapter.
+    /// The time when the next milestone or chapter is reached.
     func nextMilestone() -> MonotonicTime? {
         guard let session, session.status == .playing, session.tracker.anchor.running else { return nil }
         let boundary = chapters.nextBoundary(after: session.position(at: now.monotonic).seconds)
@@ -31,7 +31,7 @@ extension PlaybackMachine {
         return positions.min().map { max(now.monotonic, session.tracker.time(of: $0)) }
     }
 
-    /// Milestones may have been played to.
+    /// Acts on the milestones that playback has reached.
     mutating func passMilestones() {
         guard let session, session.status == .playing, session.tracker.anchor.running, !pending.isStopping else {
             return
@@ -41,15 +41,13 @@ extension PlaybackMachine {
             switch milestone {
             case .outro: return self.session?.finish(at: position, reason: "heard to its outro", &pending) ?? ()
             case .nearEnd: recheckNext()
-            case .played:
-                let threshold = settings.value(.playedThreshold, podcast: session.episode.podcastID)
-                self.session?.countAsPlayed(threshold: threshold, &pending)
+            case .played: self.session?.countAsPlayed(settings, &pending)
             case .chapterEnd: perform(sleepTimer.chapterEnded())
             }
         }
     }
 
-    /// The present chapter may be another.
+    /// Follows the present chapter.
     mutating func followChapter() {
         guard let session else { return }
         let isOver = session.status == .finished

@@ -12,13 +12,13 @@ extension PlaybackMachine {
         var isCorrupt = false
         for record in records {
             do {
-                if record.collection == Self.sessionKey.0 {
+                if record.collection == "session" {
                     stored = try WireSessionRecord(wireBytes: record.value)
                 } else {
                     try restore(record)
                 }
             } catch {
-                if record.collection == Self.sessionKey.0 { isCorrupt = true }
+                if record.collection == "session" { isCorrupt = true }
                 pending.log(.error, "The record \(record.collection)/\(record.key) can’t be read: \(error)")
             }
         }
@@ -37,7 +37,7 @@ extension PlaybackMachine {
 
     private mutating func restore(_ record: StoredRecord) throws {
         switch record.collection {
-        case Self.settingsKey.0: restore(try WirePlaybackSettingsRecord(wireBytes: record.value))
+        case "settings": restore(try WirePlaybackSettingsRecord(wireBytes: record.value))
         case "chapters": chapters.restore(try WirePlaybackChaptersRecord(wireBytes: record.value), of: record.key)
         case "bookmark": bookmarks.restore(try WireBookmark(wireBytes: record.value), as: record.key)
         case "sleep":

@@ -25,7 +25,7 @@ extension PlaybackMachine {
     private mutating func move(_ session: PlaybackSession, to position: PlaybackPosition, _ command: Command) {
         let distance = abs(position.seconds - session.position(at: now.monotonic).seconds)
         guard session.status != .paused || session.isBeingLookedUp || distance >= 0.01 else {
-            return answer(command, Self.moved(to: position))
+            return answer(command, position.movedFact)
         }
         self.session?.move(to: position, &pending)
         if session.status == .playing, let duration = session.duration,
@@ -33,11 +33,7 @@ extension PlaybackMachine {
         {
             return heldSeeks.hold(command, until: .end(of: session.loadID), now: now.monotonic)
         }
-        answer(command, Self.moved(to: position))
-    }
-
-    private static func moved(to position: PlaybackPosition) -> String {
-        "Moved to \(ClockText.format(position.seconds))"
+        answer(command, position.movedFact)
     }
 
     /// Answers a seek whose condition holds, or whose time is over; one with each event, as each may be committed.
@@ -55,7 +51,7 @@ extension PlaybackMachine {
             }
         case .end(let load):
             if let session, session.loadID == load {
-                answer(seek.command, Self.moved(to: session.position(at: now.monotonic)), changed: true)
+                answer(seek.command, session.position(at: now.monotonic).movedFact, changed: true)
                 if session.status == .finished { pending.answer?.ended = session.episode }
             } else {
                 answer(seek.command, "Moved", changed: true)
@@ -64,4 +60,9 @@ extension PlaybackMachine {
             pending.commit = true
         }
     }
+}
+
+extension PlaybackPosition {
+    /// The effect of a seek, in words.
+    fileprivate var movedFact: String { "Moved to \(ClockText.format(seconds))" }
 }

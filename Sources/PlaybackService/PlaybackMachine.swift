@@ -172,7 +172,7 @@ package struct PlaybackMachine: OwnerMachine {
         return state
     }
 
-    /// The process will end.
+    /// Prepares for the end of the process.
     private mutating func stop() {
         pending.isStopping = true
         session?.processStops(&pending)

@@ -132,8 +132,7 @@ extension PlaybackSession {
 
     // MARK: The end
 
-    /// The engine has reached the end of its audio, which counts only when it is proven: everything that follows a finished
-    /// episode follows from here.
+    /// The engine has reached the end of its audio. Only a proven end finishes the episode.
     mutating func ended(_ end: EndOfFile, _ pending: inout PendingEffects) {
         guard tracker.hasReachedSeek else { return }
         if let failure = replacedAudioFailure(end.measured) { return recover(from: failure, &pending) }
@@ -142,7 +141,7 @@ extension PlaybackSession {
             return move(to: position, &pending)
         }
         guard end.isProven(announced: audio.announced) else {
-            // Where less of it is left than was heard before, the place is still that.
+            // Where less of it is left than was heard before, that is still the position.
             setAnchor(max(end.position, tracker.playedFrom), running: false, &pending)
             // Which episode it is, and where, is shown beside it.
             return recover(
@@ -163,7 +162,7 @@ extension PlaybackSession {
         audio.replacement(measured, playedFrom: tracker.playedFrom, title: episode.title)
     }
 
-    /// It has been heard to its end, or to where its listener wants it to end.
+    /// Finishes: it was played to its end, or to its outro.
     mutating func finish(at position: PlaybackPosition, reason: String, _ pending: inout PendingEffects) {
         episodeState = episodeState.marked(played: true, keepsPosition: false, reason: reason, now: pending.now)
         if let duration { episodeState.duration = duration.seconds }
@@ -183,7 +182,7 @@ extension PlaybackSession {
         pending.commit = true
     }
 
-    /// It cannot go on: the position is kept, and an alert offers to try again.
+    /// Fails: the position is kept, and an alert offers to retry.
     ///
     /// - Parameter mayReturn: whether it goes on by itself when its server is back.
     mutating func fail(_ failure: Failure, mayReturn: Bool = false, _ pending: inout PendingEffects) {

@@ -90,12 +90,12 @@ extension PlaybackSession {
             episodeState = state
             if audio.recorded == nil { audio.restore(EpisodeDuration(seconds: state.duration)) }
         }
-        // Where nothing was heard yet the stored place is the better one.
+        // Where nothing was heard yet the stored position is the better one.
         guard position(at: pending.now.monotonic).seconds > tracker.playedFrom.seconds + 0.5 else { return }
         savePosition(&pending)
     }
 
-    /// All is known: the load becomes durable, then the engine opens it.
+    /// Makes the load durable, as all is known of it; then the engine opens it.
     ///
     /// - Parameter intro: how many seconds an episode that begins at its start leaves out.
     mutating func begin(at explicit: PlaybackPosition?, intro: Double, _ pending: inout PendingEffects) {
@@ -111,7 +111,7 @@ extension PlaybackSession {
     func start(explicit: PlaybackPosition?, intro: Double) -> PlaybackPosition {
         if let explicit { return explicit }
         let start = PlaybackPosition(clamping: episodeState.position)
-        // In its last moment it begins anew. A place behind its length is no error of the place.
+        // In its last moment it begins anew. A position beyond its length isn’t a wrong position.
         let isOver = episodeState.duration > 0 && abs(start.seconds - episodeState.duration) < 1
         guard isOver || start == .zero else { return start }
         // Nothing would be left of a shorter one.

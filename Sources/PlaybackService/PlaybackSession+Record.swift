@@ -133,7 +133,7 @@ extension PlaybackSession {
         return .stay(asks: isOld && !isSameFleet && position(at: now.monotonic) > .zero)
     }
 
-    /// It stays as it was left.
+    /// Stays paused as it was left.
     func stay(asks: Bool, _ pending: inout PendingEffects) {
         // What is to be skipped is looked for by nobody, and stays for the queue to see.
         if !skip, case .file(let path)? = source { pending.perform(.examine(loadID, path: path)) }

@@ -13,7 +13,7 @@ extension AudioSource {
 
 // What becomes of audio that can’t go on as it is.
 extension PlaybackSession {
-    /// The stream in place of a file, what `StreamRecovery` decides about a stream, or the end.
+    /// Falls back from a file to its stream, recovers a stream, or fails.
     mutating func recover(from failure: Failure, _ pending: inout PendingEffects) {
         if case .web? = enclosure, localPath != nil, failure.known != .noSoundDevice {
             return playStream(insteadOfFile: failure, &pending)
@@ -75,7 +75,7 @@ extension PlaybackSession {
         pending.perform(.probe(loadID, url: url, podcast: episode.podcastID, serial: serial))
     }
 
-    /// The stream is closed where it is, until something is known or due.
+    /// Closes the stream until an answer or a retry is due.
     private mutating func closeAndWait(_ pending: inout PendingEffects) {
         closeFile(&pending)
         setAnchor(position(at: pending.now.monotonic), running: false, &pending)
@@ -111,14 +111,14 @@ extension PlaybackSession {
         pending.saveSession()
     }
 
-    /// The server is asked no more, which its alert then doesn’t promise either.
+    /// Stops probing the server, and withdraws the promise in its alert.
     mutating func forgetServer(_ pending: inout PendingEffects) {
         if recovery.forgetServer() { pending.withdraw(recovery.returnPromise) }
     }
 
     // MARK: Files of one's own
 
-    /// The downloaded file is gone or broken: the stream plays on from the same position.
+    /// Plays the stream from the same position, as the downloaded file is gone or broken.
     private mutating func playStream(insteadOfFile failure: Failure, _ pending: inout PendingEffects) {
         let position = position(at: pending.now.monotonic)
         closeFile(&pending)

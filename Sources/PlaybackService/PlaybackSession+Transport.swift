@@ -48,7 +48,7 @@ extension PlaybackSession {
         savePosition(&pending)
     }
 
-    /// Nothing waits for its sound device any longer.
+    /// Stops waiting for its lost device.
     mutating func stayPaused(_ pending: inout PendingEffects) {
         guard pausedBy == .soundDevice else { return }
         pausedBy = .somebody
@@ -179,7 +179,7 @@ extension PlaybackSession {
         return episodeState
     }
 
-    /// The process will end: what plays is held where it is, and stored as playing, so that the next life knows.
+    /// Stops the engine and stores the session as playing, so that the next process knows, as this one ends.
     mutating func processStops(_ pending: inout PendingEffects) {
         if engine == .open { pending.command(.unload) }
         markPosition(&pending)
@@ -269,11 +269,10 @@ extension PlaybackSession {
         pending.commit = true
     }
 
-    /// It counts as played from here on, and plays on.
-    ///
-    /// - Parameter threshold: the setting that says so.
-    mutating func countAsPlayed(threshold: String, _ pending: inout PendingEffects) {
+    /// Marks it as played by the setting `playedThreshold`; it plays on.
+    mutating func countAsPlayed(_ settings: OwnerSettings, _ pending: inout PendingEffects) {
         guard !episodeState.played else { return }
+        let threshold = settings.value(.playedThreshold, podcast: episode.podcastID)
         let reason = threshold.hasSuffix("%") ? "\(threshold) of it heard" : "heard to \(threshold) s before its end"
         episodeState = episodeState.marked(played: true, keepsPosition: true, reason: reason, now: pending.now)
         pending.writes.mark(episodeState)
@@ -286,10 +285,10 @@ extension PlaybackSession {
         tracker.marked(played: state.played, at: position(at: pending.now.monotonic))
     }
 
-    /// A mark of it could not be saved.
-    mutating func takeBack(_ mark: EpisodeMark) {
+    /// Rolls back a mark that could not be saved.
+    mutating func rollBack(_ mark: EpisodeMark) {
         guard mark.after.episode == episode.id, let unplayedFrom = mark.unplayedFrom else { return }
-        episodeState = mark.takenBack(from: episodeState)
+        episodeState = mark.rolledBack(from: episodeState)
         tracker.marked(played: false, at: unplayedFrom)
     }
 }

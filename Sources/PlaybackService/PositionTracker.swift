@@ -83,14 +83,14 @@ struct PositionTracker: Sendable, Hashable {
             wall: Timestamp(milliseconds: now.wall.milliseconds - age))
     }
 
-    /// Somebody has moved it.
+    /// It was moved to a position by a command.
     mutating func moved(to position: PlaybackPosition) {
         pausedAt = nil
         playedFrom = position
         isPlayedUpToHere = false
     }
 
-    /// Its listener has said whether it is played.
+    /// Its listener has marked it as played or not.
     mutating func marked(played: Bool, at position: PlaybackPosition) { unplayedFrom = played ? .zero : position }
 
     /// It has stopped where it is.
@@ -125,7 +125,7 @@ struct PositionTracker: Sendable, Hashable {
     /// The engine is told to seek.
     mutating func seeks(serial: UInt64) { seekAsked = serial }
 
-    /// The machine has woken: what was reckoned meanwhile is wrong.
+    /// The machine has woken: positions computed meanwhile are wrong.
     mutating func woke() { hasSlept = true }
 
     /// Whether the engine’s report is of before the file was opened last.
@@ -134,7 +134,7 @@ struct PositionTracker: Sendable, Hashable {
     /// Whether the engine is where it was told to be last.
     var hasReachedSeek: Bool { seekDone >= seekAsked }
 
-    /// Takes in where the engine is.
+    /// Handles the engine’s progress.
     ///
     /// - Returns: whether it has reached the position that was sought last; before that, its own says nothing.
     mutating func reached(_ progress: EngineProgress) -> Bool {
@@ -145,7 +145,7 @@ struct PositionTracker: Sendable, Hashable {
         return true
     }
 
-    /// Whether what plays is elsewhere than at `position`, which was reckoned, or runs otherwise.
+    /// Whether the engine differs from `position`, which was computed, or from how the anchor runs.
     mutating func isOff(_ progress: EngineProgress, from position: PlaybackPosition) -> Bool {
         defer { hasSlept = false }
         return hasSlept || progress.running != anchor.running
@@ -153,7 +153,7 @@ struct PositionTracker: Sendable, Hashable {
             || (progress.running && (progress.speed ?? anchor.speed) != anchor.speed)
     }
 
-    /// Whether what is paused has come to rest elsewhere. That is one change for a pause, once it is known.
+    /// Whether the engine has paused at another position than the anchor says: one change for each pause.
     func hasComeToRest(elsewhere progress: EngineProgress, now: MonotonicTime) -> Bool {
         guard !progress.running, abs(progress.position.seconds - anchor.position.seconds) > Self.drift else {
             return false
@@ -161,7 +161,7 @@ struct PositionTracker: Sendable, Hashable {
         return settlesAt.map { now >= $0 } ?? true
     }
 
-    /// Where it was surely heard last, when the engine stops answering.
+    /// The last position that was certainly heard, when the engine stops answering.
     var lastHeard: PlaybackPosition {
         guard anchor.running, hasReachedSeek else { return anchor.position }
         return PlaybackPosition(clamping: max(0, enginePosition.seconds - DeviceLossMachine.overlap))

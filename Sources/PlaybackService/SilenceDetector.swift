@@ -30,7 +30,7 @@ struct SilenceDetector {
     /// Up to where it has been decided.
     private var decided = 0.0
 
-    /// Takes in the next level. One that doesn’t follow the one before is of another place: then nothing is known yet.
+    /// Handles the next level. One that doesn’t follow the one before is of another position: then nothing is known yet.
     mutating func add(_ level: AudioLevel) {
         defer { latest = level }
         guard let latest else { return }
@@ -44,21 +44,21 @@ struct SilenceDetector {
         silences.removeAll { $0.upperBound < level.start - Self.memory }
     }
 
-    /// Forgets everything: what comes is of another file or place.
+    /// Forgets everything, before another file or position.
     mutating func reset() {
         silences = []
         latest = nil
         decided = 0
     }
 
-    /// Whether the sound at a place is passed over quickly. What lies before a place that was asked for is decided: where
+    /// Whether the sound at a position plays fast. The sound before a position that was asked for is decided: where
     /// the output is, is known roughly, and changes with each speed.
     mutating func isTrimmed(at position: Double) -> Bool {
         decided = max(decided, position)
         return passages.contains { $0.contains(decided) }
     }
 
-    /// The next place behind this one where that changes, as far as is known.
+    /// The next position after this one where that changes, as far as is known.
     func nextChange(after position: Double) -> Double? {
         let position = max(decided, position)
         return passages.lazy.flatMap { [$0.lowerBound, $0.upperBound] }.first { $0 > position }

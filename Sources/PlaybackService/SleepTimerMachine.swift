@@ -229,7 +229,7 @@ extension PlaybackMachine {
         }
     }
 
-    /// Pauses, and the timer is done.
+    /// Pauses playback and turns the timer off.
     private mutating func expireSleepTimer() {
         let wasPlaying = session?.wantsToPlay ?? false
         session?.pause(&pending)

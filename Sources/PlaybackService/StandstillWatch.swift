@@ -3,17 +3,17 @@ import PodcastModel
 
 /// Notices that what should sound stays where it is.
 ///
-/// It counts places, and measures no time: a process that was stopped, or a machine that slept, has not stood still.
+/// It counts positions, and measures no time: a process that was stopped, or a machine that slept, has not stood still.
 struct StandstillWatch: Sendable, Hashable {
-    /// The shortest time between two places that count.
+    /// The shortest time between two positions that count.
     static let interval = Duration.milliseconds(500)
     /// A move of less than this, in seconds, counts as standing still.
     private static let step = 0.05
 
-    /// The number of places in a row without a move that mean a standstill.
+    /// The number of positions in a row without a move that mean a standstill.
     private let limit: Int
     private var place: PlaybackPosition?
-    /// When the last place that counts was told.
+    /// When the last position that counts was reported.
     private var at: MonotonicTime?
     private var unmoved = 0
 
@@ -21,7 +21,7 @@ struct StandstillWatch: Sendable, Hashable {
         self.limit = limit
     }
 
-    /// Takes in where it is.
+    /// Handles a reported position.
     ///
     /// - Returns: whether it should sound and has stood still for too long.
     mutating func standsStill(at position: PlaybackPosition, isRunning: Bool, now: MonotonicTime) -> Bool {

@@ -96,7 +96,7 @@ struct StreamRecovery: Sendable, Hashable {
     private struct Starving: Sendable, Hashable {
         /// Up to where it had data.
         let cached: Double
-        /// Since when that has not moved.
+        /// The time since when that hasn’t moved.
         let since: MonotonicTime
     }
 
@@ -211,7 +211,7 @@ struct StreamRecovery: Sendable, Hashable {
 
     // MARK: Failures
 
-    /// The stream has failed. What becomes of it is decided when its server has answered, or has had its time.
+    /// The stream has failed. The failure is classified when its server has answered, or its time is up.
     mutating func failed(_ failure: Failure, _ situation: Situation) -> [Action] {
         failureAwaitingProbe = failure
         guard !distrustsProbes else { return finishClassification(situation) }
@@ -242,7 +242,7 @@ struct StreamRecovery: Sendable, Hashable {
         }
     }
 
-    /// It is tried again, or has failed for good.
+    /// Retries, or fails for good.
     private mutating func tryAgain(after failure: Failure, _ situation: Situation) -> [Action] {
         if failure.retry, !situation.plays { return [.stayPaused(failure)] }
         let made = retry?.attempt ?? 0
@@ -259,14 +259,14 @@ struct StreamRecovery: Sendable, Hashable {
         return [.awaitRetry(next)]
     }
 
-    /// The wait is over, or somebody does not want to wait.
+    /// Retries now: the wait is over, or a command ends it.
     mutating func retryNow() -> [Action] {
         guard isWaitingToRetry else { return [] }
         retry?.nextAt = nil
         return [.open]
     }
 
-    /// Nothing is tried again by itself any more.
+    /// Ends retries and probes.
     mutating func end() {
         retry = nil
         serverReturn = nil
@@ -294,7 +294,7 @@ struct StreamRecovery: Sendable, Hashable {
         serverReturn?.asked += 1
     }
 
-    /// The server is asked, unless it has been away for too long.
+    /// Probes the server, unless it has been away for too long.
     private mutating func probeServer(_ situation: Situation) -> [Action] {
         guard let serverReturn, situation.isFailed else { return [] }
         guard situation.now.monotonic < serverReturn.endsAt, situation.now.wall < serverReturn.endsAtWall else {
@@ -305,7 +305,7 @@ struct StreamRecovery: Sendable, Hashable {
         return [.askServer]
     }
 
-    /// The machine has slept: the network may be another one.
+    /// The machine has woken, perhaps on another network.
     mutating func woke(_ situation: Situation) -> [Action] {
         guard serverReturn?.nextAt != nil else { return [] }
         serverReturn?.asked = 0
@@ -320,9 +320,9 @@ struct StreamRecovery: Sendable, Hashable {
         " It plays on by itself if its server is back within \(Int(limits.serverReturnWindow / .seconds(60))) min."
     }
 
-    /// The server is asked no more.
+    /// Stops probing the server.
     ///
-    /// - Returns: whether it was.
+    /// - Returns: whether it was being probed.
     mutating func forgetServer() -> Bool {
         defer { serverReturn = nil }
         return serverReturn != nil
@@ -367,7 +367,7 @@ struct StreamRecovery: Sendable, Hashable {
         return []
     }
 
-    /// A server that lets the audio be opened refuses nothing: one that answers otherwise beside it is not believed.
+    /// Distrusts the refusals of a server that lets the engine open the audio.
     private mutating func distrustProbe() {
         if case .refused? = probe?.answer { distrustsProbes = true }
     }

@@ -2,7 +2,7 @@ import CLogind
 import NIOConcurrencyHelpers
 
 /// Hears from the system's login manager when the machine is about to sleep and when it is awake again, and holds the
-/// sleep up until the player's place is saved, as long as the manager allows (5 s, unless set otherwise). Where there is
+/// sleep up until the player’s position is saved, as long as the manager allows (5 s, unless set otherwise). Where there is
 /// no such manager nothing happens.
 final class SuspendWatch: Sendable {
     /// An event of the machine’s sleep.

@@ -138,4 +138,13 @@ struct OwnerAlertsTests {
             return
         }
     }
+
+    @Test func `an answer that becomes durable after its alert has ended is remembered`() throws {
+        var alerts = OwnerAlerts(.playback)
+        _ = alerts.raise(alert("a"))
+        var pending = PendingAnswers<Int>()
+        _ = try pending.begin(answer("a"), by: 1, to: alerts, at: Timestamp(milliseconds: 1))
+        _ = alerts.end { _ in true }
+        #expect(pending.committed("a", in: &alerts).alert == nil && alerts.isAnswered("a"))
+    }
 }

@@ -23,7 +23,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `it opens a file, says how long it is, and runs`(_ kind: EngineHarness.Kind) async throws {
+    func `the engine opens a file, reports its length, and plays`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         harness.engine.perform(.open(load))
         let audio = try await harness.opened()
@@ -37,7 +37,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `it starts where it is told to, and while paused stays exactly where it was put`(_ kind: EngineHarness.Kind)
+    func `the engine starts where it is told to, and while paused stays exactly there`(_ kind: EngineHarness.Kind)
         async throws
     {
         let harness = harness(kind)
@@ -61,7 +61,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `it holds and goes on`(_ kind: EngineHarness.Kind) async throws {
+    func `the engine pauses and resumes`(_ kind: EngineHarness.Kind) async throws {
         let harness = harness(kind)
         harness.engine.perform(.open(load))
         _ = try await harness.progress { $0.running && $0.position.seconds > 0.1 }
@@ -76,7 +76,9 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases, [true, false])
-    func `it seeks exactly and says which seek it has done`(_ kind: EngineHarness.Kind, paused: Bool) async throws {
+    func `the engine seeks exactly and reports which seek it has done`(_ kind: EngineHarness.Kind, paused: Bool)
+        async throws
+    {
         let harness = harness(kind)
         var load = load
         load.paused = paused
@@ -100,7 +102,7 @@ struct AudioEngineConformanceTests {
     }
 
     @Test(arguments: EngineHarness.Kind.allCases)
-    func `at its end it says so once, at the right position, and a seek leads back`(_ kind: EngineHarness.Kind)
+    func `the engine reports the end once, at the right position, and a seek leads back`(_ kind: EngineHarness.Kind)
         async throws
     {
         let harness = harness(kind)

@@ -28,7 +28,7 @@ struct DeviceLossMachineTests {
         return actions
     }
 
-    @Test mutating func `what begins without sound is no loss`() throws {
+    @Test mutating func `playback that begins without sound isn’t a loss`() throws {
         #expect(try output(.silent) == [])
         machine.follow(isPlaying: true, now: now)
         #expect(try pass(2) == [.reload])
@@ -45,7 +45,7 @@ struct DeviceLossMachineTests {
         #expect(machine.nextAt == nil)
     }
 
-    @Test mutating func `a loss goes back a moment, and on from there`() throws {
+    @Test mutating func `after a loss playback resumes a moment earlier`() throws {
         _ = try output(.onChosen)
         let place = try PlaybackPosition(99.5)
         #expect(try output(.silent) == [.pause(place)])
@@ -65,7 +65,7 @@ struct DeviceLossMachineTests {
         #expect(try pass(0.2, heard: 101) == [.recovered])
     }
 
-    @Test mutating func `a device that flaps goes back to the place of the first loss`() throws {
+    @Test mutating func `a flapping device resumes at the position of the first loss`() throws {
         _ = try output(.onChosen)
         let place = try PlaybackPosition(99.5)
         _ = try output(.silent)
@@ -76,7 +76,7 @@ struct DeviceLossMachineTests {
         #expect(try output(.onChosen, isPlaying: false) == [.resume])
     }
 
-    @Test mutating func `sound that doesn't move is paused and tried again`() throws {
+    @Test mutating func `playback that doesn't move is paused and retried`() throws {
         _ = try output(.onChosen)
         _ = try output(.silent)
         _ = try output(.onChosen, isPlaying: false)
@@ -84,7 +84,7 @@ struct DeviceLossMachineTests {
         #expect(try pass(5) == [.reload])
     }
 
-    @Test mutating func `a loss of more than a minute is given up`() throws {
+    @Test mutating func `waiting for a lost device ends after a minute`() throws {
         _ = try output(.onChosen)
         _ = try output(.silent)
         #expect(try pass(60).last == .giveUp)
@@ -100,7 +100,7 @@ struct DeviceLossMachineTests {
         #expect(try output(.onChosen, isPlaying: false) == [.resume])
     }
 
-    @Test mutating func `what sounds elsewhere is interrupted for the chosen device only`() throws {
+    @Test mutating func `playback on another device is interrupted for the chosen device only`() throws {
         _ = try output(.onOther)
         machine.follow(isPlaying: true, now: now)
         machine.deviceListed(isChosen: false, isPlaying: true, now: now)
@@ -109,7 +109,7 @@ struct DeviceLossMachineTests {
         #expect(try pass(60) == [.reload])
     }
 
-    @Test mutating func `the place that somebody moves to meanwhile is the one to go on from`() throws {
+    @Test mutating func `playback resumes from the position of a seek during the wait`() throws {
         _ = try output(.onChosen)
         _ = try output(.silent)
         machine.moved(to: try PlaybackPosition(300))

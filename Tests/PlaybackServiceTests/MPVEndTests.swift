@@ -37,7 +37,7 @@ struct MPVEndTests {
     }
 
     @Test(arguments: [1, 2.8, 3.5])
-    func `opening the output anew in the last moment does not keep an episode from ending`(speed: Double) async throws {
+    func `reopening the output in the last moment doesn’t keep an episode from ending`(speed: Double) async throws {
         let source = AudioSource.file(path: try folder.file("six.wav", Tone.wav(seconds: 6)))
         let end = try await Self.end(of: source, at: speed, harness) { engine, count in
             if count.isMultiple(of: 8) { engine.perform(.reloadOutput) }
@@ -83,16 +83,16 @@ struct StandstillWatchTests {
         }
     }
 
-    @Test func `what should sound and stays where it is stands still after some places`() throws {
+    @Test func `a position that should move stands still after some samples`() throws {
         #expect(try stands((0..<5).map { (9, true, Double($0)) }) == [false, false, false, true, true])
     }
 
-    @Test func `places told at one moment are one, and a stopped process has not stood still`() throws {
+    @Test func `positions of one moment count once, and a stopped process hasn’t stood still`() throws {
         #expect(try stands((0..<20).map { (9, true, Double($0) / 100) }).allSatisfy { !$0 })
         #expect(try stands([(9, true, 0), (9, true, 600), (9.5, true, 601)]).allSatisfy { !$0 })
     }
 
-    @Test func `what moves or is paused does not stand still`() throws {
+    @Test func `a position that moves or is paused doesn’t stand still`() throws {
         #expect(try stands((0..<20).map { (Double($0) / 10, true, Double($0)) }).allSatisfy { !$0 })
         #expect(try stands((0..<20).map { (9, false, Double($0)) }).allSatisfy { !$0 })
     }

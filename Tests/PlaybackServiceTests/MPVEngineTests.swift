@@ -73,7 +73,7 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
-    @Test func `a place behind the end is an end at once, from which a seek leads back`() async throws {
+    @Test func `a start beyond the end ends at once, and a seek leads back`() async throws {
         try open(.file(path: try folder.file("tone.wav", Tone.wav(seconds: 20))), at: 100)
         #expect(try await harness.opened().duration?.source == .declared)
         #expect(try await harness.ended().position.seconds < 101)
@@ -84,7 +84,7 @@ struct MPVEngineTests {
         await harness.engine.close()
     }
 
-    @Test func `a place behind the end that a file wrongly declares is played`() async throws {
+    @Test func `a position beyond a wrongly declared end is played`() async throws {
         try open(.file(path: try folder.file("short.mp3", Tone.mp3(seconds: 40, declared: 10))), at: 30)
         let length = try #require(try await harness.opened().duration)
         // libmpv takes the length for longer as soon as it has read beyond it, which it may have when it is asked.
@@ -108,7 +108,7 @@ struct MPVEngineTests {
     }
 
     @Test(arguments: [404, 410, 503])
-    func `a refused request fails; why, the server is asked`(code: Int) async throws {
+    func `a refused request fails, and a probe finds the reason`(code: Int) async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             server.route("/a.mp3", .status(code))
@@ -160,7 +160,7 @@ struct MPVEngineTests {
         }
     }
 
-    @Test func `a cut stream is taken up again where the server can do that`() async throws {
+    @Test func `a cut stream resumes where the server supports that`() async throws {
         let harness = harness
         try await HTTPTestServer.with { server in
             let whole = HTTPTestResponse.audio(Tone.wav(seconds: 6), type: "audio/wav")
@@ -206,7 +206,7 @@ struct MPVLogReaderTests {
             Failure.unreachableHost("a.example", "Connection refused")
         ),
     ])
-    func `a lost connection is told in the words that downloads and feeds have for it`(line: String, message: String) {
+    func `a lost connection has the same message as in downloads and feeds`(line: String, message: String) {
         var reader = MPVLogReader()
         reader.read(prefix: "ffmpeg", text: line)
         #expect(reader.failure(opening: .web(url: "http://a.example/a.mp3")).message == message)
@@ -229,7 +229,7 @@ struct AudioSourceTests {
         "http://]/a.mp3", "http://[::", "http://a b/", "http://%00/", "http:///a.mp3", "pcast:file:///etc/passwd",
         "memory://x", "fd://0", "data:audio/mpeg;base64,AA",
     ])
-    func `anything else is refused`(address: String) {
+    func `other values are refused`(address: String) {
         #expect(throws: Failure.self) { try AudioSource(enclosure: address) }
     }
 }

@@ -143,7 +143,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test func `a change of speed is told when it is heard, and at no moment is an observer off by more than 50 ms`()
+    @Test func `a change of speed is reported when it is heard, and observers are never off by more than 50 ms`()
         async throws
     {
         try await observe(Tone.wav(seconds: 40)) { harness, observer in
@@ -222,7 +222,7 @@ struct MPVSoundTests {
         }
     }
 
-    @Test func `what is done to the sound changes while it plays, without a restart or a jump`() async throws {
+    @Test func `sound processing changes during playback without a restart or a jump`() async throws {
         let sounds = [
             EngineSound(gain: 6), EngineSound(gain: 6, boost: true), EngineSound(trimSilence: true, normalise: true),
             EngineSound(),
@@ -347,7 +347,7 @@ struct MPVSoundTests {
         await harness.engine.close()
     }
 
-    @Test func `what is prepared and missing fails when it is opened, and leaves what plays alone`() async throws {
+    @Test func `a missing prepared file fails when it is opened, and doesn’t disturb playback`() async throws {
         let harness = harness
         let folder = folder
         try await HTTPTestServer.with { server in
@@ -367,7 +367,7 @@ struct MPVSoundTests {
     }
 
     @Test(arguments: [404, 503])
-    func `what is prepared stays silent when the episode before it cannot be opened, and opens when it is wanted`(
+    func `a prepared file stays silent when the previous one can’t be opened, and opens when it is loaded`(
         status: Int
     ) async throws {
         let harness = harness

@@ -37,7 +37,7 @@ struct PlaybackComebackTests {
     }
 
     @Test
-    func `a stream that failed for want of a network plays on where it broke when that is back, and the alert ends`()
+    func `a stream that failed without a network resumes where it broke when that is back, and the alert ends`()
         throws
     {
         try fail()
@@ -53,7 +53,7 @@ struct PlaybackComebackTests {
     }
 
     @Test
-    func `a server that is away is asked after 30 s, 1, 2 and then every 5 min, for half an hour, and not told of`()
+    func `a server that is away is probed after 30 s, 1, 2 and then every 5 min, for half an hour, silently`()
         throws
     {
         try fail()
@@ -75,7 +75,7 @@ struct PlaybackComebackTests {
     }
 
     @Test(arguments: 0..<6)
-    func `what has been touched since it failed stays as it is`(_ way: Int) throws {
+    func `a failed episode that a command has touched doesn’t resume by itself`(_ way: Int) throws {
         try fail()
         switch way {
         case 0: try rig.setPaused(true)
@@ -111,7 +111,7 @@ struct PlaybackComebackTests {
         #expect(rig.state.status == .failed && rig.opens == opens)
     }
 
-    @Test func `a server that is back, and has the audio no more, is not asked again`() throws {
+    @Test func `a server that is back without the audio is not probed again`() throws {
         try fail()
         rig.answers[Self.address] = .refused(410)
         try rig.advance(30)
@@ -139,7 +139,7 @@ struct PlaybackComebackTests {
         #expect(rig.state.status == .failed)
     }
 
-    @Test func `a server that answers, but sends nothing to play, is tried ever more seldom, under one alert`() throws {
+    @Test func `a server that answers but sends no audio is retried less and less often, with one alert`() throws {
         try fail()
         rig.answers[Self.address] = nil
         let (alert, opens) = (rig.alerts.first?.id, rig.opens)
@@ -159,7 +159,9 @@ struct PlaybackComebackTests {
     }
 
     @Test(arguments: [60.0, 1_900])
-    func `a machine that wakes asks at once, but not after half an hour of sleep`(after seconds: Double) throws {
+    func `a machine that wakes probes the server at once, but not after half an hour of sleep`(after seconds: Double)
+        throws
+    {
         try fail()
         comeBack()
         try rig.report(.suspends)

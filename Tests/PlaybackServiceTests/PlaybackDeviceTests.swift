@@ -35,7 +35,7 @@ struct PlaybackDeviceTests {
         #expect(rig.engine.performed.count { $0 == .reloadOutput } == 1)
     }
 
-    @Test func `a device that can't be opened yet is tried again, and playback goes on where it was lost`() throws {
+    @Test func `a device that can't be opened yet is retried, and playback resumes where it was lost`() throws {
         try loseDevice()
         rig.engine.setDevices([speaker], works: false)
         try rig.advance(20)
@@ -48,7 +48,7 @@ struct PlaybackDeviceTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `a lost device that is listed by nobody is looked for until it is there`() throws {
+    @Test func `a lost device that no event lists is probed until it is there`() throws {
         try loseDevice()
         try rig.advance(20)
         #expect(rig.state.status == .paused && rig.state.pausedBy == .soundDevice)
@@ -58,7 +58,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test func `a device that is gone for more than a minute resumes nothing when it returns`() throws {
+    @Test func `a device that was gone for more than a minute doesn’t resume playback when it returns`() throws {
         try loseDevice()
         try rig.advance(61)
         #expect(rig.state.pausedBy == .somebody && rig.alerts.map(\.code) == ["noSoundDevice"])
@@ -71,7 +71,7 @@ struct PlaybackDeviceTests {
         #expect(rig.state.status == .playing && !rig.state.nullOutput && rig.alerts.isEmpty)
     }
 
-    @Test func `an alert that speaks of playing without sound doesn't stand while it is paused`() throws {
+    @Test func `the alert about silent playback is hidden while paused`() throws {
         try rig.start()
         rig.engine.setSilent(true)
         try rig.load(rig.episode())

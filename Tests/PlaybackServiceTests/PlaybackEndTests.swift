@@ -37,7 +37,7 @@ struct PlaybackEndTests {
         #expect(rig.stored().played)
     }
 
-    @Test func `what is loaded before an end is durable is shown at once, behind the end`() throws {
+    @Test func `a load before an end is durable is shown at once, after the end`() throws {
         try rig.start()
         try rig.load(rig.episode(length: 20, announced: 20), at: 15)
         rig.holdsCommits = true
@@ -119,7 +119,7 @@ struct PlaybackEndTests {
     }
 
     @Test(arguments: [60.0, 590, 2_400, 0])
-    func `what the file declares is believed before what its feed announced`(announced: Double) throws {
+    func `the file’s declared length takes precedence over the announced one`(announced: Double) throws {
         try rig.start()
         try rig.load(rig.episode(length: 600, announced: announced), at: 598)
         try rig.advance(3)
@@ -220,7 +220,7 @@ struct PlaybackEndTests {
         #expect(rig.state.status == .failed || rig.machine.state.status == .failed)
     }
 
-    @Test func `a failure after a new try raises its alert, while the answer to the one before is still on its way`()
+    @Test func `a failure after a retry raises its alert while the answer to the previous one is uncommitted`()
         throws
     {
         try rig.start()
@@ -268,7 +268,7 @@ struct PlaybackEndTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `what is held after its file was opened and before it sounds is paused, and plays when it is resumed`()
+    @Test func `an episode paused between opening and sound is paused, and plays when it is resumed`()
         throws
     {
         try rig.start()

@@ -28,7 +28,7 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.state.status == .playing && rig.alerts.isEmpty)
     }
 
-    @Test func `a stream that ends before the place that was left takes nothing of that place away`() throws {
+    @Test func `a stream that ends before the saved position keeps that position`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 100, declared: 600, cut: true))
@@ -55,7 +55,7 @@ struct PlaybackFaultRegressionTests {
     }
 
     @Test(arguments: [true, false])
-    func `what is stopped before it is looked up is resumed where it was left`(resumesFirst: Bool) throws {
+    func `an episode stopped before its lookup resumes where it was left`(resumesFirst: Bool) throws {
         try rig.start()
         var episode = rig.episode(position: 300, played: true)
         // The queue need not know yet.
@@ -91,7 +91,7 @@ struct PlaybackFaultRegressionTests {
     }
 
     @Test(arguments: [true, false])
-    func `whoever pauses or stops after an answer that is not durable yet is not overruled by it`(stops: Bool) throws {
+    func `a pause or stop prevails over an answer that is not durable yet`(stops: Bool) throws {
         try rig.start()
         rig.setFile("e1", .broken(Failure(.decoderFailed, "broken")))
         var episode = rig.episode()
@@ -109,7 +109,7 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `what the engine said of a load before it was opened again moves nothing`() throws {
+    @Test func `stale progress from before a file was reopened is ignored`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 50)
         try rig.advance(3)
@@ -122,7 +122,7 @@ struct PlaybackFaultRegressionTests {
         #expect(abs(rig.position - 400) < 0.01)
     }
 
-    @Test func `a lookup that overtakes what is stored, and is answered behind it, takes nothing back`() throws {
+    @Test func `a lookup that is answered with an older state than the stored one changes nothing`() throws {
         try rig.start()
         let episode = rig.episode()
         try rig.load(episode)
@@ -155,7 +155,7 @@ struct PlaybackFaultRegressionTests {
         #expect(rig.alerts.isEmpty && !rig.records.keys.contains { $0.hasPrefix("alert/") })
     }
 
-    @Test func `what happens again while its alert is being answered is told again`() throws {
+    @Test func `a problem that returns while its alert is being answered raises a new alert`() throws {
         try rig.start()
         try rig.load(rig.episode())
         try rig.advance(1)

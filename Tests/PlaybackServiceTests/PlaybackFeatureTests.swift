@@ -241,7 +241,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.pausedBy == .somebody)
     }
 
-    @Test func `it can be seen that it was stopped, also after a restart, until it plays`() throws {
+    @Test func `the state shows that playback was stopped, also after a restart, until it plays`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.setPaused(true)
@@ -258,7 +258,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .paused && rig.state.pausedBy == .somebody)
     }
 
-    @Test func `it goes on while paused and through a restart, and can be extended and taken back`() throws {
+    @Test func `the sleep timer runs while paused and through a restart, and can be extended and turned off`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.send { $0.setSleep.seconds = 60 }
@@ -356,7 +356,7 @@ struct PlaybackFeatureTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `it goes back once, not after a seek, not beyond the start, and also after a restart`() throws {
+    @Test func `resuming rewinds once, not after a seek, not beyond the start, and also after a restart`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.setPaused(true)
@@ -378,7 +378,7 @@ struct PlaybackFeatureTests {
     }
 
     @Test
-    func `it does not go back where nothing was heard: not for each new try of what fails, nor after a silent seek`()
+    func `resuming doesn’t rewind where nothing was heard: neither at each retry nor after a silent seek`()
         throws
     {
         try rig.start()

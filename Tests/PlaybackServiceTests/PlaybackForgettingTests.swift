@@ -55,7 +55,7 @@ struct PlaybackForgettingTests {
         #expect(try kept() == ["p2"])
     }
 
-    @Test func `what could not be deleted at once is deleted later`() throws {
+    @Test func `a failed deletion is retried later`() throws {
         try rig.start()
         try keep("p1", "e1")
         rig.refusal = Failure(.diskFull, "full")

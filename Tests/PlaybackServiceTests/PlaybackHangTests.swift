@@ -55,7 +55,7 @@ struct PlaybackHangTests {
         #expect(rig.endings.count == 1)
     }
 
-    @Test func `what plays without moving is taken for a hang, but not what waits for data or is paused`() throws {
+    @Test func `playback that doesn’t move is a hang, unless it waits for data or is paused`() throws {
         try rig.start()
         rig.engine.setDevices([speaker], works: true)
         try rig.load(rig.episode(), at: 50)
@@ -206,7 +206,7 @@ struct PlaybackHangTests {
 
     // MARK: The checks
 
-    @Test func `what answers late, but does, isn't taken for a hang`() {
+    @Test func `an engine that answers late hasn’t hung`() {
         var liveness = EngineLiveness()
         liveness.record(.open(EngineLoad(id: .random(), source: .file(path: "/a"))))
         for round in 1...20 {
@@ -218,7 +218,7 @@ struct PlaybackHangTests {
         }
     }
 
-    @Test func `what has never been open is not asked`() {
+    @Test func `an engine that never opened a file isn’t pinged`() {
         var liveness = EngineLiveness()
         liveness.record(.listOutputs)
         liveness.record(.setVolume(.full))

@@ -69,7 +69,7 @@ struct PlaybackMachineTests {
         ("", FailureCode.episodeUnavailable), ("ftp://example.org/a.mp3", .badURL), ("lavfi://sine", .badURL),
         ("edl://%0", .badURL), ("file://elsewhere/a.mp3", .badURL), ("relative.mp3", .badURL),
     ])
-    func `what has no audio that can be played fails with its alert, and nothing is handed to the engine`(
+    func `an episode without playable audio fails with its alert, and the engine opens nothing`(
         url: String, code: FailureCode
     ) throws {
         try playing()
@@ -184,7 +184,7 @@ struct PlaybackMachineTests {
         #expect(abs(rig.position - 300) < 0.1)
     }
 
-    @Test func `what the engine says of before a seek is not taken for its outcome`() throws {
+    @Test func `progress from before a seek isn’t taken for its outcome`() throws {
         try playing()
         try rig.seek(300)
         try rig.report(

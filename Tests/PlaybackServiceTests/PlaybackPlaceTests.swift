@@ -10,8 +10,7 @@ import WireMessages
 struct PlaybackPlaceTests {
     private let rig = PlayerRig()
 
-    @Test func `a place that is sought while a stream is looked up again is kept when something else is loaded`() throws
-    {
+    @Test func `a seek during a repeated lookup is kept when something else is loaded`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -47,7 +46,7 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .finished)
     }
 
-    @Test func `a place behind the end that a file declares is heard if there is something, also after a restart`()
+    @Test func `a position beyond the declared end plays if there is audio, also after a restart`()
         throws
     {
         try rig.start()
@@ -86,7 +85,7 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .finished)
     }
 
-    @Test func `an episode that cannot be played has its alert still when it is tried again`() throws {
+    @Test func `an unplayable episode keeps its alert when it is retried`() throws {
         try rig.start()
         var episode = rig.episode()
         episode.enclosureURL = ""
@@ -98,7 +97,7 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .failed && rig.alerts.count == 1)
     }
 
-    @Test func `a place that is sought and of which no data comes is shown as waited for, and tried again`() throws {
+    @Test func `a seek that gets no data shows buffering, and is retried`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -167,7 +166,7 @@ struct PlaybackPlaceTests {
         #expect(rig.position < 129)
     }
 
-    @Test func `what is paused before it is open, and cannot be opened, is paused, without an alert`() throws {
+    @Test func `an episode that is paused before it fails to open stays paused, without an alert`() throws {
         try rig.start()
         var silent = SimulatedEngine.Audio(length: 600)
         silent.opens = false
@@ -182,7 +181,7 @@ struct PlaybackPlaceTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `a stand-in does not become what the episode is compared with`() throws {
+    @Test func `a replacement’s tag doesn’t become the episode’s`() throws {
         try rig.start()
         let episode = rig.streamedEpisode(announced: 3_600)
         rig.library["e1"]?.state.position = 1_800

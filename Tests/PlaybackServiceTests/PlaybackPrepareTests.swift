@@ -41,7 +41,7 @@ struct PlaybackPrepareTests {
         try rig.load(rig.episode(), at: position)
     }
 
-    @Test func `what follows is given to the engine as it will be opened: its place, speed and sound`() throws {
+    @Test func `the next episode is prepared with its position, speed and sound`() throws {
         try playing()
         try rig.send { $0.setSetting = setting("skipIntro", "7") }
         try rig.send { $0.setSetting = setting("speed", "2", podcast: "p2") }
@@ -53,7 +53,7 @@ struct PlaybackPrepareTests {
         #expect(preparations.last??.speed.factor == 2)
     }
 
-    @Test func `the load that was prepared asks nobody, and opens exactly what was prepared`() throws {
+    @Test func `a prepared load needs no lookup, and opens exactly what was prepared`() throws {
         try playing(at: 599)
         let load = next()
         try prepare(load)
@@ -69,8 +69,7 @@ struct PlaybackPrepareTests {
     }
 
     @Test(arguments: [true, false])
-    func `a file that has come, or gone, since it was prepared is looked up a minute before the end`(comes: Bool) throws
-    {
+    func `a file that was downloaded or deleted after preparing is found a minute before the end`(comes: Bool) throws {
         func setFile(_ isThere: Bool) {
             rig.library["e2"]?.download.state = isThere ? .downloaded : .notDownloaded
             rig.library["e2"]?.download.path = isThere ? "/d/2.mp3" : ""
@@ -92,7 +91,7 @@ struct PlaybackPrepareTests {
         #expect(preparations.count == 2 && rig.state.status == .playing)
     }
 
-    @Test func `what has not changed until shortly before the end stays as the engine has it`() throws {
+    @Test func `an unchanged preparation is kept shortly before the end`() throws {
         try playing(at: 530)
         try prepare(next())
         try rig.advance(20)
@@ -100,7 +99,7 @@ struct PlaybackPrepareTests {
     }
 
     @Test(arguments: 0..<4)
-    func `it is void for another load, when nothing follows, and when it stops`(_ which: Int) throws {
+    func `preparation is dropped for another load, when nothing follows, and on stop`(_ which: Int) throws {
         try playing()
         try prepare(next(), after: which == 0 ? "l7" : "l1")
         if which == 0 { return #expect(preparations.isEmpty) }
@@ -121,7 +120,7 @@ struct PlaybackPrepareTests {
         #expect(preparations.count == 2)
     }
 
-    @Test func `what cannot be played is refused, and what is loaded plays on`() throws {
+    @Test func `a load without playable audio is refused, and the loaded episode plays on`() throws {
         try playing()
         var load = next()
         load.episode.enclosureURL = "ftp://a/b.mp3"

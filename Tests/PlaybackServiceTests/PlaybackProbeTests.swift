@@ -63,14 +63,14 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: Moment.allCases)
-    func `a connection that cannot be made is tried again, and the reason is the question’s`(_ moment: Moment) throws {
+    func `a failed connection is retried, and the probe gives the reason`(_ moment: Moment) throws {
         try fail(.unanswered(Failure(.streamFailed, "a cannot be reached: no route to host.")), moment)
         #expect(rig.state.retry.attempt == 1)
         #expect(rig.state.retry.error.message.contains("no route") == (moment != .never))
     }
 
     @Test(arguments: [Moment.before, .after])
-    func `a server that leads in circles is told at once, not tried again`(_ moment: Moment) throws {
+    func `a redirect loop is reported at once and not retried`(_ moment: Moment) throws {
         let circles = Failure(code: "streamFailed", message: "a redirects in circles.", retry: false)
         try fail(.unanswered(circles), moment)
         #expect(rig.state.status == .failed && rig.state.error.message == circles.message)
@@ -78,7 +78,7 @@ struct PlaybackProbeTests {
     }
 
     @Test(arguments: [Self.vague, Failure(.decoderFailed, "What a sent holds no audio that can be played.")])
-    func `what is no audio is named as its server names it, whatever the engine says of it`(engine: Failure) throws {
+    func `data that isn’t audio is named by its server’s answer, whatever the engine says`(engine: Failure) throws {
         let page = Failure(.decoderFailed, "a sent a web page instead of audio.")
         try load(.broken(engine), .notAudio(page))
         #expect(rig.state.status == .failed && rig.state.error.message == page.message)
@@ -159,7 +159,7 @@ struct PlaybackProbeTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `seeking while the server is waited for moves the place that it is tried at`() throws {
+    @Test func `seeking while waiting for the server moves the position of the retry`() throws {
         rig.holdsProbes = true
         try load(.broken(Self.vague), .refused(503))
         try rig.seek(300)
@@ -170,7 +170,7 @@ struct PlaybackProbeTests {
         #expect(rig.state.status == .playing && abs(rig.position - 301) < 0.2)
     }
 
-    @Test func `a crash while the server is waited for keeps the position, and begins anew`() throws {
+    @Test func `a crash while waiting for the server keeps the position, and the retries start over`() throws {
         rig.holdsProbes = true
         try load(SimulatedEngine.Audio(length: 600), .refused(503))
         try rig.advance(8)

@@ -17,7 +17,7 @@ struct PlaybackRecoveryTests {
         try #require(rig.state.status == .playing)
     }
 
-    @Test func `a crash while playing in a living fleet plays on by itself from the last saved position`() throws {
+    @Test func `after a crash in a running fleet playback resumes from the last saved position`() throws {
         try playing()
         try rig.advance(25)
         rig.turn(1)
@@ -206,7 +206,7 @@ struct PlaybackRecoveryTests {
         #expect(rig.position - rig.stored().position <= 10.2)
     }
 
-    @Test func `the state of an episode that the library has forgotten is not tried for ever`() throws {
+    @Test func `the state of a forgotten episode is not retried forever`() throws {
         try playing()
         rig.refusal = Failure(.notFound, "no such episode")
         try rig.setPaused(true)

@@ -139,7 +139,7 @@ struct PlaybackRegressionTests {
         }
     }
 
-    @Test func `what is marked after it was prepared stays marked when it plays`() throws {
+    @Test func `an episode marked after it was prepared stays marked when it plays`() throws {
         try rig.start()
         let next = rig.episode("e2")
         try rig.load(rig.episode("e1", length: 30, announced: 30))
@@ -201,7 +201,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Chapters
 
-    @Test func `chapters that are lost while the sleep timer waits for their end are no harm`() throws {
+    @Test func `chapters may vanish while the sleep timer waits for their end`() throws {
         try rig.start()
         let episode = rig.episode()
         rig.library["e1"]?.chapters = [chapter(at: 0), chapter(at: 50)]
@@ -213,7 +213,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test(arguments: [Double.nan, .infinity, -.infinity, -1, 1e300])
-    func `chapters at places that are none are left out, and the others put in order`(_ start: Double) throws {
+    func `chapters at invalid positions are dropped, and the others sorted`(_ start: Double) throws {
         try rig.start()
         let episode = rig.episode()
         rig.library["e1"]?.chapters = [chapter(at: 90), chapter(at: start), chapter(at: 0)]
@@ -222,8 +222,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.chapters.map(\.start) == [0, 90] && rig.state.chapter == 1)
     }
 
-    @Test func `chapters without measure do not make the state too large for a message, and keep their places`() throws
-    {
+    @Test func `very many chapters fit in one message and keep their positions`() throws {
         try rig.start()
         let episode = rig.episode("e1", length: 10_000, announced: 10_000)
         let title = String(repeating: "e" + String(repeating: "\u{301}", count: 3), count: 200)
@@ -321,7 +320,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test(arguments: [false, true])
-    func `what a server says to the question beside the engine is nothing where the engine is let in`(answersLate: Bool)
+    func `a probe’s refusal is ignored where the engine gets the audio`(answersLate: Bool)
         throws
     {
         try rig.start()
@@ -361,8 +360,7 @@ struct PlaybackRegressionTests {
         #expect(rig.state.status == .playing)
     }
 
-    @Test func `a length that is only reckoned ends nothing and marks nothing, unless it is the announced one`() throws
-    {
+    @Test func `an estimated length neither ends nor marks an episode, unless it is the announced one`() throws {
         try rig.start()
         try set(.skipOutro, "30")
         try set(.playedThreshold, "90%")
@@ -380,8 +378,7 @@ struct PlaybackRegressionTests {
 
     // MARK: Places
 
-    @Test func `what is sought or marked while the episode is looked up takes nothing of its stored state away`() throws
-    {
+    @Test func `a seek or mark during the lookup keeps the stored state`() throws {
         try rig.start()
         let episode = rig.episode()
         rig.library["e1"]?.state.duration = 600
@@ -402,7 +399,7 @@ struct PlaybackRegressionTests {
     }
 
     @Test(arguments: [220.0, 0])
-    func `a length that turns out to be too short loses no place, at no time`(announced: Double) throws {
+    func `a length that turns out too short never loses the position`(announced: Double) throws {
         try rig.start()
         var audio = SimulatedEngine.Audio(length: 220)
         audio.estimate = 40
@@ -429,7 +426,7 @@ struct PlaybackRegressionTests {
         }
     }
 
-    @Test func `a place in the last moment is heard out, and one behind the end of a shorter version is not lost`()
+    @Test func `a position in the last moment is played out, and one beyond the end of a shorter version is kept`()
         throws
     {
         try rig.start()
@@ -447,7 +444,7 @@ struct PlaybackRegressionTests {
         #expect(abs(rig.position - 470) < 0.3)
     }
 
-    @Test func `what is only stopped and started with its machine grows old, and is no newer for that`() throws {
+    @Test func `a session that only survives restarts of the machine keeps its age`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(5)

@@ -271,7 +271,7 @@ struct PlaybackRelativeTests {
 
     // MARK: What has changed
 
-    @Test func `what is so already is answered as unchanged`() throws {
+    @Test func `a command without effect is answered as unchanged`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100, paused: true)
         func changed(_ fill: (inout WirePlaybackRequest) -> Void) throws -> Bool? {

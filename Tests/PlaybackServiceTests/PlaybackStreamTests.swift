@@ -20,7 +20,7 @@ struct PlaybackStreamTests {
 
     // MARK: Trying again
 
-    @Test func `a stream is tried again after 2, 5 and 10 s, the position untouched; the fourth failure is the last`()
+    @Test func `a stream is retried after 2, 5 and 10 s at its position; the fourth failure is final`()
         throws
     {
         try stream(.broken(refused))
@@ -42,7 +42,7 @@ struct PlaybackStreamTests {
         #expect(rig.states.contains { $0.hasRetry && $0.retry.nextInSeconds == 0 && $0.retry.nextAt == 0 })
     }
 
-    @Test func `the stream that comes back plays on where it broke, and is no longer said to be tried again`() throws {
+    @Test func `a stream that comes back resumes where it broke, and shows no retry`() throws {
         try stream(.broken(refused))
         try rig.advance(1)
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -52,7 +52,7 @@ struct PlaybackStreamTests {
         #expect(abs(rig.position - 103) < 0.2)
     }
 
-    @Test func `failures far apart are each tried anew; those at one place add up`() throws {
+    @Test func `failures far apart are retried afresh; failures at one position add up`() throws {
         try stream(SimulatedEngine.Audio(length: 110, declared: 600, cut: true))
         try rig.advance(10.1)
         #expect(rig.state.retry.attempt == 1)
@@ -87,7 +87,7 @@ struct PlaybackStreamTests {
         #expect(rig.state.status == .failed)
     }
 
-    @Test func `pausing while it waits ends the trying; resuming begins it anew`() throws {
+    @Test func `pausing during a retry wait ends the retries; resuming starts them over`() throws {
         try stream(.broken(refused))
         try rig.advance(2.05)
         #expect(rig.state.retry.attempt == 2)
@@ -100,7 +100,7 @@ struct PlaybackStreamTests {
         #expect(rig.opens == opens + 1 && rig.state.retry.attempt == 1)
     }
 
-    @Test func `resuming while it waits tries at once; seeking while it waits moves the place that it is tried at`()
+    @Test func `resuming during a retry wait retries at once; seeking moves the position of the retry`()
         throws
     {
         try stream(.broken(refused))
@@ -113,7 +113,7 @@ struct PlaybackStreamTests {
     }
 
     @Test(arguments: 0..<3)
-    func `stopping, loading something else and ending the process end the trying`(_ way: Int) throws {
+    func `stopping, loading something else and ending the process end the retries`(_ way: Int) throws {
         try stream(.broken(refused))
         switch way {
         case 0: try rig.send { $0.stop = WireStopPlayback() }
@@ -125,7 +125,7 @@ struct PlaybackStreamTests {
         #expect(rig.opens == opens && !rig.state.hasRetry)
     }
 
-    @Test func `a crash while a stream is tried again keeps its position, and goes on trying`() throws {
+    @Test func `a crash while a stream is retried keeps its position, and retrying continues`() throws {
         try stream(.broken(refused))
         try rig.start()
         #expect(rig.state.status == .loading && rig.position == 100)
@@ -145,7 +145,7 @@ struct PlaybackStreamTests {
         #expect(!rig.state.skip)
     }
 
-    @Test func `an announcement in the place of an episode is not heard to the episode's end, and its position stays`()
+    @Test func `an announcement in place of an episode doesn’t end the episode, and its position is kept`()
         throws
     {
         try rig.start()
@@ -167,8 +167,7 @@ struct PlaybackStreamTests {
 
     // MARK: Stalls
 
-    @Test func `a stream that does not answer, or of which no data comes, counts as failed and is tried again`() throws
-    {
+    @Test func `a stream that doesn’t answer or sends no data fails and is retried`() throws {
         var silent = SimulatedEngine.Audio(length: 600)
         silent.opens = false
         try stream(silent)
@@ -254,7 +253,7 @@ struct PlaybackStreamTests {
 
     // MARK: The same audio
 
-    @Test func `a server that has other audio than what was begun is told of, once, and the position kept`() throws {
+    @Test func `a server whose audio has changed raises one alert, and the position is kept`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))
@@ -327,7 +326,7 @@ struct PlaybackStreamTests {
         #expect(rig.alerts.isEmpty)
     }
 
-    @Test func `a downloaded file that is not the audio that was begun as a stream is told of too`() throws {
+    @Test func `a downloaded file that differs from the stream that was begun raises an alert`() throws {
         try rig.start()
         let episode = rig.streamedEpisode()
         rig.setStream(SimulatedEngine.Audio(length: 600))

@@ -8,7 +8,7 @@ import WireMessages
 struct PlaybackSuspendTests {
     private let rig = PlayerRig()
 
-    @Test func `the machine may sleep once the place of the moment is durable`() throws {
+    @Test func `the machine may sleep once the present position is durable`() throws {
         try rig.start()
         try rig.load(rig.episode(), at: 100)
         try rig.advance(4)

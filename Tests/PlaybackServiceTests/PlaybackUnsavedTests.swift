@@ -117,4 +117,22 @@ struct PlaybackUnsavedTests {
         try rig.releaseCommits()
         #expect(rig.state.status == .failed && rig.session?.status == .failed)
     }
+
+    @Test func `an alert and an answer that an earlier version stored are restored`() throws {
+        _ = try failed()
+        let alert = try #require(rig.alerts.first)
+        var record = WirePlaybackAlertRecord()
+        record.alert = alert
+        record.alert.subject = ""
+        record.loadID = "l1"
+        rig.store("alert", alert.id, record.wireBytes)
+        var answer = WirePlaybackAnswerRecord()
+        answer.action = "dismiss"
+        rig.store("answer", "a2", answer.wireBytes)
+        try rig.start()
+        #expect(rig.alerts.map(\.subject) == ["l1"])
+        #expect(try rig.answer("a2", "retry")?.failure?.known == .alreadyAnswered)
+        #expect(try rig.answer(alert.id, "retry")?.reply?.changed == true)
+        #expect(rig.state.status == .playing)
+    }
 }

@@ -40,17 +40,17 @@ struct SilenceDetectorTests {
     }
 
     @Test(arguments: [0.1, 0.3, 0.6])
-    func `pauses that are too short for the effort stay`(seconds: Double) {
+    func `pauses that are too short are not trimmed`(seconds: Double) {
         #expect(detector([(1, -20), (seconds, -60), (1, -20)]).nextChange(after: 0) == nil)
     }
 
-    @Test func `of a silence whose end is not known yet only what is certain is trimmed`() {
+    @Test func `of a silence without a known end only the certain part is trimmed`() {
         var detector = detector([(1, -20), (2, -.infinity)])
         let trimmed = [2.6, 2.7].map { detector.isTrimmed(at: $0) }
         #expect(trimmed == [true, false])
     }
 
-    @Test func `after a jump to another place nothing is known of it`() {
+    @Test func `after a jump nothing is known of the new position`() {
         var detector = detector([(1, -20), (2, -60)])
         detector.add(AudioLevel(start: 60, decibels: -60))
         #expect(detector.nextChange(after: 0) == nil)
@@ -89,7 +89,7 @@ struct LevelParserTests {
         "lavfi.astats.Overall.RMS_level=-1\n", "frame:1 pts:5\nlavfi.astats.Overall.RMS_level=x\n",
         String(repeating: "x", count: 10_000) + "\n", "frame:1 pts:5\n\u{0}\n",
     ])
-    func `anything else is passed over`(text: String) {
+    func `other lines are ignored`(text: String) {
         var parser = LevelParser()
         #expect(parser.parse(text.utf8).isEmpty)
     }
@@ -98,7 +98,7 @@ struct LevelParserTests {
 struct SpeedTimelineTests {
     private let fast = PlaybackSpeed(factor: 2.5) ?? .normal
 
-    @Test func `until a change is heard the position runs at the speed before`() {
+    @Test func `the position runs at the old speed until a change is heard`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 10, delay: 0.3)
         for elapsed in [0.0, 0.1, 0.2] {
@@ -125,7 +125,7 @@ struct SpeedTimelineTests {
         #expect(abs((later.changesIn ?? 0) - 0.05) < 1e-9)
     }
 
-    @Test func `sound of the old speed that comes after the new one was set puts the change off, and moves nothing`() {
+    @Test func `sound of the old speed that comes after the new one was set delays the change without a jump`() {
         var timeline = SpeedTimeline(fast)
         timeline.change(to: .normal, at: 100, shown: 10, delay: 0.3)
         // 0.05 s later 0.04 s more of the old speed have come.
@@ -136,7 +136,7 @@ struct SpeedTimelineTests {
         #expect(abs((heard.changesIn ?? 0) - 0.29) < 1e-9)
     }
 
-    @Test func `what has been heard is dropped, and told once`() {
+    @Test func `changes that have been heard are dropped, and reported once`() {
         var timeline = SpeedTimeline(.normal)
         timeline.change(to: fast, at: 100, shown: 10, delay: 0)
         let told = [9.9, 10, 10.1].map { timeline.update(shown: $0, at: 101) }

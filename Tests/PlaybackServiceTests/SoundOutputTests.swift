@@ -52,7 +52,7 @@ struct SoundOutputTests {
         #expect(output.inUse == "pulse/headset" && output.isSilent == false)
     }
 
-    @Test mutating func `playing without sound is told once, and its end takes the alert back`() {
+    @Test mutating func `silent playback raises one alert, which ends with it`() {
         _ = report(silent: true)
         #expect(follow(.playing) == [.showAlert(.silent)])
         #expect(follow(.playing) == [])
@@ -80,7 +80,7 @@ struct SoundOutputTests {
         #expect(list([Self.speakers], isAwaited: true) == [.followLoss(.resume)])
     }
 
-    @Test mutating func `what is stored comes back as it was`() throws {
+    @Test mutating func `stored state is restored as it was`() throws {
         _ = list([Self.speakers, Self.headset])
         _ = try output.choose("pulse/headset", isFresh: false, isOpen: false)
         _ = output.raised(.other, as: "a1")

@@ -44,7 +44,9 @@ struct StreamProbeTests {
             ("text/html; charset=utf-8", .webPage), ("audio/x-mpegurl", .playlist),
             ("application/vnd.apple.mpegURL", .playlist), ("audio/x-scpls", .playlist), ("application/json", .json),
         ] as [(String, OtherContent)])
-    func `what a server sends in place of audio is named`(type: String, content: OtherContent) async throws {
+    func `the failure names data that a server sends in place of audio`(type: String, content: OtherContent)
+        async throws
+    {
         try await HTTPTestServer.with { server in
             server.route("/a.mp3", HTTPTestResponse(headers: [("Content-Type", type)], body: .bytes([60, 61, 62])))
             let answer = await answer(to: server.url("/a.mp3"))

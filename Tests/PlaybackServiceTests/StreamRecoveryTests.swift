@@ -56,7 +56,7 @@ struct StreamRecoveryTests {
             cached: cached)
     }
 
-    @Test mutating func `a stream is tried three times, and then it has failed`() throws {
+    @Test mutating func `a stream is retried three times, and then it fails`() throws {
         for (attempt, wait) in [2.0, 5, 10].enumerated() {
             let actions = failOpening()
             guard case .awaitRetry(let retry)? = actions.first, actions.count == 1 else {
@@ -73,7 +73,7 @@ struct StreamRecoveryTests {
         #expect(recovery.retry == nil && recovery.awaitsServer)
     }
 
-    @Test mutating func `a failure waits for the server’s answer, but not for ever`() {
+    @Test mutating func `a failure waits for the server’s answer until a limit`() {
         open()
         #expect(recovery.failed(Self.broken, situation(isOpen: true)) == [.awaitServer])
         let due = recovery.nextAt(isOpen: false)
@@ -102,7 +102,7 @@ struct StreamRecoveryTests {
         #expect(failure.known == .episodeUnavailable && failure.message.contains("a.example"))
     }
 
-    @Test mutating func `a server that refuses the question but not the engine is not believed`() {
+    @Test mutating func `a server that refuses the probe but not the engine is ignored`() {
         open()
         #expect(answer(.refused(403), isOpen: true) == [])
         recovery.opened()
@@ -123,7 +123,7 @@ struct StreamRecoveryTests {
         #expect(recovery.answered(serial - 1, .refused(404), situation()) == [])
     }
 
-    @Test mutating func `nothing is tried again for an episode that is paused`() {
+    @Test mutating func `a paused episode is not retried`() {
         open()
         #expect(recovery.failed(Self.broken, situation(plays: false, isOpen: true)) == [.awaitServer])
         let actions = recovery.answered(serial, .unanswered(nil), situation(plays: false))
@@ -222,13 +222,13 @@ struct StreamRecoveryTests {
         #expect(recovery.nextAt(isOpen: false) == nil && !recovery.forgetServer())
     }
 
-    @Test mutating func `a machine that wakes asks at once`() {
+    @Test mutating func `a machine that wakes probes the server at once`() {
         failForGood()
         #expect(recovery.woke(situation(isFailed: true)) == [.askServer])
         #expect(recovery.nextAt(isOpen: false) == now.monotonic.advanced(by: .seconds(30)))
     }
 
-    @Test mutating func `somebody who does something ends the wait`() {
+    @Test mutating func `a command ends the wait`() {
         failForGood()
         #expect(recovery.forgetServer() && !recovery.forgetServer())
         #expect(recovery.nextAt(isOpen: false) == nil)
