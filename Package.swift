@@ -167,7 +167,7 @@ let package = Package(
         tests("FeedParsingTests", ["FeedParsing", "PodcastModel", "TestSupport"]),
         tests("BusKitTests", shared + ["ZeroMQ"]),
         tests("LockstepClientTests", shared),
-        tests("ProcessKitTests", shared + ["ProcessKit"]),
+        tests("ProcessKitTests", shared + ["ProcessKit", "LibC", "CProcess"]),
         tests("OwnerKitTests", shared + ["OwnerKit", "ProcessKit", lifecycle]),
         tests("BusBrokerTests", shared + ["BusBroker", "ZeroMQ", "LibC", "CConnectionGuard"]),
         tests("PersistenceServiceTests", shared + ["PersistenceService", "OwnerKit", grdb, sqlite]),

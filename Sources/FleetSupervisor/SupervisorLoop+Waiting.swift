@@ -36,7 +36,11 @@ extension SupervisorLoop {
             connections += listener.accept(now: now)
         }
         serveClients(ready)
-        notifier.watchdog()
+        if now >= nextWatchdog {
+            // Not at every turn: the service manager’s queue is short, and must have room for other messages.
+            notifier.watchdog()
+            nextWatchdog = now.advanced(by: .milliseconds(500))
+        }
     }
 
     /// Milliseconds. Under a service manager at most a second, for its watchdog.

@@ -27,6 +27,8 @@ package final class SupervisorLoop {
     var events: [SupervisorEvent] = []
     var stopRequests = 0
     private var isFinished = false
+    /// When the service manager is sent the next sign of life.
+    var nextWatchdog = MonotonicTime(nanoseconds: 0)
     /// Whether the fleet has been complete before.
     var wasReady = false
 
@@ -107,7 +109,10 @@ package final class SupervisorLoop {
         events.append(event)
         guard events.count == 1 else { return }
         while let next = events.first {
-            if next == .stop || next == .kill { alerts.stop() }
+            if next == .stop || next == .kill, !machine.isStopping {
+                notifier.stopping()
+                alerts.stop()
+            }
             for effect in machine.handle(next, now: SystemClocks.monotonic()) { perform(effect) }
             events.removeFirst()
         }
@@ -198,7 +203,6 @@ package final class SupervisorLoop {
 
     /// The lock is free before anybody hears that everything is stopped: who waited for that may start anew at once.
     private func finish() {
-        notifier.stopping()
         say("everything is stopped")
         let home = configuration.home
         unlink(home.controlSocket)

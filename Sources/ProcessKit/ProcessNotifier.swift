@@ -22,17 +22,18 @@ package struct ProcessNotifier: Sendable {
     /// Whether there is a socket to report to.
     package var isListenedTo: Bool { address != nil }
 
-    /// Reports that the process serves now.
-    package func ready() { send("READY=1") }
-    /// Reports that the process is alive; to be called from the loop that does the work.
+    /// Reports that this process serves. Waits, at most a second, while the receiver’s queue is full.
+    package func ready() { send("READY=1", waits: true) }
+    /// Reports a sign of life; to be sent from the loop that does the work. Never waits: another one follows.
     package func watchdog() { send("WATCHDOG=1") }
-    /// Reports that the process is about to end.
-    package func stopping() { send("STOPPING=1") }
-    /// Reports what the process is doing, in a line for people.
+    /// Reports that this process begins to stop. Waits, at most a second, while the receiver’s queue is full.
+    package func stopping() { send("STOPPING=1", waits: true) }
+    /// Reports what it is doing, in a line for people. Never waits.
     package func status(_ line: String) { send("STATUS=\(line.split(separator: "\n").joined(separator: " "))") }
 
-    /// Sends a datagram. What cannot be delivered is dropped: nobody may hang on whether anybody listens.
-    private func send(_ message: String) {
+    /// Sends a datagram. The kernel queues only a few (`net.unix.max_dgram_qlen`, 10 by default): what the receiver must
+    /// learn waits for room, but not for long, because nobody may hang on whether anybody listens.
+    private func send(_ message: String, waits: Bool = false) {
         guard let address else { return }
         #if canImport(Glibc)
         let kind = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
@@ -42,6 +43,10 @@ package struct ProcessNotifier: Sendable {
         let descriptor = socket(AF_UNIX, kind, 0)
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
+        if waits {
+            var limit = timeval(tv_sec: 1, tv_usec: 0)
+            setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        }
         var target = sockaddr_un()
         target.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &target.sun_path) { path in
@@ -52,7 +57,8 @@ package struct ProcessNotifier: Sendable {
         let length = socklen_t(pathOffset + address.count + (address[0] == 0 ? 0 : 1))
         withUnsafePointer(to: &target) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                _ = sendto(descriptor, message, message.utf8.count, Int32(MSG_DONTWAIT), pointer, length)
+                let flags = waits ? 0 : Int32(MSG_DONTWAIT)
+                while sendto(descriptor, message, message.utf8.count, flags, pointer, length) < 0, errno == EINTR {}
             }
         }
     }
