@@ -26,18 +26,28 @@ final class AlertLink: Sendable {
     private let news = NIOLockedValueBox<[News]>([])
     private let state = NIOLockedValueBox(State())
 
+    private let backoff: Backoff
+
     private struct State: Sendable {
         /// Nil: it has not joined the bus, or could not stay there.
         var loop: ServiceLoop<AlertHandler>?
         /// What needs attention, by service: a new loop knows nothing of it.
         var concerns: [String: FleetConcern] = [:]
+        /// How often it could not join or stay since there was nothing to show.
+        var failures = 0
+        var isRetryScheduled = false
+        var isStopped = false
     }
 
     /// The link of a home's supervisor.
     ///
     /// - Throws: `badConfiguration` when there is no pipe.
-    init(home: LockstepHome) throws(Failure) {
+    init(
+        home: LockstepHome,
+        backoff: Backoff = .exponential(first: .seconds(1), longest: .seconds(60), jitter: 0.2)
+    ) throws(Failure) {
         self.home = home
+        self.backoff = backoff
         var ends: [Int32] = [-1, -1]
         guard lockstep_pipe(&ends, 1) == 0 else {
             throw Failure(.badConfiguration, "A pipe cannot be made: \(SystemCall.reason()).")
@@ -55,18 +65,21 @@ final class AlertLink: Sendable {
     func show(_ concern: FleetConcern?, of service: String) {
         state.withLockedValue { state in
             state.concerns[service] = concern
+            if state.concerns.isEmpty { state.failures = 0 }
             if let loop = state.loop {
                 loop.inputs.send(.concern(service, concern))
-            } else if !state.concerns.isEmpty {
-                state.loop = start()
-                for (service, concern) in state.concerns { state.loop?.inputs.send(.concern(service, concern)) }
+            } else if !state.isRetryScheduled {
+                join(&state)
             }
         }
     }
 
-    /// Leaves the bus.
+    /// Leaves the bus, for good.
     func stop() {
-        state.withLockedValue(\.loop)?.inputs.send(.stop)
+        state.withLockedValue { state in
+            state.isStopped = true
+            state.loop?.inputs.send(.stop)
+        }
     }
 
     /// What has come since the last call.
@@ -79,28 +92,48 @@ final class AlertLink: Sendable {
         }
     }
 
-    private func start() -> ServiceLoop<AlertHandler>? {
+    private func join(_ state: inout State) {
+        guard !state.isStopped, !state.concerns.isEmpty else { return }
+        do throws(Failure) {
+            let loop = try makeLoop()
+            state.loop = loop
+            for (service, concern) in state.concerns { loop.inputs.send(.concern(service, concern)) }
+            Task { [weak self] in
+                do { try await loop.run() } catch { self?.lost(because: error) }
+            }
+        } catch {
+            retry(after: error, &state)
+        }
+    }
+
+    private func makeLoop() throws(Failure) -> ServiceLoop<AlertHandler> {
         // What goes wrong is told as news, and lands in the supervisor's own log.
         let logger = Logger(label: "supervisor") { _ in SwiftLogNoOpLogHandler() }
-        let context: ServiceContext
-        do throws(Failure) {
-            context = try ServiceContext.nextLife(of: .supervisor, home: home, logger: logger)
-        } catch {
-            tell(.failed(error.message))
-            return nil
+        let context = try ServiceContext.nextLife(of: .supervisor, home: home, logger: logger)
+        let retry: @Sendable (String) -> Void = { [weak self] in self?.tell(.retry($0)) }
+        return ServiceLoop<AlertHandler>(context, observes: nil) { _ in AlertHandler(retry: retry) }
+    }
+
+    private func lost(because error: any Error) {
+        state.withLockedValue { state in
+            state.loop = nil
+            retry(after: error, &state)
         }
-        let hear: @Sendable (News) -> Void = { [weak self] in self?.tell($0) }
-        let loop = ServiceLoop<AlertHandler>(context, observes: nil) { _ in
-            AlertHandler { hear(.retry($0)) }
-        }
-        Task { [state] in
-            do { try await loop.run() } catch {
-                // With the next concern it is tried again.
-                state.withLockedValue { $0.loop = nil }
-                hear(.failed((error as? Failure)?.message ?? "\(error)"))
+    }
+
+    /// Joins again after a while. A concern that comes meanwhile waits too.
+    private func retry(after error: any Error, _ state: inout State) {
+        tell(.failed((error as? Failure)?.message ?? "\(error)"))
+        state.failures += 1
+        state.isRetryScheduled = true
+        let wait = backoff.wait(after: state.failures, random: .random(in: 0..<1))
+        Task { [weak self] in
+            try await Task.sleep(for: wait)
+            self?.state.withLockedValue { state in
+                state.isRetryScheduled = false
+                self?.join(&state)
             }
         }
-        return loop
     }
 
     private func tell(_ item: News) {
