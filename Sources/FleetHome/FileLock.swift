@@ -38,9 +38,9 @@ package final class FileLock: Sendable {
         close(descriptor)
     }
 
-    /// Tries for 50 ms: whoever looks whether the lock is held (`isHeld`) has it for a moment himself.
+    /// Tries ten times within 45 ms: a process that checks whether the lock is held (`isHeld`) has it for a moment itself.
     private static func take(_ descriptor: Int32) -> Bool {
-        let retry = Backoff.constant(.milliseconds(5), retries: 10)
+        let retry = Backoff.constant(.milliseconds(5), retries: 9)
         var failures = 0
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             failures += 1

@@ -18,8 +18,8 @@ struct StreamRetry: Sendable, Hashable {
 
     var wire: WireRetryState {
         var wire = WireRetryState()
-        wire.attempt = UInt32(attempt)
-        wire.of = UInt32(of)
+        wire.attempt = UInt32(clamping: attempt)
+        wire.of = UInt32(clamping: of)
         wire.nextInSeconds = nextAt == nil ? 0 : wait / .seconds(1)
         wire.nextAt = nextAt?.nanoseconds ?? 0
         wire.error = WireFailure(failure)

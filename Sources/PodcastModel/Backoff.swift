@@ -15,7 +15,7 @@ public struct Backoff: Sendable, Hashable {
     /// Waits that double, without an end.
     ///
     /// - Parameter jitter: the part of a wait by which it varies up or down, so that peers do not retry in step. No wait
-    ///   exceeds `longest`.
+    ///   exceeds `longest`, below which the longest ones are spread.
     public static func exponential(first: Duration, longest: Duration, jitter: Double = 0) -> Backoff {
         Backoff(schedule: .exponential(first: first, longest: longest, jitter: jitter), retryLimit: .max)
     }
@@ -41,7 +41,8 @@ public struct Backoff: Sendable, Hashable {
         switch schedule {
         case .exponential(let first, let longest, let jitter):
             let wait = first * (1 << min(former, Self.maximumDoublings))
-            return min(jitter == 0 ? wait : wait * (1 + jitter * (2 * random - 1)), longest)
+            guard jitter > 0 else { return min(wait, longest) }
+            return min(wait, longest / (1 + jitter)) * (1 + jitter * (2 * random - 1))
         case .steps(let waits): return waits.isEmpty ? .zero : waits[min(former, waits.count - 1)]
         }
     }

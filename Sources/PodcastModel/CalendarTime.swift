@@ -44,11 +44,13 @@ public struct CalendarTime: Sendable, Hashable {
         }
         guard let year = number(0..<4), let month = number(4..<6), let day = number(6..<8), let hour = number(9..<11),
             let minute = number(11..<13), let second = number(13..<15), let millisecond = number(15..<18),
-            (1...12).contains(month), (1...31).contains(day)
+            (1...12).contains(month), hour < 24, minute < 60, second < 60
         else { return nil }
         self.init(
             year: year, month: month, day: day,
             milliseconds: ((hour * 60 + minute) * 60 + second) * 1_000 + millisecond)
+        // A day that the month doesn’t have is one of the month before or after.
+        guard CalendarTime(timestamp) == self else { return nil }
     }
 
     /// The moment.

@@ -5,6 +5,7 @@ public enum NearestWord {
     /// - Parameter distance: how many characters may be wrong; unless given, a third of the word's, and at least one.
     public static func among(_ words: [String], to text: String, within distance: Int? = nil) -> String? {
         let wanted = folded(text)
+        guard !wanted.isEmpty else { return nil }
         let limit = distance ?? max(1, wanted.count / 3)
         let nearest = words.map { (word: $0, distance: self.distance(wanted, folded($0))) }
             .min { $0.distance < $1.distance }

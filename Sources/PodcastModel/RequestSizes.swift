@@ -8,7 +8,7 @@ public enum RequestSizes {
 
 extension Array {
     /// The elements in order, in parts of at most `size`.
-    public func parts(of size: Int) -> [[Element]] {
+    package func parts(of size: Int) -> [[Element]] {
         stride(from: 0, to: count, by: size).map { Array(self[$0..<Swift.min($0 + size, count)]) }
     }
 }

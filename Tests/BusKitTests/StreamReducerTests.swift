@@ -233,6 +233,20 @@ struct StreamReducerTests {
         #expect(trial.reducer.connection == .live)
     }
 
+    @Test func `a bus that did not answer a fetch with prefixes is asked with them again in its next epoch`() {
+        var bus = ModelBus(epoch: 5)
+        var trial = ReducerTrial(selection: TopicSelection(prefixes: ["stream/playback/"]))
+        trial.handle(.start)
+        trial.handle(.sync(nonce: trial.opened.last ?? "", epoch: 5, head: bus.head))
+        trial.pass(.milliseconds(400))
+        trial.join(bus)
+        bus = ModelBus(epoch: 6)
+        trial.handle(.heartbeat(epoch: 6, head: 0))
+        trial.join(bus)
+        #expect(trial.fetches.map(\.namesPrefixes) == [true, false, true])
+        #expect(trial.reducer.connection == .live)
+    }
+
     @Test func `a connection that is made anew within an answer does not mix it with the next`() {
         var bus = ModelBus(epoch: 5)
         for number in 0..<12 { _ = bus.publish(.put, .queue("q\(number)"), [1]) }

@@ -17,9 +17,11 @@ import Testing
         #expect(abs(wait - Double(milliseconds)) < 1e-6)
     }
 
-    @Test func `jitter never exceeds the longest wait`() {
-        let backoff = Backoff.exponential(first: .seconds(1), longest: .seconds(2), jitter: 0.2)
-        #expect(backoff.wait(after: 9, random: 0.999) == .seconds(2))
+    @Test(arguments: [(0.0, 1_600), (0.5, 2_000), (0.75, 2_200), (0.99999999, 2_400)])
+    func `the longest waits are spread by jitter too, and none exceeds the limit`(random: Double, milliseconds: Int) {
+        let backoff = Backoff.exponential(first: .seconds(1), longest: .milliseconds(2_400), jitter: 0.2)
+        let wait = backoff.wait(after: 9, random: random) / .milliseconds(1)
+        #expect(abs(wait - Double(milliseconds)) < 1e-4 && wait <= 2_400)
     }
 
     @Test func `steps end after the last one`() {

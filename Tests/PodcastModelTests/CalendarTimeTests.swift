@@ -9,15 +9,19 @@ import Testing
         (4_102_444_799_999, "20991231T235959999Z", "2099-12-31 23:59 UTC"),
         (-1, "19691231T235959999Z", "1969-12-31 23:59 UTC"),
     ])
-    func `writes and reads UTC`(milliseconds: Int64, compact: String, readable: String) {
+    func `UTC is written and read`(milliseconds: Int64, compact: String, readable: String) {
         let time = CalendarTime(Timestamp(milliseconds: milliseconds))
         #expect(time.compact == compact)
         #expect(time.readable == readable)
         #expect(CalendarTime(compact: compact)?.timestamp.milliseconds == milliseconds)
     }
 
-    @Test(arguments: ["", "20260102", "20261302T030405678Z", "2026010aT030405678Z", "20260102T030405678X"])
-    func `refuses other texts`(text: String) {
+    @Test(arguments: [
+        "", "20260102", "20261302T030405678Z", "2026010aT030405678Z", "20260102T030405678X", "20260231T030405678Z",
+        "20250229T030405678Z", "20260100T030405678Z", "20260102T240405678Z", "20260102T036005678Z",
+        "20260102T030460678Z",
+    ])
+    func `a text that is no date and time is refused`(text: String) {
         #expect(CalendarTime(compact: text) == nil)
     }
 

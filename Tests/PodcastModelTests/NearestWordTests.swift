@@ -12,6 +12,11 @@ import Testing
         #expect(NearestWord.among(words, to: text) == word)
     }
 
+    @Test(arguments: ["", "-", "__-"])
+    func `a text without letters suggests no word, however short`(text: String) {
+        #expect(NearestWord.among(["x", "y"], to: text) == nil)
+    }
+
     @Test func `distances count what is wrong`() {
         let cases = [("", "", 0), ("a", "", 1), ("ab", "ba", 1), ("kitten", "sitting", 3), ("abc", "abc", 0)]
         for (left, right, distance) in cases { #expect(NearestWord.distance(Array(left), Array(right)) == distance) }

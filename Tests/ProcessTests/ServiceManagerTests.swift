@@ -22,7 +22,7 @@ import Testing
         return heard
     }
 
-    @Test func `the supervisor reports ready, life and the begin of its stop, and a manager that reads late misses none`() async throws {
+    @Test func `a manager that reads late still learns that the supervisor stops`() async throws {
         try await ProcessFleet.with(isUp: false) { fleet in
             let path = fleet.root + "/notify"
             let socket = lockstep_notification_socket(path)

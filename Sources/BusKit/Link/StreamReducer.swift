@@ -205,6 +205,8 @@ extension StreamReducer {
         // Authoritative, even if it is smaller than the last one.
         if epoch != self.epoch || epoch != replica.position.epoch { show(.resyncing, &effects) }
         if case .disconnected = connection { show(.resyncing, &effects) }
+        // Another bus: it may know what the former one didn’t, or the former one was only slow.
+        if epoch != self.epoch { knowsPrefixes = nil }
         self.epoch = epoch
         buffer.removeAll { $0.header.epoch != epoch }
         bufferBytes = buffer.reduce(0) { $0 + $1.payload.count }
