@@ -51,7 +51,7 @@ root_prefix() {
 install_missing() {
     local package missing=() prefix log
     if ! command -v dpkg-query >/dev/null; then
-        say "This is no Debian or Ubuntu: taking it that these are installed: $*"
+        say "This isn’t Debian or Ubuntu; assuming that these are installed: $*"
         return
     fi
     for package in "$@"; do package_present "$package" || missing+=("$package"); done
@@ -69,7 +69,7 @@ install_missing() {
     } </dev/null >"$log" 2>&1; then
         tail -n 20 "$log" >&2
         rm -f "$log"
-        die 69 "apt-get could not install ${missing[*]} (its last words are above)" \
+        die 69 "apt-get couldn’t install ${missing[*]} (the end of its output is above)" \
             "Install them by hand and start again:  apt-get install ${missing[*]}"
     fi
     rm -f "$log"
